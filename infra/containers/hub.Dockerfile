@@ -20,7 +20,7 @@ RUN case "$BUILDARCH-$TARGETARCH" in \
     && apt-get install -y --no-install-recommends gcc libc6-dev $cross \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
-# The version of the image, whatever rust-toolchain.toml asks for.
+# The version of the image; it overrides rust-toolchain.toml.
 ENV RUSTUP_TOOLCHAIN=1.95.0 \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \

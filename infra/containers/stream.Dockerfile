@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # The stream server: docker buildx build --platform linux/arm64 -f infra/containers/stream.Dockerfile .
 #
-# Built on the machine's own platform for the target's, since emulating a compiler takes an hour. What runs has no shell, no package
+# Built on the machine's own platform for the target's, since emulating a compiler takes an hour. The result has no shell, no package
 # manager and no root.
 ARG RUST=1.95.0-slim-bookworm
 FROM --platform=$BUILDPLATFORM rust:${RUST} AS build
@@ -16,7 +16,7 @@ RUN case "$BUILDARCH-$TARGETARCH" in \
     && apt-get install -y --no-install-recommends gcc libc6-dev $cross \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
-# The version of the image, whatever rust-toolchain.toml asks for.
+# The version of the image; it overrides rust-toolchain.toml.
 ENV RUSTUP_TOOLCHAIN=1.95.0 \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \

@@ -23,7 +23,7 @@ WITHOUT_VALKEY = {"use1-az3"}
 # The machines of sandboxes, as in infra/containers.yaml, and their CPUs.
 MACHINES = {"arm64": "c7gd.xlarge", "x86_64": "c6id.xlarge"}
 CPUS = 4
-# What Lambda leaves to functions that reserve nothing.
+# The concurrency that Lambda leaves to functions that reserve nothing.
 UNRESERVED = 100
 # For the api, the timer and streams, beside the workers.
 OTHERS = 10
@@ -76,7 +76,7 @@ def faults(parameters, stack, account, fetch=fetch):
     networked = value("Egress", "nat") != "direct"
     containers, sandboxes = value("Streams", "function") == "container", value("SandboxImage") != ""
 
-    # Whoever may not ask for something finds out, too: a check that was not made is no reason to go on silently.
+    # A caller without the right to ask gets a message, too: a check that was not made is no reason to go on silently.
     def asked(what, *words, region=None):
         try:
             return account.ask(*words, region=region)

@@ -100,7 +100,7 @@ pub(crate) struct Setup {
     mode: Option<Mode>,
 }
 
-/// Which part of a history.
+/// The selected part of a history.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

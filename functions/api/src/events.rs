@@ -28,6 +28,10 @@ use utoipa::IntoParams;
 pub trait Streams: Send + Sync {
     /// Answers with the events of `actor`: after the request's `Last-Event-ID`, else after `after` (the value of `?after=`),
     /// else those numbered `first` and above. A cursor that is unknown or too old is no error but a `reset` event.
+    ///
+    /// # Errors
+    /// [`ports::Error::Unavailable`] when the log cannot be read or this process serves no streams; [`ports::Error::Damaged`] for an entry
+    /// that cannot be read.
     async fn open(
         &self,
         actor: &ActorId,
@@ -37,6 +41,9 @@ pub trait Streams: Send + Sync {
     ) -> ports::Result<Response>;
 
     /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come.
+    ///
+    /// # Errors
+    /// Those of [`Streams::open`].
     async fn open_changes(
         &self,
         workspace: WorkspaceId,
@@ -49,8 +56,9 @@ pub trait Streams: Send + Sync {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Watch {
-    /// Only events after the one with this number; 0 for all of them. `Last-Event-ID` comes before it. Without either, the
-    /// stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning.
+    /// Only events after the one with this `id:`; 0 for all that are kept. `Last-Event-ID` comes before it. Without either, the
+    /// stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning; that of
+    /// a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
     /// The wire format: `native`.
@@ -84,7 +92,7 @@ pub(crate) async fn watch_chat(
 }
 
 /// The events of a task as Server-Sent Events, from its beginning when no cursor is given. The last one is `done` or
-/// `stopped`, and the stream ends after it. 204 when there is nothing after the cursor any more: `EventSource` then stops
+/// `stopped`, and the stream ends after it. 204 when the client has that last event already: `EventSource` then stops
 /// connecting. Clones and subtasks are tasks with events of their own; so are the chats of agents (`agent_asked` names them).
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", tag = "tasks",
     params(InTask, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
@@ -111,34 +119,18 @@ pub(crate) async fn watch_task(
     Ok(context.streams.open(&actor, 1, &headers, watch.after.as_deref()).await?)
 }
 
-/// How to watch a workspace.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct WatchChanges {
-    /// Changes after this cursor, the `id:` of an event: a time in milliseconds since 1970. 0 is for all that are kept, 30 days.
-    /// `Last-Event-ID` comes before it. Without either, the stream begins with the next change.
-    #[param(value_type = Option<u64>)]
-    after: Option<String>,
-    /// The wire format: `native`.
-    #[param(default = "native")]
-    protocol: Option<String>,
-    /// A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
-    #[expect(dead_code, reason = "it is part of the description")]
-    ticket: Option<String>,
-}
-
 /// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
 /// Changes come at least once: after a reconnect those of the last seconds may come again. To show a workspace, open the stream, then
 /// load the lists.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/events", tag = "workspaces",
-    params(InWorkspace, WatchChanges, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
-    responses((status = 200, description = "Changes, until the client goes.", body = String,
+    params(InWorkspace, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    responses((status = 200, description = "Changes, until the client goes.", body = schema::WorkspaceEvent,
         content_type = "text/event-stream",
         example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
 pub(crate) async fn watch_workspace(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
-    Query(watch): Query<WatchChanges>,
+    Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;

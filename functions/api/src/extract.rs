@@ -100,7 +100,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes a header")]
 pub(crate) struct TraceParent {
-    /// The trace that the caller is in (W3C Trace Context): what the request begins is a part of it, and model providers and webhooks
+    /// The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
     /// are told it.
     #[param(example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
     traceparent: Option<String>,
@@ -204,7 +204,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The slowest body, in bytes a second.
 const SLOWEST: u64 = 16 * 1024;
 
-/// A body that arrives piece by piece. A body slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
+/// A body that arrives piece by piece. A body slower than [`SLOWEST`] holds its connection for [`PATIENCE`] at most.
 pub(crate) struct Pieces {
     frames: BodyDataStream,
     begun: Instant,

@@ -32,7 +32,7 @@ pub(crate) struct InFile {
     pub file_id: FileId,
 }
 
-/// Which page of which folder.
+/// A folder, and a page of it.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +47,7 @@ pub(crate) struct InFolder {
     cursor: Option<String>,
 }
 
-/// Which path.
+/// A path.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -186,7 +186,7 @@ pub(crate) async fn get_file_by_path(
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
 /// its next version; the same content makes no version. `STALE_VERSION` when `If-None-Match: *` is sent and something is there, and
-/// when `If-Match` does not name what is there.
+/// when `If-Match` does not match the current version.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files",
     params(InWorkspace, AtPath, IfThere), request_body = NewContent,
     responses((status = 200, description = "It is written.", body = schema::Change),

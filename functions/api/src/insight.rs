@@ -21,7 +21,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// Which page.
+/// A page of a list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ pub(crate) struct Page {
     cursor: Option<String>,
 }
 
-/// Which artifacts of a task.
+/// The selection of artifacts of a task.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +55,7 @@ pub(crate) struct OfTask {
     cursor: Option<String>,
 }
 
-/// Which artifacts of a workspace.
+/// The selection of artifacts of a workspace.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -17,7 +17,10 @@ pub struct PublishedKeys {
 }
 
 impl PublishedKeys {
-    /// At `url`: `https`, or `http` on this machine. The reason why not, when it cannot be.
+    /// At `url`: `https`, or `http` on this machine.
+    ///
+    /// # Errors
+    /// The reason, in words: it is no URL, or not `https`, or there is no client for HTTP.
     pub fn at(url: &str) -> Result<Self, String> {
         let url: reqwest::Url = url.parse().map_err(|error| format!("{url:?} is no URL: {error}"))?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();

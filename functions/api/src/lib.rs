@@ -81,7 +81,7 @@ pub struct Context {
     pub workspaces: workspace::Workspaces,
     /// The tools, for people.
     pub tools: Arc<::tools::Registry>,
-    /// Which models there are. No model is called from here.
+    /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
     /// The source of event streams.
     pub streams: Arc<dyn Streams>,

@@ -13,9 +13,9 @@ use uuid::Uuid;
 /// How much of a body makes it the same one; the rest only counts. Nothing longer is parsed.
 const HEAD: usize = crate::MAX_JSON;
 
-/// The work of a request; none where nothing is marked, and for what those ask who run the server.
+/// The work of a request; none where nothing is marked, and none for operators' requests, which are outside of `/api/`.
 ///
-/// Who asks belongs to it: so nobody has somebody else's request refused by what they send along with it.
+/// The caller's credential is part of its id, so one caller's requests cannot have another caller's refused.
 pub(crate) fn of(route: &Route, request: &Request) -> Option<Result<Arc<Work>, Error>> {
     let crashes = crash::installed()?;
     if !request.uri().path().starts_with("/api/") {

@@ -47,7 +47,7 @@ pub(crate) struct NewMember {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRole {
-    /// Which.
+    /// The new role.
     #[schema(value_type = schema::Role)]
     role: Role,
 }

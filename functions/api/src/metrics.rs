@@ -64,7 +64,7 @@ struct Series {
     buckets: [AtomicU64; BUCKETS.len()],
 }
 
-/// Name, kind, label, and what it is.
+/// Name, kind, label and description.
 const REFUSED: (&str, &str, &str, &str) =
     ("buildscale_http_errors_total", "counter", "code", "Requests that were refused, by the code of the error.");
 

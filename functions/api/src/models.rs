@@ -1,4 +1,4 @@
-//! Which models there are.
+//! The list of models.
 
 use crate::{Context, schema};
 use axum::{Json, extract::State};

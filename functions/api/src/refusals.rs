@@ -1,4 +1,4 @@
-//! Which refusals each route can give: by what holds for its method, its path, its parameters and its body, and for some by name.
+//! The refusals that each route can give: derived from its method, its path, its parameters and its body, and for some from its name.
 //! The document says them with each route, and the tests hold every refusal that they meet to it.
 
 use crate::error::status_of;
@@ -92,7 +92,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
         add(&[Code::NotFound]);
     }
     if writes {
-        // Whoever changes the same thing at the same time may be faster, and any change may find the disk full.
+        // Another request may change the same thing first, and any change may find the disk full.
         add(&[Code::Conflict, Code::StorageFull]);
     }
     if method == "post" {

@@ -43,7 +43,7 @@ pub(crate) async fn warm_sandbox(
 
 /// Ends the sandbox, with all that runs in it; none is fine. Nothing durable is in one.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/sandbox", tag = "sandbox", params(InWorkspace),
-    responses((status = 204, description = "There is none any more.")))]
+    responses((status = 204, description = "The sandbox is gone.")))]
 pub(crate) async fn release_sandbox(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Write, InWorkspace>,

@@ -49,7 +49,7 @@ pub(crate) struct RunAgain {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepAnswers {
-    /// One value a question, by its name; for an approval `approved`, and maybe a `comment`.
+    /// One value per question, by its name; for an approval `approved`, and maybe a `comment`.
     #[schema(value_type = Object, example = json!({ "approved": true, "comment": "well done" }))]
     answers: Map<String, Value>,
 }
@@ -157,7 +157,7 @@ pub(crate) async fn replay_task(
     ids: Ids,
     Json(again): Json<RunAgain>,
 ) -> Answer<impl IntoResponse> {
-    let new = TaskId(ids.id("task"));
+    let new = TaskId::root(ids.id("task"));
     let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
@@ -172,6 +172,6 @@ pub(crate) async fn retry_task(
     _: Paced,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
-    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId(ids.id("task")), &by).await?;
+    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId::root(ids.id("task")), &by).await?;
     Ok(accepted(at.workspace_id, task))
 }

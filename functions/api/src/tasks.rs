@@ -46,7 +46,7 @@ pub(crate) struct TaskToMake {
     #[serde(default)]
     #[schema(value_type = Vec<Uuid>)]
     files: Vec<FileId>,
-    /// Which tasks go first when not all can run: higher ones do.
+    /// The priority: when not all tasks can run, those with higher values go first.
     #[serde(default = "usual_priority")]
     #[schema(value_type = i8, minimum = -100, maximum = 100)]
     priority: Number,
@@ -66,7 +66,7 @@ fn usual_priority() -> Number {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskChange {
-    /// Which tasks go first when not all can run: higher ones do.
+    /// The priority: when not all tasks can run, those with higher values go first.
     #[schema(value_type = i8, minimum = -100, maximum = 100)]
     priority: Number,
 }
@@ -76,7 +76,7 @@ fn priority_of(number: &Number) -> i8 {
     number.as_i64().and_then(|priority| i8::try_from(priority).ok()).unwrap_or(i8::MAX)
 }
 
-/// Which tasks.
+/// The selection of tasks.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -125,7 +125,7 @@ pub(crate) async fn create_task(
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
     let priority = priority_of(&priority);
     let new = NewTask { input, start, files, priority, stepping, breakpoints, trace };
-    let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
+    let task = context.tasks.create(at.workspace_id, TaskId::root(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
 

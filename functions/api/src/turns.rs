@@ -79,7 +79,7 @@ pub(crate) struct Cancelled {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answers {
-    /// One value a question, by its name; it fits the question's schema.
+    /// One value per question, by its name; it fits the question's schema.
     #[schema(value_type = Object, example = json!({ "colour": "blue" }))]
     answers: Map<String, Value>,
 }
@@ -185,7 +185,7 @@ pub(crate) async fn stop_chat(
     Ok(axum::Json(Cancelled { status: "cancelled", chat_id: at.chat_id }))
 }
 
-/// Answers the questions that a chat waits for. `CONFLICT` when they are not asked (any more).
+/// Answers the questions that a chat waits for. `CONFLICT` when they are not open.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}", tag = "chats",
     params(AtQuestion), request_body = Answers,
     responses((status = 202, description = "They are accepted.", body = schema::Accepted)))]
@@ -201,7 +201,7 @@ pub(crate) async fn answer_question(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Decides on a permission that a chat waits for. `CONFLICT` when it is not asked for (any more).
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
     tag = "chats", params(AtPermission), request_body = Decision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]

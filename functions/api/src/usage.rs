@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 /// The days that are told about when none are asked for.
 const DAYS: i64 = 30;
 
-/// Which days.
+/// A range of days.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

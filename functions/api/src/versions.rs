@@ -38,7 +38,7 @@ pub(crate) struct AtVersion {
     v: u64,
 }
 
-/// Which versions to compare.
+/// The versions to compare.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

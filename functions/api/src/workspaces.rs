@@ -28,7 +28,7 @@ pub(crate) struct InWorkspace {
     pub workspace_id: WorkspaceId,
 }
 
-/// Which page of a list.
+/// A page of a list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

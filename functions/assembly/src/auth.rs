@@ -60,6 +60,10 @@ impl Auth {
     }
 
     /// The door of a hub: for its people, for callers with its `token`, or, with neither, for callers that reach a loopback address.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32 bytes;
+    /// `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`.
     pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
         let token = given_secret(token);
         let door = match (self.verifier(clock)?, &token) {
@@ -85,6 +89,9 @@ impl Auth {
     }
 
     /// The door of a function in the cloud: for people with tokens, and with tickets that all functions know. Never an open one.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] when there is neither `secret` nor `jwks_url`, or no `ticket_secret`; those of [`Auth::door`].
     pub fn guarded_door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
         if !self.has_accounts() {
             return Err(wrong("jwks_url", "no token would be accepted: set it, or auth.secret"));

@@ -40,7 +40,7 @@ pub struct Config {
     pub tasks: Tasks,
     /// Providers that flows name themselves.
     pub providers: Providers,
-    /// Which secrets of the host flows may send, and where to. Without a grant, flows of accounts may send none; those of a hub for
+    /// The secrets of the host that flows may send, and their recipients. Without a grant, flows of accounts may send none; those of a hub for
     /// one person may send the secrets of its folder, and the usual variable of a provider to that provider, such as
     /// `OPENAI_API_KEY` to `openai`.
     pub grants: Vec<Grant>,
@@ -92,7 +92,7 @@ pub struct Telemetry {
     pub otlp_headers_secret: Option<models::Secret>,
     /// The name of this service in traces: `buildscale` when none.
     pub service_name: Option<String>,
-    /// Whether what people, agents and tools said is in the traces.
+    /// Whether the contents of messages and tool calls are in the traces.
     pub content: bool,
 }
 
@@ -277,6 +277,9 @@ impl Ai {
     }
 
     /// The configuration of models, with the usual variables of providers on top.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] for a key that models do not have, or a value of another type.
     pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, Failure> {
         let file = models::Config::deserialize(Value::Table(self.models.clone()))
             .map_err(|error| Failure::Config(format!("ai: {}", error.message())))?;
@@ -286,7 +289,7 @@ impl Ai {
 }
 
 impl Config {
-    /// Which secrets flows may use.
+    /// The secrets that flows may use.
     pub fn grants(&self) -> Grants {
         Grants::new(&self.grants, self.auth.has_accounts())
     }
@@ -305,6 +308,9 @@ impl Config {
     }
 
     /// The environment alone; `theirs` says which of its keys are somebody else's.
+    ///
+    /// # Errors
+    /// Those of [`Sources::read`].
     pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, Failure> {
         Sources::of_environment(environment, theirs).read()
     }

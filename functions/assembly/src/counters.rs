@@ -45,12 +45,12 @@ pub fn activity(activity: Arc<Activity>) -> Counters {
     Box::new(move |out| activity.render(out))
 }
 
-/// What its models take and cost.
+/// The usage and the cost of its models.
 pub fn models(metrics: Arc<ModelMetrics>) -> Counters {
     Box::new(move |out| metrics.render(out))
 }
 
-/// What became of the traces of turns, where they are sent.
+/// The outcomes of exporting traces of turns, if they are exported.
 pub fn traces(traces: Option<Arc<TurnTraces>>) -> Counters {
     Box::new(move |out| {
         if let Some(traces) = &traces {

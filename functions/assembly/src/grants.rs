@@ -1,4 +1,4 @@
-//! Which secrets of the host flows may use: the one rule for providers and observers, in the hub and in the cloud.
+//! The secrets of the host that flows may use: the one rule for providers and observers, in the hub and in the cloud.
 //!
 //! The author of a flow names a secret and the address that it goes to. The operator of the host owns the secrets, so a name is
 //! given only where the operator granted it to that workspace for that address.

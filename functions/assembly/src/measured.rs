@@ -1,4 +1,4 @@
-//! What models take, cost and refuse, by provider and model. It stands in front of all models, so that a call is measured as the
+//! The latency, price and refusals of models, by provider and model. It wraps all models, so that a call is measured as the
 //! chat sees it: with the tries that an adapter makes by itself.
 
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// The most pairs of a provider and a model that are told apart: names of models come from people and flows.
 const MOST: usize = 100;
-/// What the others are counted under.
+/// The label for the others.
 const OTHERS: &str = "other";
 /// The upper bounds of the histograms, in milliseconds and as Prometheus reads them, in seconds.
 const BUCKETS: [(u128, &str); 13] = [
@@ -33,7 +33,7 @@ const BUCKETS: [(u128, &str); 13] = [
     (600_000, "600"),
 ];
 
-/// Name, kind, labels, and what it is.
+/// Name, kind, labels and description.
 type Family = (&'static str, &'static str, &'static str, &'static str);
 
 const TOOK: Family = (
@@ -197,7 +197,7 @@ impl Measured {
     }
 }
 
-/// A call while it goes on; one that nobody reads to its end is counted, too.
+/// A call while it goes on; one whose answer is not read to its end is counted, too.
 struct Running {
     metrics: Arc<ModelMetrics>,
     which: Which,
@@ -263,7 +263,7 @@ mod tests {
     use domain::{Usage, event::StopReason};
     use serde_json::Value;
 
-    /// Says what it is told to, after a second each.
+    /// Gives the scripted answers, after a second each.
     struct Says(Vec<Result<Delta, ModelError>>);
 
     #[async_trait]

@@ -23,6 +23,9 @@ pub struct Observing {
 
 impl Observing {
     /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are redacted everywhere.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] when the endpoint of the collector is no address of HTTP. Observers of flows are opened later.
     pub fn new(
         folder: &Path,
         config: &Config,

@@ -9,8 +9,11 @@ use std::sync::Arc;
 /// The key of the request: an item that is not there, a lane without messages, a channel without subscribers.
 const NOTHING: &str = "ready";
 
-/// A part that answers when `check` does. The reason of a failure is for the log: anybody may ask, and errors of services tell names of resources and
-/// of roles.
+/// A part that answers when `check` does.
+///
+/// # Errors
+/// The probe turns every error of `check` into `Unavailable` with the name of the part. The cause is only logged: anybody may ask, and errors of
+/// services tell names of resources and of roles.
 pub fn probe<F>(name: &'static str, check: impl Fn() -> F + Send + Sync + 'static) -> Probe
 where
     F: Future<Output = Result<()>> + Send + 'static,

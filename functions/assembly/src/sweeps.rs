@@ -1,6 +1,6 @@
 //! Sweeps: leftover work, found and dealt with from time to time; by the timer on a schedule, by the hub at intervals.
 //!
-//! A sweep goes on from the end of the last one, by a cursor in the table, and takes no longer than it may. Its steps can be done twice, so two that
+//! A sweep goes on from the end of the last one, by a cursor in the table, and keeps to its time limit. Its steps can be done twice, so two that
 //! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
 //! a page at a time.
 
@@ -15,8 +15,8 @@ pub use trash::Trash;
 use crate::{Base, Config, Ways};
 use api::Counters;
 use async_trait::async_trait;
-use domain::{Error, Timestamp};
-use ports::{Clock, Expect, Key, Table, Write};
+use domain::Error;
+use ports::{Expect, Key, Table, Write};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -36,6 +36,10 @@ pub trait Sweep: Send + Sync {
     /// Its name: its cursor and its counter have it.
     fn name(&self) -> &'static str;
     /// Deals with some of them: a page, or less. `from` is where the last one ended; none to begin anew.
+    ///
+    /// # Errors
+    /// An error ends this sweep for now; the next one begins again at `from`. Things that could not be dealt with by themselves are counted
+    /// as `failed` instead.
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error>;
 }
 
@@ -175,11 +179,6 @@ impl Sweeps {
             );
         })
     }
-}
-
-/// So long before now.
-fn ago(clock: &dyn Clock, time: Duration) -> Timestamp {
-    Timestamp::from_millis(clock.now().as_millis().saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
 }
 
 fn unreachable(error: ports::Error) -> Error {

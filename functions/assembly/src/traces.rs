@@ -79,7 +79,7 @@ impl TurnTraces {
         pump.offer(Arc::new(ended));
     }
 
-    /// What became of the turns, in Prometheus' text format.
+    /// The counts of delivered, dropped and lost turns, in Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         let counts = self.lock().pump.as_ref().map(Pump::counts).unwrap_or_default();
         let SinkCounts { delivered, dropped, lost, .. } = counts;
@@ -101,7 +101,7 @@ impl TurnTraces {
         }
     }
 
-    /// Sends what waits, for at most this long. Nothing is sent from now on.
+    /// Sends waiting traces, for at most this long. Nothing is sent from now on.
     pub async fn close(&self, at_most: Duration) {
         let mut running = {
             let state = &mut *self.lock();
@@ -177,7 +177,7 @@ async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(
     Ok(None)
 }
 
-/// What is of the turn in these entries, the newest first.
+/// The events of the turn in these entries, which come newest first.
 fn within(entries: Vec<Entry<ChatEvent>>, turn: TurnId) -> Vec<(Timestamp, ChatEvent)> {
     let all = entries.into_iter().rev().flat_map(|entry| {
         let at = entry.at;

@@ -189,7 +189,7 @@ pub struct TailArgs {
     /// Begin after the event with this number; 0 is the chat's beginning [default: the running turn, else now]
     #[arg(long, value_name = "N")]
     pub(crate) after: Option<u64>,
-    /// End when no turn runs (any more) instead of waiting for more
+    /// End as soon as no turn runs, instead of waiting for more
     #[arg(long)]
     pub(crate) until_idle: bool,
     /// The chat: its id, the beginning of it, or - for the one that was last active
@@ -326,7 +326,7 @@ pub struct FilesArgs {
 pub(crate) enum FilesCommand {
     /// List a folder
     Ls {
-        /// Which
+        /// The folder
         #[arg(default_value = "/")]
         path: String,
         /// List the trash instead
@@ -338,7 +338,7 @@ pub(crate) enum FilesCommand {
     },
     /// Print a file's content
     Cat {
-        /// Which
+        /// The path in the workspace
         path: String,
         /// A version before the current one
         #[arg(long, value_name = "N")]
@@ -356,14 +356,14 @@ pub(crate) enum FilesCommand {
     },
     /// Bring a file, or a folder with all in it, to this machine
     Get {
-        /// Which
+        /// The path in the workspace
         path: String,
         /// The destination: a file, a folder, or - for standard output [default: its name, here]
         local: Option<PathBuf>,
     },
     /// Show the changes between two versions of a file
     Diff {
-        /// Which
+        /// The path in the workspace
         path: String,
         /// The older version [default: the one before the newer one]
         #[arg(long, value_name = "N")]
@@ -389,12 +389,12 @@ pub(crate) enum FilesCommand {
     },
     /// List a file's versions, newest first
     History {
-        /// Which
+        /// The path in the workspace
         path: String,
     },
     /// Make an old version the current one, or bring a file back from the trash
     Restore {
-        /// Which
+        /// The path in the workspace
         path: String,
         /// The version; without it, the file that was removed last from this path comes back from the trash
         #[arg(long, value_name = "N")]
@@ -402,14 +402,14 @@ pub(crate) enum FilesCommand {
     },
     /// Move or rename; versions and links stay
     Mv {
-        /// From where
+        /// The current path
         from: String,
-        /// To where
+        /// The new path
         to: String,
     },
     /// Put files or folders into the trash
     Rm {
-        /// Which
+        /// The paths in the workspace
         #[arg(required = true)]
         paths: Vec<String>,
     },

@@ -47,9 +47,9 @@ pub(crate) struct Words(pub(crate) Vec<(String, Vec<String>)>);
 /// A terminal.
 pub(crate) struct Terminal {
     wants: mpsc::Sender<Want>,
-    /// Wakes the thread while it waits for a line that is not wanted any more.
+    /// Wakes the thread when the line that it waits for is cancelled.
     wake: UnixStream,
-    /// Up to which number lines that were to be read are not wanted any more.
+    /// The number up to which requests for lines are cancelled.
     unwanted: Arc<AtomicU64>,
     /// The number of the next line to be read.
     number: u64,
@@ -171,7 +171,7 @@ impl Serving {
         }
     }
 
-    /// A line as the terminal gives it, until it is not wanted any more.
+    /// A line as the terminal gives it, unless the request is cancelled.
     fn read(&mut self, number: u64) -> Typed {
         let input = io::stdin();
         loop {

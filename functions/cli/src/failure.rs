@@ -72,9 +72,9 @@ pub enum Failure {
     /// A file of this machine.
     #[error("{path}: {source}")]
     Local {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -84,11 +84,11 @@ pub enum Failure {
     /// The hub of this process did not start or ended badly, or its configuration is wrong.
     #[error("{}", chain(.error.as_ref()))]
     Hub {
-        /// Why.
+        /// The cause.
         error: Box<dyn std::error::Error + Send + Sync>,
         /// Stable, for programs.
         code: &'static str,
-        /// What to do about it.
+        /// Advice for the user.
         hint: Option<&'static str>,
     },
     /// Standard output or standard error.

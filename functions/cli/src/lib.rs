@@ -59,6 +59,9 @@ pub async fn reach(connection: &Connection) -> Result<String, Failure> {
 }
 
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.
+///
+/// # Errors
+/// Any [`Failure`]: of the arguments, of the files of this machine, of the way to the hub, of a hub that it starts, or the hub's refusal.
 pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
     match command {
         Command::Chat(args) => return chat::run(args, out).await,

@@ -65,6 +65,9 @@ impl Style {
 }
 
 /// The two streams of a command. Holding standard output's lock for the whole run makes a line a single write.
+///
+/// # Errors
+/// Of every method that writes: [`Failure::Io`] when a stream cannot be written, such as a pipe whose reader is gone.
 pub struct Output {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
@@ -139,6 +142,9 @@ impl Output {
     }
 
     /// Tells a step of an agent: a text as it is, control characters of ours included.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn tell_raw(&mut self, text: &str) -> Result<(), Failure> {
         match self.telling {
             Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
@@ -148,6 +154,9 @@ impl Output {
     }
 
     /// Tells a step of an agent: a line.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.tell_raw(&format!("{text}\n"))
     }
@@ -158,27 +167,42 @@ impl Output {
     }
 
     /// Writes text as it is, control characters of ours included.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn raw(&mut self, text: &str) -> Result<(), Failure> {
         Ok(self.out.write_all(text.as_bytes())?)
     }
 
     /// Writes a line.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         Ok(writeln!(self.out, "{text}")?)
     }
 
     /// Writes one JSON line.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
         self.line(value)?;
         self.flush()
     }
 
     /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Ok(self.out.write_all(bytes)?)
     }
 
     /// Flushes all output; a live line is erased before it.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn flush(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.drawn) {
             write!(self.err, "\r\x1b[2K")?;
@@ -198,6 +222,9 @@ impl Output {
     }
 
     /// Draws a line on standard error in place of the one drawn before; the next output takes its place. It has to fit into a line of the terminal.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn draw(&mut self, line: &str) -> Result<(), Failure> {
         if !self.live {
             return Ok(());
@@ -209,6 +236,9 @@ impl Output {
     }
 
     /// Says how it goes on, on standard error, as it is; nothing when programs read along.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn progress(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
         self.flush()?;
         if self.json {
@@ -218,6 +248,9 @@ impl Output {
     }
 
     /// Says something beside the result, on standard error; nothing when programs read along.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.flush()?;
         if self.json || self.telling == Telling::Nowhere {
@@ -227,6 +260,9 @@ impl Output {
     }
 
     /// Asks for input, on standard error: standard output may be a file, and has results only.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn prompt(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.flush()?;
         if self.json {
@@ -237,6 +273,9 @@ impl Output {
     }
 
     /// Says that something went wrong, but not the command.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
     pub fn problem(&mut self, message: &str, hint: Option<&str>) -> Result<(), Failure> {
         self.flush()?;
         if self.json {
@@ -251,6 +290,9 @@ impl Output {
     }
 
     /// Says why the command failed.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
     pub fn failure(&mut self, failure: &Failure) -> io::Result<()> {
         if failure.is_silent() {
             return Ok(());

@@ -5,7 +5,7 @@ use crate::{failure::Exit, follow::Event, value::text};
 /// The end of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// Which turn.
+    /// The turn.
     pub(crate) turn_id: String,
     /// The exit code of a command that waited for it.
     pub(crate) exit: Exit,

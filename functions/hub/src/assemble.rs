@@ -57,6 +57,10 @@ pub struct Hub {
 }
 
 /// Opens the data directory and puts everything together. `shutdown` ends the event streams.
+///
+/// # Errors
+/// [`Failure::Io`] when the data directory or a thread cannot be made; [`Failure::Store`] when the store is in use, missing, of a later
+/// version, or cannot be opened; [`Failure::Models`] and [`Failure::Config`] for a configuration that makes no sense.
 pub fn assemble(
     data: &Path,
     config: &Config,

@@ -1,4 +1,4 @@
-//! What the hub before this one died in, and what is not tried again for it.
+//! The inputs that the previous hub died in, and those that this hub refuses for that reason.
 
 use domain::Timestamp;
 use embedded::Marks;
@@ -11,13 +11,13 @@ use std::{path::Path, sync::Arc};
 /// The folder of the data directory.
 const FOLDER: &str = "crashes";
 
-/// Reads what the hub before was at when it ended, says it, and begins to note what this one is at. To be called when nobody else uses
-/// the data directory. A hub that cannot note it works without.
+/// Reads and logs the computations that the previous hub ended in, and begins to note those of this one. To be called when nothing else uses
+/// the data directory. A hub that cannot note them works without marks.
 pub(crate) fn begin(data: &Path) {
     let (marks, left) = match Marks::open(&data.join(FOLDER)) {
         Ok(opened) => opened,
         Err(error) => {
-            tracing::warn!(%error, "what is computed is not noted: an input that ends the process can do so again");
+            tracing::warn!(%error, "computations are not noted: an input that ends the process can do so again");
             return;
         }
     };

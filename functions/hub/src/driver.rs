@@ -56,6 +56,10 @@ pub enum Scenario {
 const CLONES: u32 = 24;
 
 /// Runs the scenario and prints both lines.
+///
+/// # Errors
+/// Those of [`assemble`](assemble::assemble); [`Failure::Config`] with the words of the engine when the scenario cannot be prepared or one of
+/// its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     assembly::log::begin(
         std::io::stderr,
@@ -150,7 +154,7 @@ impl<'a> Driver<'a> {
 
     /// One task to its end; how many nodes it and its children executed.
     async fn one(&self) -> Result<u64, domain::Error> {
-        let task = TaskId(Uuid::now_v7());
+        let task = TaskId::root(Uuid::now_v7());
         let actor = flow::machine::actor_id(self.workspace, task);
         let internal = |error: ports::Error| domain::Error::new(domain::Code::Internal, error.to_string());
         let mut events = self.hub.bus.subscribe(actor.as_str()).await.map_err(internal)?;

@@ -21,9 +21,9 @@ pub enum Failure {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the operator.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Store(error) => error.hint(),

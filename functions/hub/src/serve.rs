@@ -49,6 +49,11 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8686";
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Serves until SIGINT or SIGTERM.
+///
+/// # Errors
+/// Before it serves: [`Failure::Config`] for a configuration or an address that is not allowed, [`Failure::Listen`] when the address cannot
+/// be had, [`Failure::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later: [`Failure::Io`]
+/// when the server fails or the worker ends by itself.
 pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

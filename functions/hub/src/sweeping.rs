@@ -76,7 +76,7 @@ mod tests {
         let (asked, shutdown, sweeping) = hub(true);
         let second = Duration::from_secs(1);
         for times in 1..=12 {
-            // poll: time is paused, and passes when nothing moves any more
+            // poll: time is paused, and passes when all tasks are idle
             sleep(second).await;
             assert_eq!(asked.times.load(Relaxed), times);
             sleep(EVERY - 2 * second).await;

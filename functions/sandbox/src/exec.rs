@@ -36,7 +36,7 @@ pub(crate) async fn reserve(State(machine): State<Machine>, Body(mut asked): Bod
     Ok(Json(machine.commands().reserve(machine.options().workspace, &asked).await))
 }
 
-/// A line an event, and an empty one when there was none for a while. The machine is in use until the last.
+/// One line per event, and an empty one when there was none for a while. The machine is in use until the last.
 fn lines(
     events: impl Stream<Item = Result<ExecEvent>> + Send + Unpin + 'static,
     used: Used,

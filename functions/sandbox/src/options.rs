@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 const WORKSPACE: &str = "BUILDSCALE__SANDBOX__WORKSPACE";
 /// The SHA-256 hash of the token. Only the table has the token itself.
 const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
-/// After how many seconds without use it ends.
+/// The seconds without use after which it ends.
 const IDLE_SECONDS: &str = "BUILDSCALE__SANDBOX__IDLE_SECONDS";
 /// The folder of the mirror.
 const FOLDER: &str = "BUILDSCALE__SANDBOX__FOLDER";
@@ -39,7 +39,7 @@ pub struct Options {
     pub workspace: WorkspaceId,
     /// The SHA-256 hash of its token.
     pub token: Sha256,
-    /// After how long without use it ends.
+    /// The time without use after which it ends.
     pub idle: Duration,
     /// The folder of the mirror.
     pub folder: PathBuf,

@@ -105,7 +105,7 @@ impl Blocks {
             if let Some(chunk) = block.after(cursor, shared.options.chunk_bytes) {
                 return Ok(chunk);
             }
-            // Somebody else loaded it with a smaller cursor, and it ends before ours. From now on it no longer serves us,
+            // Another reader loaded it with a smaller cursor, and it ends before ours. So `serves` is now false for our cursor,
             // so the next round finds or makes another one.
         }
     }

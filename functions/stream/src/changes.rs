@@ -39,11 +39,15 @@ use uuid::Uuid;
 
 /// Bus messages taken at once, so that they leave in one write.
 const BATCH: usize = 64;
-/// The most states of chats and tasks that a stream remembers. Above that it forgets those that no list shows any more, and may tell
+/// The most states of chats and tasks that a stream remembers. Above that it forgets those that are on no list, and may tell
 /// them again.
 const REMEMBERED: usize = 4096;
 
 /// The changes of one workspace, as the stream reads them.
+///
+/// # Errors
+/// Every read fails with [`ports::Error::Invalid`] when the workspace is gone, which ends the stream. After any other error the next beat
+/// tries again. While a stream without a cursor is opened, every error fails [`Feeds::changes`].
 #[async_trait]
 pub trait Changes: Send + Sync + 'static {
     /// The bus channel with an [`Announced`] for each change.
@@ -55,8 +59,14 @@ pub trait Changes: Send + Sync + 'static {
     /// How long records are kept.
     fn kept(&self) -> Duration;
     /// The records of changes of files from `from` on, in the order of their ids: a page, and the cursor of the next one.
+    ///
+    /// # Errors
+    /// Those of [`Changes`].
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records>;
     /// The present states of chats and tasks: of all that were active lately.
+    ///
+    /// # Errors
+    /// Those of [`Changes`].
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>>;
 }
 
@@ -117,7 +127,7 @@ struct Watcher {
     /// The start of the last complete check, or the client's cursor: a stream that begins there misses nothing.
     checked: Timestamp,
     reading: Option<Reading>,
-    /// What is told and not yet taken.
+    /// Frames that the client has not taken yet.
     frames: VecDeque<Bytes>,
     beats: Interval,
     pulse: Pulse,
@@ -146,7 +156,7 @@ impl Reading {
     }
 }
 
-/// What a stream has told, so that it tells nothing twice.
+/// The changes that a stream has told, so that it tells nothing twice.
 #[derive(Debug, Default)]
 struct Told {
     /// Records from `settled` on.
@@ -160,7 +170,7 @@ struct Told {
 impl Told {
     /// Notes a record; false when it was told before.
     fn record(&mut self, id: Uuid) -> bool {
-        id >= first_id(self.settled) && self.records.insert(id)
+        id >= self.settled.first_id() && self.records.insert(id)
     }
 
     /// Notes a state; false when it was told before, or a newer one was.
@@ -176,14 +186,9 @@ impl Told {
     fn settle(&mut self, at: Timestamp) {
         if at > self.settled {
             self.settled = at;
-            self.records = self.records.split_off(&first_id(at));
+            self.records = self.records.split_off(&at.first_id());
         }
     }
-}
-
-/// The lowest version 7 UUID of a moment (RFC 9562 §5.7: its first 48 bits are milliseconds).
-fn first_id(at: Timestamp) -> Uuid {
-    Uuid::from_u128(u128::from(millis(at)) << 80)
 }
 
 /// The moment at which a version 7 UUID was drawn.
@@ -195,16 +200,12 @@ fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(0)
 }
 
-fn before(at: Timestamp, by: Duration) -> Timestamp {
-    Timestamp::from_millis(at.as_millis().saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)).max(0))
-}
-
 impl Watcher {
     /// Listens, then finds where the stream begins.
     async fn open(&mut self, cursor: Cursor) -> ports::Result<()> {
         self.listen().await;
         let now = self.of.now();
-        let oldest = before(now, self.of.kept());
+        let oldest = now - self.of.kept();
         let (from, reset) = match cursor {
             Cursor::None => (None, None),
             Cursor::Unknown => (None, Some("unknown_cursor")),
@@ -217,7 +218,7 @@ impl Watcher {
             },
         };
         self.checked = from.unwrap_or(now);
-        self.told.settled = before(self.checked, self.of.late());
+        self.told.settled = self.checked - self.of.late();
         if reset.is_some() {
             count(&self.metrics.resets);
         }
@@ -318,7 +319,7 @@ impl Watcher {
         match serde_json::from_slice::<Announced>(message) {
             Ok(Announced { id: Some(id), event }) => self.tell_record(id, &event),
             Ok(Announced { id: None, event }) => self.tell_state(&event, Timestamp::default()),
-            // Something may have been missed, or a newer version announces what this one does not know.
+            // Something may have been missed, or a newer version announces a change that is unknown here.
             Err(_) => {
                 self.reading = Reading::begin(self.of.now(), Timestamp::default());
             }
@@ -351,7 +352,7 @@ impl Watcher {
             self.read_states(since).await?;
         } else if self.read_records(started).await? {
             self.checked = started.max(self.checked);
-            self.told.settle(before(self.checked, self.of.late()));
+            self.told.settle(self.checked - self.of.late());
             self.reading = None;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The feeds of a process, one an actor that somebody watches.
+//! The feeds of a process, one per actor with watchers.
 
 use crate::{
     cursor::{Cursor, Position, Start},
@@ -62,7 +62,11 @@ impl Feeds {
     }
 
     /// A stream of the events of `actor` after `cursor`; without a cursor of use, from `start` on. A cursor that is unknown
-    /// or too old is no error: the stream then begins with a `reset` event. Fails when the bus or the table does not answer.
+    /// or too old is no error: the stream then begins with a `reset` event.
+    ///
+    /// # Errors
+    /// [`ports::Error::Unavailable`] when the table does not answer, and [`ports::Error::Damaged`] when the log cannot be read. The bus is not
+    /// needed: without it the feed looks at the log at every beat.
     pub async fn subscribe(&self, actor: &ActorId, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
         let feed = self.0.find(actor);
         let (oldest, mut next) = feed.start().await?;

@@ -28,7 +28,7 @@ pub struct Counts {
     pub subscribed: u64,
     /// Feeds in memory.
     pub feeds: u64,
-    /// Events delivered so far, counted once a stream.
+    /// Events delivered so far, counted once per stream.
     pub deliveries: u64,
     /// Bytes of event streams so far, comments included.
     pub bytes: u64,

@@ -44,7 +44,7 @@ impl FeedOptions {
         (self.keep_alive / 3).max(Duration::from_millis(10))
     }
 
-    /// After how many beats the stream with this number ends. Up to an eighth sooner than it might, so that those that began
+    /// The number of beats after which the stream with this number ends. Up to an eighth fewer than the limit, so that those that began
     /// together do not all come back together.
     pub(crate) fn life_in_beats(&self, serial: u64) -> u32 {
         let beats = u32::try_from(self.max_life.as_millis() / self.beat().as_millis().max(1)).unwrap_or(u32::MAX);

@@ -8,7 +8,7 @@ const MOST_BEATS_UNCHECKED: u32 = 12;
 pub(crate) struct Pulse {
     /// Beats since something came.
     pub(crate) silent: u32,
-    /// At which silent beat the log is looked at next: its last message may have been lost, and no other one will tell.
+    /// The silent beat at which the log is looked at next: its last message may have been lost, and no other one will tell.
     check_at: u32,
     /// The log is known to have more.
     pub(crate) behind: bool,

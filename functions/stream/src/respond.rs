@@ -14,6 +14,9 @@ use std::{
 
 /// Answers with the events of `actor` as an event stream: after the request's `Last-Event-ID`, else after `after` (the value
 /// of `?after=`), else from `start` on. Whether the client may see them is decided before this is called.
+///
+/// # Errors
+/// Those of [`Feeds::subscribe`].
 pub async fn events(
     feeds: &Feeds,
     actor: &ActorId,

@@ -46,6 +46,9 @@ const BRIEFLY: Duration = Duration::from_secs(5);
 ///
 /// Requests carry the peer's address as [`ConnectInfo<SocketAddr>`]. Event streams end when the token of their
 /// [`crate::Feeds`] is cancelled, which should be the same one or a child of it.
+///
+/// # Errors
+/// When `listener` cannot listen, at the beginning. Connections that cannot be accepted or that break are no error.
 pub async fn serve(
     listener: TcpListener,
     app: Router,

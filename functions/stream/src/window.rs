@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub(crate) struct Chunk {
     /// The frames; empty when nothing up to `through` is visible.
     pub(crate) bytes: Bytes,
-    /// How many.
+    /// The number of frames.
     pub(crate) frames: u64,
     /// The cursor of a reader that has them.
     pub(crate) through: u64,

@@ -1,4 +1,4 @@
-//! The changes of a workspace, whatever the bus does to their announcements.
+//! The changes of a workspace, on a bus that loses, repeats or delays their announcements.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
@@ -135,7 +135,7 @@ fn world(seed: u64, faults: Faults) -> World {
     World { workspace: Workspace::new(&bus), bus, feeds, shutdown }
 }
 
-/// A client: what it has read, as `name of file or title and status`, each with its cursor.
+/// A client with its events so far, as `name of file or title and status`, each with its cursor.
 struct Client {
     body: BodyDataStream,
     text: String,

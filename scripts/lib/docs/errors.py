@@ -77,7 +77,7 @@ def own_codes():
     ]:
         found = [text for _, text in rust.files(folder) if pattern in text]
         if not found:
-            raise Fault(f"{folder} has no `{pattern}` any more. Change the generator")
+            raise Fault(f"{folder} has no `{pattern}`: change the generator")
         for text in found:
             at = text.index(pattern)
             codes |= set(re.findall(r'=> "([A-Z_]+)"', text[at : rust.balanced(text, text.index("{", at))]))

@@ -237,7 +237,7 @@ def item(name, near="", folders=()):
     """The item of this name; where several have it, the one whose path has most in common with `near`."""
     found = items(*folders).get(name, [])
     if not found:
-        raise Fault(f"there is no struct or enum {name} in the sources any more: change the generator")
+        raise Fault(f"the sources have no struct or enum {name}: change the generator")
     return max(found, key=lambda one: len(os.path.commonprefix([one.path, near])))
 
 

@@ -49,6 +49,9 @@ impl<M: Machine> Draft<M> {
     }
 
     /// Takes in the decision of a step, except for the effects that it cancels.
+    ///
+    /// # Errors
+    /// [`ports::Error::Invalid`] for a letter whose command is no JSON. The state is then worth nothing.
     pub fn add(&mut self, actor: &ActorId, state: &mut M::State, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
         let Decision { events, send, effects, cancel: _, gives_up: _ } = decision;
         for letter in send {

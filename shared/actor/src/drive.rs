@@ -32,7 +32,7 @@ const CONTROL_CHECKED_EVERY: Duration = Duration::from_secs(2);
 /// Why a drive ended before its actor was at rest.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Another worker wrote the next entry: this one does not own the actor (any more).
+    /// Another worker wrote the next entry: this one does not own the actor.
     #[error("another worker drives this actor")]
     Lost,
     #[error(transparent)]
@@ -109,7 +109,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         Self { ports, actor, loaded, running, done, committed, trial, stops_seen, holds_seen, tree }
     }
 
-    /// Takes in the deliveries one after the other, each when nothing is in flight any more for the one before, until `cut`
+    /// Takes in the deliveries one after the other, each when nothing is in flight for the one before, until `cut`
     /// says that time is up.
     pub async fn run(&mut self, deliveries: &[Delivery], cut: &CancellationToken) -> Result<Ended, Failure> {
         while let Some((delivery, behind)) = deliveries.get(self.done..).and_then(<[_]>::split_first) {
@@ -225,9 +225,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
         let mut asked = AskedOfTree::default();
         let Some(tree) = &self.tree else { return Ok(asked) };
-        let controls = tree.root.tree_controls();
-        let page = while_unavailable(|| self.ports.table.query(&controls)).await?;
-        for item in &page.items {
+        for item in &while_unavailable(|| tree.root.tree_controls(&*self.ports.table)).await? {
             let newer = |error: serde_json::Error| Failure::Newer(format!("a request to a tree: {error}"));
             let is_of = |key: fn(&ActorId, uuid::Uuid) -> Key| {
                 tree.members.iter().any(|member| key(&tree.root, *member) == item.key)

@@ -20,8 +20,9 @@ pub trait Perform<M: Machine>: Send + Sync {
     /// decided next. Called before each command is decided and before work in flight is resumed, also for an actor that was in memory, so it has to
     /// be quick when there is nothing to do.
     ///
-    /// An error fails the delivery as one of a port does: it comes again, and in the end the actor is paused. So it is not
-    /// asked before the inputs that pause and resume an actor, nor before a command that ends it.
+    /// # Errors
+    /// Those of the ports that it reads. An error fails the delivery, which comes again; in the end the actor is paused. So it is not asked
+    /// before the inputs that pause and resume an actor, nor before a command that ends it.
     async fn prepare(&self, actor: &ActorId, state: &M::State, next: Option<&M::Command>) -> ports::Result<()> {
         let _ = (actor, state, next);
         Ok(())
@@ -30,9 +31,9 @@ pub trait Perform<M: Machine>: Send + Sync {
 
 /// The context of a running effect.
 pub struct EffectContext<M: Machine> {
-    /// Which attempt of which effect.
+    /// The effect, and its attempt.
     pub key: EffectKey,
-    /// Set when the reports of the effect are not needed any more. An effect that must not be cut short ignores it.
+    /// Set when the machine has no use for the effect's reports. An effect that must not be cut short ignores it.
     pub cancelled: CancellationToken,
     reports: mpsc::Sender<(EffectKey, Message<M>)>,
 }
@@ -116,7 +117,10 @@ impl<M: Machine> Running<M> {
         }
     }
 
-    /// The next report of an effect that was not cancelled, or the text of its panic. Waits for ever when no effect reports.
+    /// The next report of an effect that was not cancelled. Waits for ever when no effect reports.
+    ///
+    /// # Errors
+    /// The text of a panic of an effect, which has ended by it.
     pub async fn next(&mut self) -> Result<Reported<M>, String> {
         loop {
             let Some((key, message)) = self.receiver.recv().await else { std::future::pending().await };

@@ -1,4 +1,4 @@
-//! Threads of a runtime that a computation holds: other work on them waits meanwhile, and nothing else reports it.
+//! Threads of a runtime that a computation holds: other work on them waits meanwhile, and only this module reports it.
 //!
 //! A future of an actor records its name while it is polled ([`watched`]). A [`Watchdog`] reads the records of all threads from a thread of its own,
 //! several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per poll, which only the

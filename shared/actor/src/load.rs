@@ -39,11 +39,17 @@ pub(crate) struct Loaded<M: Machine> {
 
 /// Whether the actor is known to have consumed this command: for a sender that got no answer. Its effects, above all on the view, are visible before
 /// this says yes. Commands older than the actor's memory count as not consumed.
+///
+/// # Errors
+/// As [`consumed`].
 pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId) -> Result<bool> {
     Ok(consumed(table, actor, &[command]).await?.contains(&command))
 }
 
-/// Which of these commands the actor is known to have consumed; see [`has_consumed`].
+/// Those of these commands that the actor is known to have consumed; see [`has_consumed`].
+///
+/// # Errors
+/// Those of [`Table::query`]; [`ports::Error::Damaged`] for a snapshot or an entry that cannot be read.
 pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]) -> Result<HashSet<CommandId>> {
     const PAGE: usize = 256;
     #[derive(Deserialize)]
@@ -124,6 +130,9 @@ struct SnapshotRef<'a, S> {
 
 impl<M: Machine> Loaded<M> {
     /// Reads the actor; an unknown one is its default state.
+    ///
+    /// # Errors
+    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for a snapshot or an entry that cannot be read.
     pub async fn read(table: &dyn Table, actor: &ActorId) -> Result<Self> {
         const PAGE: usize = 256;
         let mut loaded = Self {
@@ -202,6 +211,9 @@ impl<M: Machine> Loaded<M> {
     }
 
     /// Writes a snapshot. A stale one, by a worker that lost its actor, does no harm: the entries after it are still there.
+    ///
+    /// # Errors
+    /// [`ports::Error::Invalid`] for a state that is no JSON; those of [`Table::commit`]. The counts stay, so the next step tries again.
     pub async fn write_snapshot(&mut self, table: &dyn Table, actor: &ActorId) -> Result<()> {
         let snapshot = SnapshotRef {
             v: M::VERSION,

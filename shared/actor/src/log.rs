@@ -5,7 +5,7 @@
 
 use crate::Target;
 use domain::{CommandId, Timestamp};
-use ports::{Key, Outgoing, Query, Result, Table};
+use ports::{Item, Key, Outgoing, Query, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use uuid::Uuid;
@@ -67,10 +67,18 @@ impl ActorId {
     pub(crate) fn tree_hold_key(&self, member: Uuid) -> Key {
         Key::new(&self.0, format!("{TREE_CONTROL}{member}/hold"))
     }
-    /// The requests for parts of the tree that has this actor as its root.
-    pub(crate) fn tree_controls(&self) -> Query {
-        const NEWEST: usize = 256;
-        Query::prefix(&self.0, TREE_CONTROL, NEWEST)
+    /// Reads the requests for parts of the tree that has this actor as its root: one query, unless there are very many.
+    pub(crate) async fn tree_controls(&self, table: &dyn Table) -> Result<Vec<Item>> {
+        const AT_ONCE: usize = 256;
+        let (mut items, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = table.query(&Query::prefix(&self.0, TREE_CONTROL, AT_ONCE).after(cursor)).await?;
+            items.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(items);
+            }
+        }
     }
 }
 
@@ -146,6 +154,9 @@ pub struct LogPage<E> {
 /// Reads the entries that hold events numbered above `after`, oldest first, at most `limit` (at least 1) of them.
 ///
 /// Entries of transient events may have expired: numbers can be missing between two entries, and the whole message that follows has their text.
+///
+/// # Errors
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
 pub async fn read_after<E: DeserializeOwned>(
     table: &dyn Table,
     actor: &ActorId,
@@ -172,6 +183,9 @@ pub async fn read_after<E: DeserializeOwned>(
 }
 
 /// The number that the next entry begins with: 1 for an actor without a log.
+///
+/// # Errors
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
 pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
     #[derive(Deserialize)]
     struct Next {

@@ -8,6 +8,57 @@ use ports::Key;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A pure state machine. The same state, input and stamp give the same decision, on every machine and after every crash.
+///
+/// # Example
+/// ```
+/// use actor::{Decision, Input, Machine, View};
+/// use domain::{CommandId, Principal, Stamp, Timestamp};
+/// use serde::{Deserialize, Serialize};
+///
+/// struct Counter;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Add(u32);
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Added(u32);
+///
+/// impl Machine for Counter {
+///     const KIND: &'static str = "counter";
+///     type State = u32;
+///     type Command = Add;
+///     type Event = Added;
+///     type Effect = ();
+///     type Report = ();
+///
+///     fn apply(state: &mut u32, _number: u64, Added(count): &Added) {
+///         *state += count;
+///     }
+///     fn handle(&self, _state: &u32, input: Input<Self>, _stamp: &Stamp) -> Decision<Self> {
+///         let mut decision = Decision::default();
+///         if let Input::Command { command: Add(count), .. } = input {
+///             decision.events.push(Added(count));
+///         }
+///         decision
+///     }
+///     fn in_flight(_state: &u32) -> bool {
+///         false
+///     }
+///     fn is_transient(_event: &Added) -> bool {
+///         false
+///     }
+///     fn view(_state: &u32) -> Option<View> {
+///         None
+///     }
+/// }
+///
+/// let stamp = Stamp { at: Timestamp::default(), id: uuid::Uuid::nil() };
+/// let (id, by) = (CommandId(stamp.id), Principal::System);
+/// let decision = Counter.handle(&40, Input::Command { id, by, at: stamp.at, command: Add(2) }, &stamp);
+/// let mut state = 40;
+/// decision.events.iter().zip(1..).for_each(|(event, number)| Counter::apply(&mut state, number, event));
+/// assert_eq!(state, 42);
+/// ```
 pub trait Machine: Send + Sync + Sized + 'static {
     /// The first part of its actors' ids.
     const KIND: &'static str;
@@ -132,7 +183,7 @@ pub enum Input<M: Machine> {
     /// A command failed again and again; nothing more is done until somebody resumes the actor, unless the machine gives it up
     /// ([`Decision::gives_up`]).
     Park {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The command, if it was not taken in: work in flight is not the reason then.
         command: Option<M::Command>,
@@ -163,7 +214,7 @@ pub struct StopRequest {
     pub target: Target,
     /// When it was asked for.
     pub at: Timestamp,
-    /// Why, such as `user_cancelled`.
+    /// The reason, such as `user_cancelled`.
     pub reason: String,
 }
 

@@ -78,6 +78,9 @@ pub enum Unreadable {
 
 impl<C: Serialize> Mail<C> {
     /// As a message to `actor`.
+    ///
+    /// # Errors
+    /// [`ports::Error::Invalid`] for content that is no JSON.
     pub fn to(&self, actor: &ActorId) -> Result<Outgoing> {
         let body = serde_json::to_string(self).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         Ok(Outgoing { group: actor.as_str().into(), id: self.id.to_string(), body, ..Outgoing::default() })
@@ -97,17 +100,26 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Sends a message of [`Mail::to`]. It is durable when this returns, and takes effect once even when it is sent several times.
+    ///
+    /// # Errors
+    /// Those of [`Queue::send`].
     pub async fn send(&self, message: Outgoing) -> Result<()> {
         self.send_all(vec![message]).await
     }
 
     /// The same with several messages, all or none of them.
+    ///
+    /// # Errors
+    /// Those of [`Queue::send`].
     pub async fn send_all(&self, messages: Vec<Outgoing>) -> Result<()> {
         self.queue.send(messages).await
     }
 
     /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender that says so
     /// in the command ([`crate::Machine::is_noted`]). If the command is then never sent, the note expires after [`NOTED_FOR`].
+    ///
+    /// # Errors
+    /// [`ports::Error::Invalid`] for a note that is no JSON; those of [`Table::commit`].
     pub async fn note(&self, actor: &ActorId, command: CommandId, now: Timestamp, note: &impl Serialize) -> Result<()> {
         let body = serde_json::to_string(note).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         let put = Write::put(actor.waiting_key(command), body, Expect::Any).expiring(now + NOTED_FOR);
@@ -115,6 +127,9 @@ impl Mailbox {
     }
 
     /// The notes of commands that wait, at most `limit`, in no order.
+    ///
+    /// # Errors
+    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for a note of another form.
     pub async fn noted<N: DeserializeOwned>(&self, actor: &ActorId, limit: usize) -> Result<Vec<N>> {
         let all = Query::all(actor.as_str(), limit);
         let range = Query { from: Some("waiting/".into()), to: Some("waiting0".into()), ..all };
@@ -124,6 +139,9 @@ impl Mailbox {
 
     /// Asks the worker that runs `actor` to stop its work. It does not queue behind the work that it stops: it is kept in the table and announced on
     /// the bus, and the worker watches both. An actor that no worker runs sees it when it is next loaded.
+    ///
+    /// # Errors
+    /// Those of [`Table::commit`]. The request is kept when only the bus fails: the worker sees it a moment later.
     pub async fn stop(&self, actor: &ActorId, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         self.table.commit(vec![Write::put(actor.control_key(request.target), body, Expect::Any)]).await?;
@@ -133,6 +151,9 @@ impl Mailbox {
 
     /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop it and to begin nothing more of it. It overtakes
     /// waiting commands: it is kept beside the root's log, which each worker reads before it begins something, and announced on the root's channel.
+    ///
+    /// # Errors
+    /// As [`Mailbox::stop`].
     pub async fn stop_tree(&self, root: &ActorId, member: uuid::Uuid, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         let put = Write::put(root.tree_control_key(member), body, Expect::Any).expiring(request.at + TREE_CONTROL_KEPT);
@@ -143,6 +164,9 @@ impl Mailbox {
 
     /// Asks all workers that drive the last of `request.path`, or anything below it in the tree of `root`, to begin nothing more of it until
     /// [`Mailbox::release_tree`]. It overtakes waiting commands, as a stop of the tree does.
+    ///
+    /// # Errors
+    /// As [`Mailbox::stop`]. An empty path holds nothing, without an error.
     pub async fn hold_tree(&self, root: &ActorId, request: &HoldRequest) -> Result<()> {
         let Some(member) = request.path.last() else { return Ok(()) };
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
@@ -153,9 +177,13 @@ impl Mailbox {
     }
 
     /// Takes back the requests to hold `member`, and those to hold anything below it, in the tree of `root`.
+    ///
+    /// # Errors
+    /// Those of [`Table::query`] and [`Table::commit`]; [`ports::Error::Damaged`] for a request that cannot be read. Requests may stay;
+    /// calling it again takes back the rest.
     pub async fn release_tree(&self, root: &ActorId, member: uuid::Uuid) -> Result<()> {
-        let page = self.table.query(&root.tree_controls()).await?;
-        for item in page.items.iter().filter(|item| item.key.sk.ends_with("/hold")) {
+        let requests = root.tree_controls(&*self.table).await?;
+        for item in requests.iter().filter(|item| item.key.sk.ends_with("/hold")) {
             if log::parse::<HoldRequest>(&item.body)?.path.contains(&member) {
                 self.table.commit(vec![Write::delete(item.key.clone(), Expect::Any)]).await?;
             }

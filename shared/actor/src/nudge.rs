@@ -24,6 +24,9 @@ struct Sent {
 /// begun.
 ///
 /// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight writes nothing.
+///
+/// # Errors
+/// Those of [`Table::query`] and [`Queue::send`]; [`ports::Error::Damaged`] for an entry that cannot be read.
 pub async fn nudge(
     table: &dyn Table,
     queue: &dyn Queue,

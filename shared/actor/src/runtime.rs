@@ -87,6 +87,25 @@ pub(crate) struct Ports<M: Machine> {
 }
 
 /// Drives the actors of one machine.
+///
+/// # Example
+/// ```
+/// use actor::{Machine, Runtime};
+/// use ports::Queue;
+/// use std::time::Duration;
+/// use tokio_util::sync::CancellationToken;
+///
+/// /// Takes a batch of one group from the queue, and settles it.
+/// async fn work<M: Machine>(runtime: &Runtime<M>, queue: &dyn Queue) -> ports::Result<()> {
+///     let batch = queue.receive(1, Duration::from_secs(60)).await?;
+///     let verdict = runtime.deliver(&batch, &CancellationToken::new()).await;
+///     let receipts: Vec<_> = batch.into_iter().map(|delivery| delivery.receipt).collect();
+///     let (done, again) = receipts.split_at(verdict.done);
+///     queue.ack(done).await?;
+///     queue.reject(again, verdict.again).await?;
+///     Ok(())
+/// }
+/// ```
 pub struct Runtime<M: Machine> {
     ports: Ports<M>,
     warm: Warm<M>,

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// From which delivery of the same message on the actor computes in quarantine.
+/// The delivery of the same message from which on the actor computes in quarantine.
 const SUSPECT_FROM: u32 = 3;
 /// How long the note is kept: longer than a message is in the queue.
 const KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
@@ -48,7 +48,7 @@ struct Note {
     failures: u32,
     /// Deaths of the process while the actor computed in quarantine, in the same computation and none come out of it since.
     deaths: u32,
-    /// Which computation of an attempt these were in; 1 is the first one.
+    /// The number of the computation of an attempt that these were in, from 1.
     #[serde(default)]
     died_in: u32,
     /// How often the actor was begun in quarantine without an end of any kind: all deaths, including those that do not count.
@@ -59,7 +59,7 @@ struct Note {
     at: Timestamp,
     /// Whether the actor computes in quarantine.
     computes: bool,
-    /// Which computation of the attempt that is, or was.
+    /// The number of that computation in the attempt.
     #[serde(default)]
     computation: u32,
 }
@@ -96,6 +96,9 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// Of this delivery, and of fresh ones that are driven together with it.
+    ///
+    /// # Errors
+    /// Those of [`Table::get`], `Unavailable` only after several tries; [`Error::Damaged`] for a note that cannot be read.
     pub async fn open(
         table: &Arc<dyn Table>,
         clock: &Arc<dyn Clock>,
@@ -155,6 +158,9 @@ impl Trial {
     }
 
     /// The actor is about to be read and driven.
+    ///
+    /// # Errors
+    /// As [`Trial::computes`].
     pub async fn begin(&mut self) -> Result<()> {
         if !self.suspect {
             return Ok(());
@@ -166,6 +172,9 @@ impl Trial {
     }
 
     /// The actor computes from now on.
+    ///
+    /// # Errors
+    /// Those of [`Table::commit`], `Unavailable` only after several tries: the note is then not written.
     pub async fn computes(&mut self) -> Result<()> {
         if !self.suspect || self.alone.is_some() {
             return Ok(());

@@ -14,6 +14,9 @@ const CONNECT: Duration = Duration::from_secs(2);
 ///
 /// Making it sends no request: credentials are fetched with the first one, and each client is made when its adapter is. They all share one pool of
 /// connections.
+///
+/// # Errors
+/// A method that needs a variable fails with [`ConfigError`], which names it, when it is not set.
 pub struct Cloud {
     config: Config,
     sdk: SdkConfig,
@@ -37,6 +40,9 @@ impl Cloud {
     }
 
     /// The table.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__TABLE` is not set.
     #[cfg(feature = "dynamodb")]
     pub fn table(&self) -> Result<crate::DynamoTable, ConfigError> {
         let name = self.config.table()?;
@@ -46,6 +52,9 @@ impl Cloud {
     }
 
     /// The queue of commands. Only messages for far ahead need schedules, so that client is made when one is sent.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__QUEUE_URL`, `…DELAY_QUEUE_URL`, `…DELAY_QUEUE_ARN`, `…SCHEDULER_GROUP` or `…SCHEDULER_ROLE_ARN` is not set.
     #[cfg(feature = "sqs")]
     pub fn queue(&self) -> Result<crate::SqsQueue, ConfigError> {
         let names = crate::QueueNames {
@@ -62,6 +71,9 @@ impl Cloud {
     }
 
     /// The archive of contents.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__BUCKET` is not set.
     #[cfg(feature = "s3")]
     pub fn blobs(&self) -> Result<crate::S3Blobs, ConfigError> {
         let bucket = self.config.bucket()?;
@@ -75,6 +87,10 @@ impl Cloud {
     }
 
     /// The bus. Must be called in a runtime of tokio.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__BUS` is not set, is no address of a Redis, or names a bus that this function was built without; for Momento
+    /// also when `…MOMENTO_SECRET` is not set. The secret itself is read later.
     #[cfg(any(feature = "momento", feature = "redis"))]
     pub fn bus(&self) -> Result<Arc<dyn ports::Bus>, ConfigError> {
         match self.config.bus()? {

@@ -35,7 +35,7 @@ pub struct Sandbox {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable {variable} {problem}")]
 pub struct ConfigError {
-    /// Which one.
+    /// The name of the variable.
     pub variable: &'static str,
     /// The fault, and the expected form.
     pub problem: String,
@@ -49,6 +49,9 @@ impl ConfigError {
 }
 
 /// The deployed resources. Each function sets those that it uses, so nothing is missing before it is asked for.
+///
+/// # Errors
+/// Every method that gives a resource fails with [`ConfigError`], which names the variable, when that is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     table: Option<String>,
@@ -83,11 +86,19 @@ const PORT: &str = "BUILDSCALE__AWS__SANDBOX_PORT";
 
 impl Config {
     /// From the environment of this process.
+    ///
+    /// # Errors
+    /// Those of [`Config::from_variables`].
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
     /// From variables that `look_up` finds; an empty one is none.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__QUEUE_URL` does not end in `.fifo`, `BUILDSCALE__AWS__BUS` has another form than [`BusAddress`], or
+    /// `BUILDSCALE__AWS__SANDBOX_CLUSTER` is set and another variable of [`Sandbox`] is missing (but the capacity provider) or malformed. A
+    /// missing resource is no error here.
     pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let text = |name| look_up(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         Ok(Self {
@@ -106,38 +117,65 @@ impl Config {
     }
 
     /// The DynamoDB table: keys `pk` and `sk`, index `by_index` on `ipk` and `isk`, time to live in `expires`.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__TABLE` is not set.
     pub fn table(&self) -> Result<&str, ConfigError> {
         need(self.table.as_deref(), TABLE)
     }
     /// The URL of the FIFO queue of commands.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__QUEUE_URL` is not set.
     pub fn queue_url(&self) -> Result<&str, ConfigError> {
         need(self.queue_url.as_deref(), QUEUE_URL)
     }
     /// The URL of the standard queue for delays.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__DELAY_QUEUE_URL` is not set.
     pub fn delay_queue_url(&self) -> Result<&str, ConfigError> {
         need(self.delay_queue_url.as_deref(), DELAY_QUEUE_URL)
     }
     /// The ARN of the same queue, which schedules name as their target.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__DELAY_QUEUE_ARN` is not set.
     pub fn delay_queue_arn(&self) -> Result<&str, ConfigError> {
         need(self.delay_queue_arn.as_deref(), DELAY_QUEUE_ARN)
     }
     /// The group that schedules are made in.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__SCHEDULER_GROUP` is not set.
     pub fn scheduler_group(&self) -> Result<&str, ConfigError> {
         need(self.scheduler_group.as_deref(), SCHEDULER_GROUP)
     }
     /// The role in which schedules send.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__SCHEDULER_ROLE_ARN` is not set.
     pub fn scheduler_role_arn(&self) -> Result<&str, ConfigError> {
         need(self.scheduler_role_arn.as_deref(), SCHEDULER_ROLE_ARN)
     }
     /// The bucket of contents.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__BUCKET` is not set.
     pub fn bucket(&self) -> Result<&str, ConfigError> {
         need(self.bucket.as_deref(), BUCKET)
     }
     /// The address of the bus.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__BUS` is not set.
     pub fn bus(&self) -> Result<&BusAddress, ConfigError> {
         need(self.bus.as_ref(), BUS)
     }
     /// The id of the secret that holds Momento's key.
+    ///
+    /// # Errors
+    /// When `BUILDSCALE__AWS__MOMENTO_SECRET` is not set.
     pub fn momento_secret(&self) -> Result<&str, ConfigError> {
         need(self.momento_secret.as_deref(), MOMENTO_SECRET)
     }

@@ -60,7 +60,7 @@ struct Publisher {
 #[derive(Clone)]
 struct Kept {
     connection: MultiplexedConnection,
-    /// Which one it is, so that many messages that fail on it together make one new connection.
+    /// Its number, so that many messages that fail on it together make one new connection.
     number: u64,
     used: Instant,
 }
@@ -108,7 +108,10 @@ struct Listen {
 
 impl RedisBus {
     /// With the Redis at `address` (`redis://…` or `rediss://…`), which is connected to when it is first needed. Must be called
-    /// in a runtime of tokio. An address that cannot be one is [`Error::Invalid`].
+    /// in a runtime of tokio.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a text that is no address of a Redis. It does not quote the address, which may hold a password.
     pub fn new(address: &str) -> Result<Self> {
         // Not with the address, which may hold a password.
         let client = Client::open(address).map_err(|_| Error::Invalid("this is no address of a Redis".into()))?;

@@ -37,6 +37,9 @@ impl AwsSecrets {
     }
 
     /// The secret of Secrets Manager with this id, wherever it is: for the deployment's own use.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when Secrets Manager does not answer, throttles or refuses. A secret that does not exist is none.
     pub async fn by_id(&self, id: &str) -> Result<Option<Secret>> {
         let client = self.manager.get_or_init(|| aws_sdk_secretsmanager::Client::new(&self.sdk));
         match client.get_secret_value().secret_id(id).send().await {

@@ -37,8 +37,12 @@ pub struct Approve {
 
 impl Chats {
     /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that is paused
-    /// first tries the failed work again. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION`
-    /// when the plan says something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
+    /// first tries the failed work again. The caller has seen to it that `by` may approve.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat, plan or version; `STALE_VERSION`, with `current_v`, when the plan says something else by
+    /// now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task; those of [`Chats::post`] about `content` and
+    /// `limits`.
     pub async fn approve(
         &self,
         workspace: WorkspaceId,
@@ -157,7 +161,7 @@ impl Step<'_> {
         self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }
 
-    /// Asks a person whether a command may run, as the plan that it rests on is not the approved one any more.
+    /// Asks a person whether a command may run, as the plan that it rests on has changed since its approval.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
         let approval = self.approval.take();
         let decision = self.gate(call);

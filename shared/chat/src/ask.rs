@@ -35,7 +35,7 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
     Ok(())
 }
 
-/// A person answers questions. Answers to a question that is not open (any more) change nothing. `led_by` is who they are if they may
+/// A person answers questions. Answers to a question that is not open change nothing. `led_by` is their principal if they may
 /// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
 pub(crate) fn answer(
     machine: &ChatMachine,

@@ -68,7 +68,7 @@ pub(crate) fn halt(
     step.decision
 }
 
-/// Ends what an earlier attempt of a command that waits may have begun.
+/// Ends a command that waits, as an earlier attempt may have begun it.
 fn end_if_begun(step: &mut Step<'_>, call_id: CallId, attempt: u32) {
     if attempt > 1 {
         step.end_command(call_id);
@@ -166,7 +166,7 @@ pub(crate) fn park(
     step.decision
 }
 
-/// Ends a turn of which nothing runs (any more), and withdraws its question.
+/// Ends a turn of which nothing runs, and withdraws its question.
 pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
     match &turn.phase {
         Phase::Model { message_id, text, .. } => {

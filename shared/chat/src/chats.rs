@@ -26,6 +26,10 @@ use std::{sync::Arc, time::Duration};
 use workspace::Workspaces;
 
 /// Chats, for those who talk to them.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when a store or the queue does not answer (the command may be accepted; the same id again
+/// is harmless) and `STORAGE_FULL` when there is no room.
 #[derive(Clone)]
 pub struct Chats {
     pub(crate) table: Arc<dyn Table>,
@@ -134,6 +138,11 @@ impl Chats {
 
     /// Makes a chat and begins its first turn. Its view and its file exist when this returns. The same ids again have no
     /// further effect. In `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `plan_id` or
+    /// `plan_v`; `UNPROCESSABLE` for a persona whose tools are unknown or a plan without steps; `STALE_VERSION` for a plan that changed;
+    /// `PAYLOAD_TOO_LARGE` as for [`Chats::post`].
     pub async fn create(
         &self,
         workspace: WorkspaceId,
@@ -218,7 +227,12 @@ impl Chats {
     }
 
     /// Posts a message; its turn begins when the chat is free. A chat that is paused tries the failed work again, and then reads
-    /// it. `CONFLICT` when the chat belongs to a task.
+    /// it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or when it is busy and
+    /// [`OnBusy::Reject`] was asked for; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content, alone or
+    /// with its attachments.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -274,8 +288,10 @@ impl Chats {
     }
 
     /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with the
-    /// queued messages. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id
-    /// again stops nothing more.
+    /// queued messages. The same id again stops nothing more.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -308,9 +324,11 @@ impl Chats {
         self.mailbox.stop(&actor_id(workspace, chat), &request).await.map_err(internal)
     }
 
-    /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), unless by this very command;
-    /// `INVALID_ARGUMENT` when an answer does not fit its question's schema. In a chat that carries out a plan, commands are asked about
-    /// again unless the caller `may_approve`.
+    /// Answers questions of `ask_user`. In a chat that carries out a plan, commands are asked about again unless the caller `may_approve`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them; those of
+    /// [`tools::check_answers`]; `PAYLOAD_TOO_LARGE` when the answers do not fit into a message.
     #[expect(clippy::too_many_arguments, reason = "an answer, its question, its author, and the author's right")]
     pub async fn answer(
         &self,
@@ -336,7 +354,10 @@ impl Chats {
         self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await
     }
 
-    /// Decides on a permission. `CONFLICT` when it is not asked for (any more), unless by this very command.
+    /// Decides on a permission.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open, unless this very command decided on it.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -366,9 +387,11 @@ impl Chats {
         if done.map_err(internal)? { Ok(()) } else { Err(refusal) }
     }
 
-    /// Changes the title, the model or the mode, from the next step on. `CONFLICT` when the chat belongs to a task; `FORBIDDEN` for a
-    /// mode that lets the agent do more than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`,
-    /// which begins with [`Chats::approve`].
+    /// Changes the title, the model or the mode, from the next step on.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it belongs to a task; `FORBIDDEN` for a mode that lets the agent do more
+    /// than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`, which begins with [`Chats::approve`].
     pub async fn configure(
         &self,
         workspace: WorkspaceId,
@@ -462,5 +485,7 @@ pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     if ports::is_full(cause) {
         return Error::storage_full();
     }
-    Error::new(Code::Internal, "the chat could not be reached").hint("try again; accepted commands are kept")
+    let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
+    let code = if is_away { Code::UpstreamUnavailable } else { Code::Internal };
+    Error::new(code, "the chat could not be reached").hint("try again; accepted commands are kept")
 }

@@ -1,4 +1,4 @@
-//! Deletion of a chat: its file goes into the trash, it is off the list, and nothing of it runs or begins any more. Its log stays.
+//! Deletion of a chat: its file goes into the trash, it is off the list, and none of its work runs or begins. Its log stays.
 
 use crate::{
     Chats, cancel,
@@ -13,7 +13,10 @@ use workspace::Workspaces;
 
 impl Chats {
     /// Takes a chat off the list and puts its file into the trash; its log is kept. Its running turn is stopped, and its
-    /// queued turns never begin, whether it is paused or not. `NOT_FOUND` when there is no such chat.
+    /// queued turns never begin, whether it is paused or not.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; those of [`delete()`].
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         self.get(workspace, chat).await?;
         delete(&self.workspaces, &self.mailbox, &*self.clock, workspace, chat, by).await
@@ -21,6 +24,9 @@ impl Chats {
 }
 
 /// The same without a look at the view, for callers that know the chat, such as the task of its agent. A repetition is harmless.
+///
+/// # Errors
+/// Those of the workspace's files, but for a file that is gone; `INTERNAL` when the queue or the table does not answer.
 pub async fn delete(
     workspaces: &Workspaces,
     mailbox: &Mailbox,

@@ -28,14 +28,14 @@ pub enum GateDecision {
     Permit,
     /// It does not run; the model reads why.
     Deny {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A person decides; no answer in time is a no.
     Ask {
         /// `command`, `file`, `network` or `mcp` (spec 004 §5).
         category: String,
-        /// Why.
+        /// The reason.
         reason: String,
         /// How long to wait.
         timeout: Duration,

@@ -1,4 +1,4 @@
-//! The chat as a state machine of the actor runtime: which input goes to which part, and what a chat looks like from outside.
+//! The chat as a state machine of the actor runtime: the route of each input to its part, and the outside view of a chat.
 
 use crate::{
     Gate, TurnUsage, agent,
@@ -71,7 +71,7 @@ pub enum ChatEffect {
         /// The approval with the version of the plan.
         approval: Box<Approval>,
     },
-    /// End a command whose result is no longer needed.
+    /// End a command whose result the turn does not need.
     KillCommand {
         /// The workspace whose sandbox it runs in.
         workspace: WorkspaceId,
@@ -103,7 +103,7 @@ pub enum Report {
     ModelFailed {
         /// The message that does not come.
         message_id: MessageId,
-        /// Why.
+        /// The error.
         error: Error,
         /// Whether the turn's wall time was up.
         timed_out: bool,

@@ -146,7 +146,7 @@ impl ChatEffects {
         }
     }
 
-    /// Why a plan is not the approved version any more; none when it is. A command that has begun is only followed, whatever the plan says now.
+    /// The difference of a plan from the approved version; none when they are equal. A command that has begun is followed under any plan.
     async fn plan_changed(&self, workspace: WorkspaceId, call: CallId, approval: &Approval) -> Option<String> {
         let Approval { plan_path, plan_id, v, digest, .. } = approval;
         let looked = async {

@@ -13,7 +13,7 @@ pub enum Phase {
     Slots {
         /// The message to come.
         message_id: MessageId,
-        /// Since when.
+        /// The start of the wait.
         since: Timestamp,
     },
     /// The call of the model waits until its provider can be asked again.
@@ -36,7 +36,7 @@ pub enum Phase {
         call_id: CallId,
         /// The attempt that starts then.
         attempt: u32,
-        /// Since when.
+        /// The start of the wait.
         since: Timestamp,
     },
     /// A tool runs: the first of `calls`.
@@ -52,7 +52,7 @@ pub enum Phase {
         permission_id: PermissionId,
         /// Its event, for the view.
         asked: Box<ChatEvent>,
-        /// Since when.
+        /// The start of the wait.
         since: Timestamp,
     },
     /// A person is asked questions by the first of `calls`.
@@ -63,7 +63,7 @@ pub enum Phase {
         questions: Vec<Question>,
         /// Their event, for the view.
         asked: Box<ChatEvent>,
-        /// Since when.
+        /// The start of the wait.
         since: Timestamp,
     },
 }
@@ -86,7 +86,7 @@ impl Phase {
         matches!(self, Self::Permission { .. } | Self::Question { .. })
     }
 
-    /// Since when it waits for what takes nothing of the turn's time. A provider that is slow takes it, and so does one that
+    /// The start of a wait that takes nothing of the turn's time. A provider that is slow takes it, and so does one that
     /// has to be asked again.
     pub fn since(&self) -> Option<Timestamp> {
         match self {

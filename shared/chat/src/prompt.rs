@@ -57,7 +57,11 @@ pub(crate) struct Persona {
     pub model: Option<String>,
 }
 
-/// The system text of a chat with this persona. `NOT_FOUND` when there is no such persona.
+/// The system text of a chat with this persona.
+///
+/// # Errors
+/// `NOT_FOUND` when there is no such persona; `UNPROCESSABLE` when it names tools that there are not; those of reading the workspace's
+/// files.
 pub async fn system_text(workspace: &Workspace, role: &str) -> Result<String, Error> {
     system(workspace, &persona(workspace, role).await?).await
 }
@@ -156,6 +160,9 @@ pub struct Described {
 }
 
 /// The personas or the skills of a workspace, by name. A folder without the file is none.
+///
+/// # Errors
+/// Those of reading the workspace's files. A file that is gone or is no text is left out.
 pub async fn described(workspace: &Workspace, shelf: Shelf) -> Result<Vec<Described>, Error> {
     let mut all = Vec::new();
     for name in folders(workspace, shelf).await? {

@@ -63,6 +63,9 @@ pub struct TurnUsage {
 
 impl Chats {
     /// The chat as it is.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; those of [`Chats`].
     pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
         let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
@@ -70,12 +73,18 @@ impl Chats {
     }
 
     /// The chats of a workspace, the last active first.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace, `INVALID_ARGUMENT` for a cursor of another list; those of [`Chats`].
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         self.workspaces.get(workspace).await?;
         self.page(people_partition(workspace), limit, cursor).await
     }
 
     /// The chats of the agents of a task, the newest first: they are on no other list, and their questions to people are found here.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Chats`]. A task that there is not has no chats.
     pub async fn of_task(
         &self,
         workspace: WorkspaceId,
@@ -96,6 +105,9 @@ impl Chats {
     }
 
     /// Messages after the event numbered `after`, at most about `limit`.
+    ///
+    /// # Errors
+    /// Those of [`Chats`]. A chat that there is not has no messages.
     pub async fn history(
         &self,
         workspace: WorkspaceId,
@@ -126,6 +138,9 @@ impl Chats {
     }
 
     /// The usage of the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive): one record per turn.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace; those of [`Chats`].
     pub async fn usage(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<TurnUsage>, Error> {
         const PAGE: usize = 500;
         self.workspaces.get(workspace).await?;
@@ -148,6 +163,9 @@ impl Chats {
 impl Chats {
     /// The usage in tokens of a person's turns that ended at `since` or later, newest first; it reads no further back once the
     /// sum has reached `enough`. The index behind it may lag behind the log by a moment.
+    ///
+    /// # Errors
+    /// Those of [`Chats`].
     pub async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<(Timestamp, u64)>, Error> {
         let from = Some(since.to_string());
         let mut range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();

@@ -1,4 +1,4 @@
-//! How large what a model says may be: an entry of the log has to fit into the store (32 MiB), and it has some texts more than once.
+//! The limit on a model's answers: an entry of the log has to fit into the store (32 MiB), and it has some texts more than once.
 
 /// The most that a model may say in one answer, as JSON: text, reasoning and calls together. Ten times the longest output that any
 /// model has today.

@@ -74,7 +74,7 @@ impl Step<'_> {
     }
 }
 
-/// Whether the event ends what the slots were for.
+/// Whether the event ends the call that the slots were for.
 fn gives(event: &ChatEvent, turn: Option<&Turn>) -> bool {
     match event {
         ChatEvent::Used { .. }

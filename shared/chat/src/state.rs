@@ -61,7 +61,7 @@ pub struct PastTurn {
 pub struct QueuedTurn {
     /// The command that asked for it.
     pub command_id: CommandId,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
     /// The person's words.
     pub content: String,
@@ -148,13 +148,13 @@ pub struct Turn {
     /// For the agent of a task: the report on the turn so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<Box<Round>>,
-    /// Under which name its call of the model has slots or waits for them.
+    /// The name under which its call of the model has slots or waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
     /// The command that has a place on its machine or waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<CallId>,
-    /// Since when the current command's machine is not ready for it.
+    /// The time from which on the current command's machine is not ready for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unready_since: Option<Timestamp>,
     /// A postponed call of the model, until it is answered.
@@ -368,7 +368,7 @@ impl ChatState {
         }
     }
 
-    /// Which plan the chat has; one that is only named by its path stays the file that it was known to be.
+    /// Sets the plan of the chat. A plan given by its path alone keeps the known id of that path.
     fn plan_is(&mut self, path: &FilePath, id: Option<FileId>) {
         let known = self.plan_id.filter(|_| self.plan_path.as_ref() == Some(path));
         self.plan_path = Some(path.clone());

@@ -34,7 +34,7 @@ pub struct Transcript {
     places: Mutex<HashMap<ChatId, Place>>,
 }
 
-/// Up to which number a file is known to be written; none when that has to be looked up. Held while the file is worked on:
+/// The number up to which a file is known to be written; none when that has to be looked up. Held while the file is worked on:
 /// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
 type Place = Arc<tokio::sync::Mutex<Option<u64>>>;
 
@@ -148,7 +148,10 @@ impl Transcript {
         Self { table, workspaces, places: Mutex::default() }
     }
 
-    /// Brings the file of a chat in line with its log, whatever state the file is in.
+    /// Brings the file of a chat in line with its log, from any state of the file.
+    ///
+    /// # Errors
+    /// Those of the workspace and of its files; `INTERNAL` when the log cannot be read. The next call goes on from any state of the file.
     pub async fn catch_up(&self, workspace: WorkspaceId, chat: ChatId) -> Result<(), Error> {
         let place = self.place(chat);
         let mut written = place.lock().await;
@@ -158,7 +161,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Cuts the file after its last whole marker and appends what the log has after it. Returns the number it is good for.
+    /// Cuts the file after its last whole marker and appends the later entries of the log. Returns the number it is good for.
     async fn repair(&self, files: &Workspace, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
         const TAIL: u64 = 64 * 1024;
         const PAGE: usize = 256;

@@ -252,7 +252,7 @@ impl<'a> Step<'a> {
         self.observe(call, why.to_owned(), status);
     }
 
-    /// Answers a call: a `Failure` is a misuse, and `Partial` what merely went wrong (spec 002 §3.4).
+    /// Answers a call: a `Failure` is a misuse, and `Partial` any other error (spec 002 §3.4).
     pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse) = (status == Status::Success, status == Status::Failure);
@@ -310,7 +310,7 @@ impl<'a> Step<'a> {
         self.state.turn.as_ref().map(|turn| turn.last_text.clone()).unwrap_or_default()
     }
 
-    /// Keeps what the model has said so far as a message, if it has said something.
+    /// Keeps the text of the model so far as a message, if there is any.
     pub fn keep_partial(&mut self, message_id: MessageId, text: &str) {
         if !text.is_empty() {
             let message = Message::Assistant {
@@ -378,7 +378,7 @@ pub(crate) fn start(
     step.decision
 }
 
-/// Takes in the report of an effect. A report that does not fit the state any more is dropped.
+/// Takes in the report of an effect. A report that does not fit the state is late, and is dropped.
 pub(crate) fn effect_reported(
     machine: &ChatMachine,
     state: &ChatState,

@@ -24,7 +24,7 @@ impl Uses {
             }
             ChatEvent::PlaceAwaited { call_id, at, .. } => {
                 self.awaited = self.awaited.filter(|(awaited, _)| awaited == call_id).or(Some((*call_id, *at)));
-                // It has not begun, whatever an earlier event says.
+                // It has not begun: this overrides an earlier event.
                 self.begun = self.begun.filter(|(begun, _)| begun != call_id);
             }
             ChatEvent::CallStarted { call_id, at: Some(at), .. } => {

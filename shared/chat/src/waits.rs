@@ -73,6 +73,9 @@ impl Chats {
     }
 
     /// A chat as people see it: its view, with the queued messages that no worker has seen yet.
+    ///
+    /// # Errors
+    /// As [`Chats::get`].
     pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let mut view = self.get(workspace, chat).await?;
         if view.status == ChatStatus::Idle {
@@ -93,8 +96,10 @@ impl Chats {
         Ok(view)
     }
 
-    /// Resumes a chat that was paused; with `drop` it gives up the failed work. `CONFLICT` when it is not paused, unless this
-    /// very command resumed it.
+    /// Resumes a chat that was paused; with `drop` it gives up the failed work.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it is not paused, unless this very command resumed it.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Snapshots hold the folded state: when it changes, earlier snapshots do not count any more.
+/// Snapshots hold the folded state: a change of it makes earlier snapshots invalid.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
     let log = include_str!("../../domain/tests/golden/chat_events/2.json");

@@ -54,9 +54,9 @@ pub enum ChatCommand {
     },
     /// Answer questions of `ask_user`.
     Answer {
-        /// Which questions.
+        /// The questions.
         question_id: QuestionId,
-        /// One value a question, by its name.
+        /// One value per question, by its name.
         answers: serde_json::Map<String, Value>,
         /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -64,7 +64,7 @@ pub enum ChatCommand {
     },
     /// Decide on a permission.
     Decide {
-        /// Which permission.
+        /// The permission.
         permission_id: PermissionId,
         /// Yes or no.
         outcome: event::PermissionOutcome,
@@ -176,7 +176,7 @@ pub struct Approval {
     pub digest: Sha256,
     /// The person who approved it, as `user:<id>`.
     pub by: String,
-    /// When.
+    /// The time of the approval.
     pub at: Timestamp,
 }
 
@@ -186,7 +186,7 @@ pub struct Approval {
 pub struct PlanFile {
     /// Its path.
     pub path: FilePath,
-    /// Which file it is.
+    /// The plan file.
     pub id: FileId,
 }
 
@@ -249,7 +249,7 @@ pub struct AgentOf {
     /// How warm the model is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// From which part of the likeliest words the model chooses, from 0 to 1.
+    /// The part of the likeliest words that the model chooses from, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// The most tokens of one answer.
@@ -319,7 +319,7 @@ pub enum AgentToolRuns {
     Denied {
         /// The rule that denies it.
         rule: String,
-        /// Why, for people.
+        /// The reason, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },

@@ -43,7 +43,7 @@ pub enum Code {
     Timeout,
     /// A stored content differs from its digest, and no good copy of it was found.
     ContentDamaged,
-    /// A stored content is not there any more, and no copy of it was found.
+    /// A stored content is lost, and no copy of it was found.
     ContentMissing,
     /// There is no room to store it.
     StorageFull,

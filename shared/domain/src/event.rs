@@ -69,9 +69,9 @@ pub enum ChatEvent {
     SlotsAwaited {
         /// The message to come.
         message_id: MessageId,
-        /// Under which name it waits.
+        /// The name under which it waits.
         holder: String,
-        /// Since when.
+        /// The start of the wait.
         at: Timestamp,
     },
     /// The provider failed in a way that passes, and said nothing yet: the model is asked again later, and nothing is held
@@ -92,9 +92,9 @@ pub enum ChatEvent {
     ModelStarted {
         /// The message to come.
         message_id: MessageId,
-        /// Counts from 1 a message.
+        /// Counts from 1 per message.
         attempt: u32,
-        /// When.
+        /// The time of the request.
         at: Timestamp,
     },
     /// A piece of the model's reasoning; expires once the message is complete.
@@ -116,7 +116,7 @@ pub enum ChatEvent {
         /// The whole message.
         message: Message,
     },
-    /// The context was too long: this many of the oldest whole turns are no longer sent to the model.
+    /// The context was too long: from here on requests to the model leave out this many of the oldest whole turns.
     ContextCut {
         /// Turns left out from now on, counted from the oldest one that was still sent.
         turns: u32,
@@ -127,7 +127,7 @@ pub enum ChatEvent {
         call_id: CallId,
         /// The attempt that starts then.
         attempt: u32,
-        /// Since when.
+        /// The start of the wait.
         at: Timestamp,
         /// The reason for the wait, if it has its place and the machine is not ready.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ pub enum ChatEvent {
         path: Option<String>,
         /// Its arguments, as the model wrote them.
         args: String,
-        /// When; older logs do not say.
+        /// The time of the start; older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
     },
@@ -177,7 +177,7 @@ pub enum ChatEvent {
         truncated: bool,
         /// Contents that the agent has now seen, by path: later writes of it must build on these.
         seen: Vec<(FilePath, Option<Sha256>)>,
-        /// When.
+        /// The time of the result.
         at: Timestamp,
     },
     /// A file has a new version, a new place, or is gone (`v` 0).
@@ -186,7 +186,7 @@ pub enum ChatEvent {
         path: FilePath,
         /// Its version.
         v: u64,
-        /// Which file.
+        /// The file.
         file_id: FileId,
         /// The author.
         author: String,
@@ -201,7 +201,7 @@ pub enum ChatEvent {
         title: String,
         /// The plan file.
         plan_path: FilePath,
-        /// Which file that is; older logs do not say.
+        /// The id of the plan file; older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan_id: Option<FileId>,
         /// Steps done.
@@ -232,11 +232,11 @@ pub enum ChatEvent {
     PermissionResolved {
         /// The permission.
         permission_id: PermissionId,
-        /// How.
+        /// The decision.
         outcome: PermissionOutcome,
         /// The source of the stop: a principal, `stop` or `timeout`.
         by: String,
-        /// When.
+        /// The time of the decision.
         at: Timestamp,
     },
     /// The agent asks people; its call waits for the answers.
@@ -261,7 +261,7 @@ pub enum ChatEvent {
         /// The sender; older logs lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// When; older logs do not say.
+        /// The time of the change; older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
     },
@@ -292,7 +292,7 @@ pub enum ChatEvent {
     StopRequested {
         /// The request.
         stop_id: StopId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The turn ended by itself or at a limit.
@@ -303,7 +303,7 @@ pub enum ChatEvent {
         message: String,
         /// Why it ended.
         stop_reason: StopReason,
-        /// When.
+        /// The time of the end.
         at: Timestamp,
     },
     /// The turn was stopped.
@@ -312,11 +312,11 @@ pub enum ChatEvent {
         turn_id: TurnId,
         /// The request that stopped it, if a person's.
         stop_id: Option<StopId>,
-        /// Why, such as `user_cancelled`.
+        /// The reason, such as `user_cancelled`.
         reason: String,
         /// The text of the model until then.
         partial_response: String,
-        /// When.
+        /// The time of the stop.
         at: Timestamp,
     },
     /// Something failed; a `Done` or `Stopped` follows when it ended the turn.
@@ -326,19 +326,19 @@ pub enum ChatEvent {
     },
     /// A command failed again and again: the chat pauses until a person resumes it or drops the command.
     Paused {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When.
+        /// The time of the pause.
         at: Timestamp,
     },
     /// The chat was given up.
     Deleted {
-        /// When.
+        /// The time of the deletion.
         at: Timestamp,
     },
     /// A person resumed the chat.
     Unpaused {
-        /// When.
+        /// The time of the resumption.
         at: Timestamp,
     },
 }

@@ -28,7 +28,10 @@ pub fn first_inexact(json: &str) -> Option<&str> {
     None
 }
 
-/// `INVALID_ARGUMENT` about `field`, when a number in its JSON would not be kept as it is.
+/// Checks that every number in a JSON text would be kept as it is.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `field`, with the number.
 pub fn check(field: &str, json: &str) -> Result<(), Error> {
     const SHOWN: usize = 60;
     let Some(number) = first_inexact(json) else { return Ok(()) };

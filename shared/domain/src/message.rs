@@ -12,7 +12,7 @@ pub enum Message {
     User {
         /// Its id.
         id: MessageId,
-        /// When.
+        /// Its time.
         at: Timestamp,
         /// The text.
         content: String,
@@ -43,7 +43,7 @@ pub enum Message {
     },
     /// The answer to one tool call.
     Tool {
-        /// Which call.
+        /// The call.
         call_id: CallId,
         /// The tool's name.
         tool: String,
@@ -58,7 +58,7 @@ pub enum Message {
     System {
         /// Its id.
         id: MessageId,
-        /// When.
+        /// Its time.
         at: Timestamp,
         /// The text.
         content: String,
@@ -104,6 +104,9 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// The arguments as JSON; an empty text is an empty object.
+    ///
+    /// # Errors
+    /// The fault of a text that is no JSON, with its line and column.
     pub fn parsed(&self) -> Result<Value, serde_json::Error> {
         if self.args.trim().is_empty() {
             Ok(Value::Object(Default::default()))

@@ -55,6 +55,9 @@ fn nfc() -> ComposingNormalizerBorrowed<'static> {
 ///
 /// U+200C and U+200D join and part letters of Persian, of Indian scripts and of emoji, so they are allowed, and names that differ in
 /// them alone may look the same; so may names in letters of several scripts.
+///
+/// # Errors
+/// [`PathError::Invisible`] with the character, [`PathError::NotComposed`] for letters in parts.
 pub fn check_new_name(name: &str) -> Result<(), PathError> {
     if let Some(c) = name.chars().find(|c| is_invisible(*c)) {
         return Err(PathError::Invisible(name.into(), c.into()));
@@ -88,6 +91,10 @@ impl FilePath {
     }
 
     /// Parses and normalises: doubled and trailing slashes and `.` parts are dropped.
+    ///
+    /// # Errors
+    /// The rule that the text breaks: [`PathError::Relative`], [`PathError::Traversal`], [`PathError::Control`], [`PathError::LongName`] or
+    /// [`PathError::LongPath`].
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > MAX_PATH {
             return Err(PathError::LongPath(text.len()));
@@ -141,6 +148,9 @@ impl FilePath {
         }
     }
     /// The path of `name` (one name or several with slashes between) inside this folder.
+    ///
+    /// # Errors
+    /// Those of [`FilePath::parse`].
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{name}", self.0))
     }

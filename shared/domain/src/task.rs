@@ -18,6 +18,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
+use uuid::Uuid;
 
 /// The universal status of tools, nodes and tasks (spec 002 §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,9 +26,9 @@ use std::{fmt, sync::Arc};
 pub enum Status {
     /// It succeeded.
     Success,
-    /// It did not.
+    /// Its work failed.
     Failure,
-    /// Some of it did, and the rules of the parent let it go on.
+    /// Some of its work succeeded, and the rules of the parent let it go on.
     Partial,
 }
 
@@ -139,6 +140,12 @@ impl ChildName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The index in the name of a subtask; 0 for a clone.
+    fn index(&self) -> u32 {
+        let number = self.0.strip_suffix(']').and_then(|text| text.rsplit_once('['));
+        number.and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+    }
 }
 
 impl fmt::Display for ChildName {
@@ -175,7 +182,7 @@ pub struct TaskConfig {
     /// Files given along with the input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePath>,
-    /// Which tasks go first when not all can run: higher ones do; -100 to 100.
+    /// The priority, -100 to 100: when not all tasks can run, those with higher values go first.
     #[serde(default)]
     pub priority: i8,
     /// Whether it pauses before each node (inspector, spec 002 §10.7).
@@ -239,7 +246,7 @@ impl Replay {
 pub enum TaskCommand {
     /// Begin.
     Start {
-        /// How.
+        /// The configuration.
         config: Box<TaskConfig>,
     },
     /// A descendant reached a merge that belongs to this task (spec 002 §3.3).
@@ -249,9 +256,9 @@ pub enum TaskCommand {
     },
     /// A child has come to its end: by itself, or because all of it went on into merges above.
     ChildEnded {
-        /// Which child.
+        /// The child.
         child: ChildName,
-        /// How.
+        /// Its end.
         end: Box<ChildEnd>,
     },
     /// More children of a large split are to be made.
@@ -268,7 +275,7 @@ pub enum TaskCommand {
     Answer {
         /// The node that asks.
         node: NodeId,
-        /// One value a question, by its name; for an approval `{"approved": bool, "comment": text}`.
+        /// One value per question, by its name; for an approval `{"approved": bool, "comment": text}`.
         answers: Map<String, Value>,
     },
     /// The wait of a node is over: the awaited thing is there, or its time has come.
@@ -294,14 +301,14 @@ pub enum TaskCommand {
     },
     /// A human step was not answered in time.
     Expire {
-        /// Which questions.
+        /// The questions.
         question_id: QuestionId,
     },
     /// Stop (a request that also goes around the mailbox).
     Stop {
         /// The request.
         stop_id: StopId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Pause before the next node, or before these; a task passes this on to its children, as the two below.
@@ -418,9 +425,22 @@ impl TaskId {
     /// The kind of actor of a task: the first part of the actor's id, for senders that know nothing of flows.
     pub const ACTOR: &'static str = "task";
 
-    /// The id of a child: the same whenever it is computed.
+    /// The id of a new task without a parent, from an id that was drawn for it: the same bits, as version 8 (RFC 9562 §5.8).
+    pub fn root(drawn: Uuid) -> Self {
+        Self(uuid::Builder::from_custom_bytes(drawn.into_bytes()).into_uuid())
+    }
+
+    /// The id of a child: the same whenever it is computed. Ids of siblings lie beside each other in an index, in the order of the siblings, so that a
+    /// commit for some of them changes a few pages and not a page for each: the first 32 bits are a hash of the parent, the next 16 are of
+    /// the index, and the others a hash of the name. Children of a task whose id has another version, from before this rule, have version 5.
     pub fn child(self, name: &ChildName) -> Self {
-        Self::from_key(&self.to_string(), name.as_str())
+        if self.0.get_version_num() != 8 {
+            return Self::from_key(&self.to_string(), name.as_str());
+        }
+        let parent = Uuid::new_v5(&Uuid::NAMESPACE_OID, self.0.as_bytes()).as_u128() >> 96;
+        let hashed = Uuid::new_v5(&self.0, name.as_str().as_bytes()).as_u128() & ((1 << 80) - 1);
+        let order = u128::from(name.index() & 0xffff);
+        Self::root(Uuid::from_u128(parent << 96 | order << 80 | hashed))
     }
 }
 
@@ -439,4 +459,39 @@ const STOPPED: &str = "stopped: ";
 /// The error of a task that was stopped.
 pub fn stopped(reason: &str) -> Error {
     Error::new(Code::Cancelled, format!("{STOPPED}{reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const DRAWN: Uuid = Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_3da8_af30_2e12);
+
+    fn subtask(index: u32) -> ChildName {
+        ChildName(format!("items/worker[{index}]").into())
+    }
+
+    #[test]
+    fn ids_of_siblings_lie_beside_each_other_in_their_order() {
+        let root = TaskId::root(DRAWN);
+        let children: Vec<_> = (0..65_536).map(|index| root.child(&subtask(index))).collect();
+        assert!(children.is_sorted());
+        assert_eq!(children[3].to_string(), "c8897b74-0003-8af2-8734-cf21ee73a499");
+        // Those of another parent lie elsewhere.
+        let (first, last) = (children[7].child(&subtask(0)), children[7].child(&subtask(65_535)));
+        assert!(first < last && (last < children[0] || first > children[65_535]));
+        // A split may be larger.
+        let more = (65_536..100_000).map(|index| root.child(&subtask(index)));
+        assert_eq!(more.chain(children.iter().copied()).collect::<BTreeSet<_>>().len(), 100_000);
+        let clones = ["review/coder", "review/tester"].map(|name| root.child(&ChildName(name.into())));
+        assert_ne!(clones[0], clones[1]);
+        assert!([root, children[7], first, clones[0]].iter().all(|id| id.0.get_version_num() == 8));
+    }
+
+    #[test]
+    fn children_of_a_task_from_before_have_the_ids_that_they_had() {
+        let child = TaskId(DRAWN).child(&subtask(3));
+        assert_eq!(child.to_string(), "da534444-7f67-5333-9e9f-ff029440c2f9");
+    }
 }

@@ -17,6 +17,11 @@ impl Timestamp {
     pub const fn as_millis(self) -> i64 {
         self.0
     }
+    /// The lowest version 7 UUID of this moment: it is below every one drawn then or later (RFC 9562 §5.7: its first 48 bits are
+    /// milliseconds).
+    pub fn first_id(self) -> Uuid {
+        Uuid::from_u128(u128::from(u64::try_from(self.0).unwrap_or(0)) << 80)
+    }
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -27,6 +32,14 @@ impl std::ops::Add<Duration> for Timestamp {
     type Output = Self;
     fn add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// No moment is before 1970: a machine subtracts bounds of time, and `Duration::MAX` stands for none.
+impl std::ops::Sub<Duration> for Timestamp {
+    type Output = Self;
+    fn sub(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)).max(0))
     }
 }
 
@@ -94,6 +107,21 @@ mod tests {
         assert_eq!(moment.to_string(), "2023-11-14T22:13:20.042Z");
         assert_eq!("2023-11-14T23:13:20.042+01:00".parse::<Timestamp>().ok(), Some(moment));
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn subtraction_ends_at_1970() {
+        let moment = Timestamp::from_millis(42);
+        assert_eq!(moment - Duration::from_millis(2), Timestamp::from_millis(40));
+        assert_eq!(moment - Duration::MAX, Timestamp::default());
+    }
+
+    #[test]
+    fn the_first_id_of_a_moment_is_below_all_ids_from_then_on() {
+        let (id, at) =
+            (Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_3da8_af30_2e12), Timestamp::from_millis(0x019b_f537_f228));
+        assert!(at.first_id() < id);
+        assert!((at + Duration::from_millis(1)).first_id() > id);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A place in a distributed trace, in the form of W3C Trace Context (`traceparent`), and the ids that spans of ours have.
 //!
-//! Ids of spans follow from the names of what they are about, so that a span comes out the same whoever makes it and however often.
+//! Ids of spans are derived from the names of their subjects, so that all makers of a span give it the same id, each time.
 
 use crate::{NodeId, Sha256, TaskId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};

@@ -63,7 +63,7 @@ struct Archive {
     large_above: u64,
     /// Locked while a list is made anew: one large file at a time is read whole.
     listing: Mutex<()>,
-    /// Held by whoever removes the contents of deleted spaces.
+    /// Held while the contents of deleted spaces are removed.
     clearing: Mutex<()>,
 }
 
@@ -400,7 +400,7 @@ impl Drop for Making<'_> {
     }
 }
 
-/// Where a content is, below the folder of all contents.
+/// The path of a content below the folder of all contents.
 pub fn place_of(space: &str, digest: Sha256) -> PathBuf {
     let name = digest.to_string();
     [space, ARCHIVE, &name[..2], &name[2..4], &name].iter().collect()

@@ -30,6 +30,9 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Starts the thread; it ends when this is dropped or stopped.
+    ///
+    /// # Errors
+    /// When the thread cannot be started. A failure to open the file is only logged: the writer then copies the log itself.
     pub fn start(path: &Path) -> Result<Self, std::io::Error> {
         let (ask, asked) = sync_channel::<()>(1);
         let finished = Arc::new(AtomicU64::new(0));

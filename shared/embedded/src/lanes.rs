@@ -22,7 +22,7 @@ pub(crate) struct Claim {
     pub urgent: bool,
     /// The priority of its next message.
     pub priority: i8,
-    /// Since when it is ready, in milliseconds.
+    /// The time at which it became ready, in milliseconds.
     pub since: i64,
 }
 

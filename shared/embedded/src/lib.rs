@@ -1,11 +1,11 @@
 //! Adapters that need nothing installed: table and queue in one SQLite file, blobs on the local disk, a bus in the process.
 //!
-//! They promise what [`ports`] promises and no more; the conformance suites of `testkit` check it. The costs: a commit takes one `fdatasync`
+//! They give the guarantees of [`ports`] and no others; the conformance suites of `testkit` check it. The costs: a commit takes one `fdatasync`
 //! for any number of actors that share it, a read takes microseconds, a wait takes nothing.
 //!
 //! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
 //! * [`LocalBlobs`] keeps contents under their SHA-256.
-//! * [`Marks`] tells the next process what this one computed when it died.
+//! * [`Marks`] tells the next process the computations that this one died in.
 //! * [`copy_store`] and [`Hold`] are what a backup of both is made of.
 //! * [`LocalBus`] carries hints between the tasks of this process.
 

@@ -269,7 +269,7 @@ impl Mailbox {
         self.offer(name);
     }
 
-    /// A group that was in flight is not any more.
+    /// Takes a group out of flight.
     fn land(&mut self, name: &Arc<str>) {
         let flew = self.groups.get_mut(name).is_some_and(|group| std::mem::take(&mut group.flies));
         if flew && self.lanes.landed(name) {

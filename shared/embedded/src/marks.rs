@@ -1,4 +1,4 @@
-//! What threads compute, in a file of fixed places: it outlives the process, and the next one reads what the process died in.
+//! The current computations of threads, in a file of fixed places: it outlives the process, and the next one reads what the process died in.
 //!
 //! A place is a line of text, so `cat` shows what a hub computes. It is written by one call to the system and never synced: the
 //! kernel has the bytes when the process is gone, and a power cut is not what this is for.
@@ -22,10 +22,10 @@ const PLACE: usize = 256;
 const FREE: u8 = b'.';
 const BESIDE: u8 = b'c';
 const ALONE: u8 = b'a';
-/// Where the text of a place begins.
+/// The offset of the text in a place.
 const TEXT: usize = 35;
 
-/// The marks of this process, and what is known of those before.
+/// The marks of this process, and the record of those before.
 pub struct Marks {
     file: File,
     known: PathBuf,
@@ -33,17 +33,17 @@ pub struct Marks {
     closed: AtomicBool,
 }
 
-/// What the process before has left.
+/// The notes of the previous process.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// What it died in.
+    /// The computations that it died in.
     pub marks: Vec<Mark>,
-    /// What it knew.
+    /// The suspects that it knew.
     pub known: Suspects,
 }
 
 impl Marks {
-    /// In a folder of the process's own, which is made. What is there is read and taken away: a death is counted once.
+    /// Opens a folder of the process's own, and makes it if there is none. Marks in it are read and removed, so each death counts once.
     ///
     /// # Errors
     /// The disk's.
@@ -53,7 +53,7 @@ impl Marks {
         let before = fs::read(&computing).unwrap_or_default();
         let marks = before.chunks(PLACE).filter_map(read).collect();
         let text = fs::read(&known).unwrap_or_default();
-        // What cannot be read was written by another version, or by a person: then nothing is known.
+        // An unreadable file was written by another version, or by a person: then nothing is known.
         let suspects = serde_json::from_slice(&text).unwrap_or_default();
         let file = File::options().create(true).read(true).write(true).truncate(true).open(computing)?;
         let mut empty = [b' '; PLACE];
@@ -68,7 +68,7 @@ impl Marks {
             return;
         }
         if let Err(error) = self.file.write_all_at(bytes, (place * PLACE) as u64) {
-            tracing::debug!(%error, "what is computed was not noted");
+            tracing::debug!(%error, "a mark of a computation was not written");
         }
     }
 }
@@ -118,9 +118,9 @@ impl Register for Marks {
 
     fn close(&self) {
         self.closed.store(true, SeqCst);
-        // Whoever writes at this very moment lengthens the file again, at worst by a mark that makes a suspect of an innocent.
+        // A write at this very moment lengthens the file again, at worst by a mark that makes a suspect of an innocent input.
         if let Err(error) = self.file.set_len(0) {
-            tracing::debug!(%error, "what is computed stays noted");
+            tracing::debug!(%error, "the marks of computations were not removed");
         }
     }
 
@@ -129,7 +129,7 @@ impl Register for Marks {
         let kept = serde_json::to_vec_pretty(known).map_err(io::Error::other);
         let kept = kept.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, &self.known));
         if let Err(error) = kept {
-            tracing::warn!(%error, "what is known of inputs that end the process was not kept");
+            tracing::warn!(%error, "the record of inputs that end the process was not kept");
         }
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         marks.end(before);
         let _ = marks.begin(&mark("GET /b", true));
         let (_, left) = Marks::open(&folder)?;
-        assert_eq!(left.marks, [], "whoever is ended on purpose died of nothing");
+        assert_eq!(left.marks, [], "a process that is ended on purpose died of no input");
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The queue's messages in SQLite: one row a message, in the order of sending.
+//! The queue's messages in SQLite: one row per message, in the order of sending.
 //!
 //! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
 //! repeated send harmless, also after a restart.

@@ -39,7 +39,7 @@ pub enum OpenError {
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// Why.
+        /// The cause.
         #[source]
         source: rusqlite::Error,
     },
@@ -48,7 +48,7 @@ pub enum OpenError {
     Folder {
         /// The file or the folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -57,7 +57,7 @@ pub enum OpenError {
     Database {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: rusqlite::Error,
     },
@@ -77,7 +77,7 @@ impl OpenError {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the operator.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::InUse(_) => Some(

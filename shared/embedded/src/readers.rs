@@ -27,6 +27,9 @@ impl Readers {
     }
 
     /// Runs `read` on a connection; every statement in it sees the newest commit.
+    ///
+    /// # Errors
+    /// Those of `read`, and those of [`failed`] when no connection can be opened.
     pub fn with<T>(&self, read: impl FnOnce(&Connection) -> ports::Result<T>) -> ports::Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.map_or_else(|| self.open(), Ok).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The schema of the store, and the steps that lead to it from each version that was released.
 //!
 //! The version is SQLite's `user_version`. A new file gets the schema of today at once. An older one is brought to it in one
-//! transaction, so it has the old schema or the new one, whatever happens. A newer one, and one from before the first release, is left
+//! transaction, so after any failure it has the old schema or the new one. A newer one, and one from before the first release, is left
 //! as it is.
 //!
 //! To change the schema: change `SCHEMA` in `table.rs` or `messages.rs`, add to [`STEPS`] the step that brings a store of the version before
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 /// The first version that was released.
 pub(crate) const FIRST: i64 = 2;
-/// What a new store has.
+/// The version of a new store.
 pub(crate) const VERSION: i64 = FIRST + STEPS.len() as i64;
 
 /// The SQL that leads from one version to the next; the first step leads on from [`FIRST`]. A step that was released never changes.
@@ -26,7 +26,7 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Makes the schema in a new file, or brings that of an older one up to date.
 ///
 /// # Errors
-/// What SQLite says; the file is then as it was.
+/// Those of SQLite; the file is then as it was.
 pub(crate) fn bring_up_to_date(connection: &Connection, found: i64) -> rusqlite::Result<()> {
     match found {
         VERSION => Ok(()),

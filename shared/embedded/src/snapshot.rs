@@ -30,7 +30,7 @@ pub fn known_schema() -> i64 {
 /// Copies the store at `from` into the new file `to`, and syncs that. Tells the bytes that were written so far. Gives the version of the schema.
 ///
 /// # Errors
-/// [`OpenError::TooNew`], [`OpenError::TooOld`] and [`OpenError::Empty`] as for opening it; what SQLite and the disk say.
+/// [`OpenError::TooNew`], [`OpenError::TooOld`] and [`OpenError::Empty`] as for opening it; errors of SQLite and of the disk.
 pub fn copy_store(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<i64, OpenError> {
     let database = |source| OpenError::Database { path: from.to_owned(), source };
     let folder = |source| OpenError::Folder { path: to.to_owned(), source };
@@ -70,7 +70,7 @@ pub fn copy_store(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<i
     schema::version(&copy).map_err(database)
 }
 
-/// The table of a copy, in a file to which nobody writes. Commits are unavailable.
+/// The table of a copy, in a file without writers. Commits are unavailable.
 pub fn frozen_table(path: &Path, clock: Arc<dyn Clock>) -> Arc<dyn Table> {
     let (requests, _) = std::sync::mpsc::channel();
     Arc::new(SqliteTable { readers: Arc::new(Readers::new(path.to_owned())), writer: Writer(requests), clock })

@@ -77,6 +77,11 @@ impl Store {
     ///
     /// `clock` decides which items and ids have expired, and which messages are due. Blocks for some milliseconds, more after a crash. A file
     /// `<path>` with the ending `.lock` keeps other processes out.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] when another process has the store; [`OpenError::Empty`], [`OpenError::TooNew`] and [`OpenError::TooOld`] for a
+    /// file that this version must not use; [`OpenError::Migration`] when it cannot be brought up to date, and stays as it was;
+    /// [`OpenError::Folder`] and [`OpenError::Database`] for errors of the disk and of SQLite.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let lock = Lock::take(path)?;
@@ -152,6 +157,9 @@ impl Store {
     }
 
     /// Whether the writer answers; it touches no disk. Waits behind the commits that are under way.
+    ///
+    /// # Errors
+    /// [`ports::Error::Unavailable`] when the writer failed or was closed.
     pub async fn ping(&self) -> ports::Result<()> {
         self.writer.ask(|answer| Request::Ping { answer }).await
     }

@@ -175,7 +175,7 @@ fn indexed(write: &Write) -> (Option<i64>, Option<&str>, Option<&str>) {
     (expires_at.map(Timestamp::as_millis), index_pk, index_sk)
 }
 
-/// Removes some expired items, which nothing can see any more; returns how many, and whether there may be more.
+/// Removes some expired items, which no query returns; returns how many, and whether there may be more.
 pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
     let mut sweep = connection.prepare_cached(
         "DELETE FROM items WHERE number IN (SELECT number FROM items WHERE expires_at <= ?1 LIMIT ?2)",

@@ -38,6 +38,8 @@ const LAZY_WAIT: Duration = Duration::from_millis(5);
 const LAZY_RETRY: Duration = Duration::from_secs(1);
 /// How many lazy changes wait at most.
 const LAZY_MOST: usize = 4096;
+/// How many of them one transaction makes, so that requests do not wait for all of them.
+const LAZY_AT_ONCE: usize = 128;
 /// How many requests are taken in at most before the next transaction.
 const GATHERED_MOST: usize = 1024;
 /// How long the writer waits for companions it has reason to expect. Less than a sync, which each of them saves.
@@ -233,7 +235,7 @@ impl WriterThread {
             }
         }
         let next_seq = self.next_seq;
-        let lazy = std::mem::take(&mut self.lazy);
+        let lazy = self.next_lazy(&requests);
         match self.transaction(&requests, &lazy) {
             Ok(Written { outcomes, arrivals, swept }) => {
                 add(&self.counters.groups, 1);
@@ -251,7 +253,7 @@ impl WriterThread {
                     tracing::debug!(%error, "nothing to roll back");
                 }
                 self.next_seq = next_seq;
-                self.lazy = lazy;
+                self.lazy.extend(lazy);
                 let is_full = is_full(&error);
                 if is_full && self.give_up() {
                     return self.transact(requests);
@@ -261,6 +263,15 @@ impl WriterThread {
                 false
             }
         }
+    }
+
+    /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them.
+    fn next_lazy(&mut self, requests: &[Request]) -> BTreeMap<i64, Lazy> {
+        let needs_all =
+            requests.iter().any(|request| matches!(request, Request::Flush { .. } | Request::Redrive { .. }));
+        let first_left = self.lazy.keys().nth(LAZY_AT_ONCE).filter(|_| !needs_all).copied();
+        let left = first_left.map(|seq| self.lazy.split_off(&seq)).unwrap_or_default();
+        std::mem::replace(&mut self.lazy, left)
     }
 
     /// Everything between `BEGIN` and `COMMIT`. An error undoes all of it.
@@ -352,9 +363,7 @@ impl WriterThread {
     }
 
     fn end(mut self, closing: Option<Answer<()>>) {
-        if !self.lazy.is_empty() {
-            self.transact(Vec::new());
-        }
+        while !self.lazy.is_empty() && self.transact(Vec::new()) {}
         self.room.close();
         let Self { connection, lock, checkpointer, .. } = self;
         checkpointer.stop();

@@ -1,4 +1,4 @@
-//! What a backup is made of: a copy of a store that is in use, and a hold on what it refers to.
+//! The parts of a backup: a copy of a store that is in use, and a hold on the contents that it refers to.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use bytes::Bytes;
@@ -71,7 +71,7 @@ async fn a_copy_of_a_store_that_is_written_to_has_all_that_was_answered_before_i
 }
 
 #[test]
-fn what_is_no_store_of_this_version_is_not_copied() {
+fn a_file_that_is_no_store_of_this_version_is_not_copied() {
     let folder = tempfile::tempdir().unwrap();
     let (path, copy) = (folder.path().join("store.sqlite3"), folder.path().join("copy.sqlite3"));
     let refused = || copy_store(&path, &copy, |_| ()).unwrap_err().code();
@@ -141,7 +141,7 @@ async fn contents_of_a_space_that_is_deleted_stay_for_as_long_as_they_are_held()
 }
 
 #[tokio::test]
-async fn what_a_hold_that_died_left_goes_with_the_next_deletion_or_start() {
+async fn contents_left_by_a_hold_that_died_go_with_the_next_deletion_or_start() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let blobs = LocalBlobs::new(root);

@@ -54,7 +54,7 @@ async fn fill(path: &Path) {
     store.close().await;
 }
 
-/// What [`fill`] put in is there.
+/// Checks that all data from [`fill`] is there.
 async fn has_everything(path: &Path) {
     let clock = Arc::new(TestClock::new(2));
     let store = open(path, &clock);

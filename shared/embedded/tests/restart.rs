@@ -49,6 +49,35 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_commit_does_not_wait_for_thousands_of_settlements() {
+    const MANY: usize = 1_000;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(TestClock::new(1));
+    let store = open(&folder.path().join("store.sqlite3"), &clock);
+    let messages = (0..MANY).map(|number| Outgoing { group: format!("g{number}"), ..message("m") });
+    store.queue().send(messages.collect()).await.unwrap();
+    let taken = store.queue().receive(MANY, VISIBLE).await.unwrap();
+    let before = store.stats();
+    let receipts: Vec<_> = taken.into_iter().map(|delivery| delivery.receipt).collect();
+    for receipt in &receipts {
+        assert!(store.queue().ack(from_ref(receipt)).await.unwrap());
+    }
+    let mut commits = 0;
+    while store.stats().lazy_writes < before.lazy_writes + MANY as u64 {
+        let put = Write::put(Key::new("p", commits.to_string()), "x", Expect::Absent);
+        store.table().commit(vec![put]).await.unwrap();
+        commits += 1;
+    }
+    let (groups, changes) = (store.stats().groups - before.groups, store.stats().lazy_writes - before.lazy_writes);
+    assert!(changes <= groups * 128, "{changes} changes in {groups} transactions");
+    store.close().await;
+
+    let store = open(&folder.path().join("store.sqlite3"), &clock);
+    assert_eq!((store.stats().waiting, store.stats().in_flight), (0, 0), "the rest was written at the end");
+    store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn attempts_of_processes_that_died_add_up_to_a_dead_letter() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite3");

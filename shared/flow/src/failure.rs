@@ -18,7 +18,7 @@ pub struct Handling {
 /// The failures that are tried again, how often and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// How often, at most.
+    /// The maximum number of retries.
     pub times: u32,
     /// The names of these failures.
     pub on: Vec<FailureName>,

@@ -157,9 +157,9 @@ pub enum ContextUse {
 pub struct Remember {
     /// The store.
     pub store: StoreKind,
-    /// Under which key; the node's id when none.
+    /// The key; the node's id when none.
     pub key: Option<String>,
-    /// With which tags.
+    /// The tags.
     pub tags: Vec<String>,
 }
 
@@ -186,9 +186,9 @@ pub struct Agent {
     pub system: Option<String>,
     /// The persona of `/system/agents` that it is, if it is one.
     pub persona: Option<String>,
-    /// How warm.
+    /// The temperature.
     pub temperature: Option<f64>,
-    /// From which part of the likeliest words it chooses, from 0 to 1.
+    /// The part of the likeliest words that it chooses from, from 0 to 1.
     pub top_p: Option<f64>,
     /// The most tokens of one answer.
     pub max_tokens: Option<u32>,
@@ -300,7 +300,7 @@ pub struct PolicyRule {
     pub nodes: Vec<String>,
     /// Whether it permits.
     pub allow: bool,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: Option<String>,
 }
 

@@ -32,9 +32,9 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// How long the manifests of a flow are kept after a task was last made of them or read them. A task that waits for longer than
 /// this, without a read of it, cannot go on.
 pub const KEPT_FOR: Duration = Duration::from_secs(400 * 24 * 3600);
-/// How much of that has to be over before it is renewed: a write in a month, and not one a task.
+/// How much of that has to be over before it is renewed: one write per month, and not one per task.
 const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Of how many bundles it is known in memory that they are kept.
+/// The number of bundles that memory remembers as kept.
 const KNOWN_KEPT: usize = 4_096;
 
 /// Flows, for those who make tasks of them.
@@ -109,6 +109,9 @@ impl Flows {
     }
 
     /// The flows of a workspace, by name: its own, and those in the box.
+    ///
+    /// # Errors
+    /// As [`Flows::check`], of the first flow that cannot be read. A flow with faults is listed with their number.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
         let own = folders(&self.workspaces.open(workspace).await?).await?;
         let mut names: BTreeSet<&str> = in_the_box::names().collect();
@@ -126,6 +129,9 @@ impl Flows {
     }
 
     /// Whether a name means a flow in the box: the workspace has no folder of it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace; those of reading it.
     pub async fn is_built_in(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
         if in_the_box::files(name).is_none() {
             return Ok(false);
@@ -137,12 +143,18 @@ impl Flows {
         }
     }
 
-    /// Loads the flow of this name. `UNPROCESSABLE` with all faults when its manifests have some.
+    /// Loads the flow of this name.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE`, with all `faults`, when its manifests have some; those of [`Flows::files`].
     pub async fn load(&self, workspace: WorkspaceId, name: &str) -> Result<Arc<Flow>, Error> {
         self.check(workspace, name).await?.map_err(|report| refused(name, &report))
     }
 
     /// The same, with the report of all faults instead of an error.
+    ///
+    /// # Errors
+    /// Those of [`Flows::files`] and [`Flows::check_files`].
     pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
         let files = self.files(workspace, name).await?;
         let checked = self.check_files(name, files).await?;
@@ -156,6 +168,9 @@ impl Flows {
     }
 
     /// Loads a flow from texts; on a thread for such work, as a megabyte of YAML takes a while.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the check does not run to its end. Faults of the manifests are the inner error.
     pub async fn check_files(
         &self,
         name: &str,
@@ -173,6 +188,10 @@ impl Flows {
     }
 
     /// The files of a flow, by their paths in its folder.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace or flow; `INVALID_ARGUMENT` for a name that no flow can have; `PAYLOAD_TOO_LARGE` for a
+    /// folder of more than 512 files or 4 MiB; those of reading the workspace.
     pub async fn files(&self, workspace: WorkspaceId, name: &str) -> Result<BTreeMap<String, String>, Error> {
         let opened = self.workspaces.open(workspace).await?;
         let folder = folder_of(name)?;
@@ -218,6 +237,9 @@ impl Flows {
     }
 
     /// Keeps the manifests of a flow for the tasks that run them.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the table does not answer, `STORAGE_FULL` when it has no room.
     pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
         let this = (workspace, flow.reference.clone());
         let now = self.clock.as_ref().map(|clock| clock.now()).unwrap_or_default();
@@ -239,6 +261,9 @@ impl Flows {
     }
 
     /// The flow that a task began with.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when its manifests are gone; `INTERNAL` when the table does not answer, or they load no more here.
     pub async fn by_hash(&self, workspace: WorkspaceId, reference: &FlowRef) -> Result<Arc<Flow>, Error> {
         match self.read_bundle(workspace, reference).await.map_err(internal)? {
             Some(flow) => Ok(flow),
@@ -269,7 +294,7 @@ impl Flows {
                 self.cache.put(flow.clone());
                 Ok(Some(flow))
             }
-            // It loaded once: a name in it is not registered here any more.
+            // It loaded once: a name in it lacks its registration here.
             Err(report) => Err(ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name))),
         }
     }

@@ -104,7 +104,7 @@ pub enum OnFailure {
 /// How a merge joins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
-    /// When.
+    /// The condition on which it is complete.
     pub strategy: Strategy,
     /// How it treats failed tasks.
     pub on_failure: OnFailure,
@@ -299,7 +299,7 @@ impl Graph {
     }
 }
 
-/// Counts what the router looks up, so that a test can tell whether a step costs more in a larger graph.
+/// Counts the lookups of the router, so that a test can tell whether a step costs more in a larger graph.
 pub(crate) mod work {
     #[cfg(test)]
     thread_local! {

@@ -70,7 +70,7 @@ impl Flow {
     /// made of it, so it is only checked as far as running it requires.
     ///
     /// # Errors
-    /// Everything that is wrong: something that it needs may not be there any more.
+    /// All faults: something that it needs may have been removed.
     pub fn from_bundle(name: &str, bundle: BTreeMap<String, String>, known: &Known) -> Result<Self, Report> {
         load_as(name, bundle, known, true)
     }

@@ -1,4 +1,4 @@
-//! The task as a state machine of the actor runtime: which input goes to which part, and what a task looks like from outside.
+//! The task as a state machine of the actor runtime: the route of each input to its part, and the outside view of a task.
 //!
 //! ```text
 //!   Start ─ router.begin ─┐
@@ -52,9 +52,9 @@ pub enum TaskEffect {
     Archive(Arc<TaskConfig>),
     /// Have the worker of a chat stop its turn.
     StopAgent(ActorId, StopRequest),
-    /// End a command of a node: its result is not needed any more.
+    /// End a command of a node, which does not need its result.
     KillCommand(WorkspaceId, CallId),
-    /// Remove what a deleted task has left behind: its artifacts, the chats of its agents, and its children.
+    /// Remove the remains of a deleted task: its artifacts, the chats of its agents, and its children.
     Clear(Arc<TaskConfig>),
 }
 
@@ -97,7 +97,7 @@ pub enum TaskReport {
     },
     /// The artifacts are stored.
     Archived {
-        /// How many.
+        /// The number of files.
         files: u32,
     },
     /// A chat was told to stop.

@@ -37,7 +37,7 @@ pub enum Decision {
         rule: String,
         /// The refused use, such as `tool deploy`.
         what: String,
-        /// Why, for people.
+        /// The reason, for people.
         reason: Option<String>,
     },
 }

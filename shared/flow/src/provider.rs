@@ -97,7 +97,10 @@ impl Adapters {
         Self(all.map(|adapter| ((adapter.kind, adapter.name.clone()), adapter)).collect())
     }
 
-    /// Adds an adapter. `CONFLICT` when there is one of this kind and name.
+    /// Adds an adapter.
+    ///
+    /// # Errors
+    /// `CONFLICT` when there is one of this kind and name.
     pub fn register(&mut self, adapter: Adapter) -> Result<(), Error> {
         let key = (adapter.kind, adapter.name.clone());
         if self.0.contains_key(&key) {
@@ -156,7 +159,10 @@ impl Adapters {
         faults
     }
 
-    /// Binds the providers of a flow to adapters and keys. The error has every fault in its details.
+    /// Binds the providers of a flow to adapters and keys.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE`, with all `faults`: those of [`Adapters::check`], and keys that are not there.
     pub fn bind(
         &self,
         providers: &[ProviderManifest],

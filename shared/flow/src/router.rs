@@ -14,6 +14,29 @@
 //! - Merges of one task begin in the order of the graph, and only while no node of the task executes: so the order in which
 //!   children happen to come changes no route.
 //! - A task has ended when it reaches an exit, goes on into a merge above, or fails; children that still run are cancelled.
+//!
+//! # Example
+//! ```
+//! use domain::{Status, Timestamp};
+//! use flow::graph::{Graph, Join, NewEdge, NewNode, Role};
+//! use flow::router::{Next, Outcome, Place, Router};
+//! use serde_json::json;
+//!
+//! # fn route(config: &domain::TaskConfig) -> Result<Next, Vec<flow::graph::GraphFault>> {
+//! let node = |id: &str, role| {
+//!     let (id, join) = (id.into(), Join::default());
+//!     NewNode { id, role, continue_on_failure: false, always_fail: false, fails_partial: false, join }
+//! };
+//! let edge = NewEdge { from: "begin".into(), to: "end".into(), label: None, takes_errors: false };
+//! let graph = Graph::build(vec![node("begin", Role::Start), node("end", Role::Exit)], vec![edge])?;
+//! let router = Router { graph: &graph, config, place: &Place::default(), now: Timestamp::default(), follows: None };
+//! let output = json!(42);
+//! let ended = Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
+//! let route = router.finished(&"begin".into(), &ended);
+//! assert_eq!(route.next, Next::Execute("end".into(), json!(42).into()));
+//! # Ok(route.next)
+//! # }
+//! ```
 
 mod decide;
 mod join;

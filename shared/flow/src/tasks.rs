@@ -35,6 +35,10 @@ const MAX_INPUT: usize = 192 * 1024;
 const LOG_PAGE: usize = 200;
 
 /// Tasks, for those who ask for them.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when a store or the queue does not answer (the command may be accepted; the same id again
+/// is harmless) and `STORAGE_FULL` when there is no room.
 #[derive(Clone)]
 pub struct Tasks {
     pub(crate) table: Arc<dyn Table>,
@@ -117,6 +121,10 @@ impl Tasks {
     }
 
     /// Makes a task of a flow of the workspace. The same ids again have no further effect.
+    ///
+    /// # Errors
+    /// Those of [`Flows::load`]; `INVALID_ARGUMENT` about `start`, `breakpoints` or `priority`; `NOT_FOUND` for a file; `PAYLOAD_TOO_LARGE`
+    /// for the input; `RATE_LIMITED` when too many tasks wait.
     pub async fn create(
         &self,
         workspace: WorkspaceId,
@@ -207,6 +215,9 @@ impl Tasks {
 
     /// Stops a task, all tasks below it and their agents: once this returns, nothing more of them begins. Again is harmless. Tells
     /// whether there was anything to stop: false for a task that had ended.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -232,6 +243,9 @@ impl Tasks {
 
     /// Pauses a task before its next node, or before the nodes of these names; and with it all clones and subtasks below it,
     /// those included that are made later. Once a pause before the next node has returned, nothing new of them begins.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the task or its manifests are not there; `CONFLICT` when it has ended; `INVALID_ARGUMENT` for a name of no node.
     pub async fn pause(
         &self,
         workspace: WorkspaceId,
@@ -253,8 +267,10 @@ impl Tasks {
         self.send(workspace, task, command, by, TaskCommand::Pause { before, hold }).await
     }
 
-    /// Executes one node of each task that is paused: of this one, and of those below it when it waits for them. `CONFLICT`
-    /// when it neither is paused nor waits for others.
+    /// Executes one node of each task that is paused: of this one, and of those below it when it waits for them.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; `CONFLICT` when it has ended, or neither is paused nor waits for others.
     pub async fn step(
         &self,
         workspace: WorkspaceId,
@@ -272,6 +288,9 @@ impl Tasks {
 
     /// Goes on with a task that is paused, and with all below it; or with one that is parked because a command failed again and
     /// again: with `drop`, the failed command is given up.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; `CONFLICT` when it has ended.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,
@@ -298,8 +317,10 @@ impl Tasks {
     }
 
     /// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before.
-    /// `INVALID_ARGUMENT` when an answer does not fit its question, `CONFLICT` when the node has ended, `FORBIDDEN` for an approval
-    /// unless [`Answers::may_approve`].
+    ///
+    /// # Errors
+    /// Those of [`Tasks::pause`], with the field `node`; those of [`tools::check_answers`]; `FORBIDDEN` for an approval unless
+    /// [`Answers::may_approve`]; `CONFLICT` when the node has ended or asks no people.
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
@@ -470,5 +491,7 @@ pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     if ports::is_full(cause) {
         return Error::storage_full();
     }
-    Error::new(Code::Internal, "the task could not be reached").hint("try again; accepted commands are kept")
+    let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
+    let code = if is_away { Code::UpstreamUnavailable } else { Code::Internal };
+    Error::new(code, "the task could not be reached").hint("try again; accepted commands are kept")
 }

@@ -30,7 +30,7 @@ fn flow() -> FlowRef {
     FlowRef { name: "review".into(), hash: Sha256::of(b"flow") }
 }
 
-/// Snapshots hold the folded state: when it changes, earlier snapshots do not count any more.
+/// Snapshots hold the folded state: a change of it makes earlier snapshots invalid.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
     let log = include_str!("../../domain/tests/golden/task_events/1.json");

@@ -1,4 +1,4 @@
-//! Graphs: every invariant of spec 002 §2.3 and §3.3, and whose merge is whose.
+//! Graphs: every invariant of spec 002 §2.3 and §3.3, and the owner of each merge.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/graphs.rs"]

@@ -82,6 +82,10 @@ pub(crate) struct Record {
 }
 
 /// The keys of everybody.
+///
+/// # Errors
+/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` for a key
+/// whose record is damaged or of a newer version.
 #[derive(Clone)]
 pub struct ApiKeys {
     table: Arc<dyn Table>,
@@ -100,6 +104,10 @@ impl ApiKeys {
     }
 
     /// Makes a key. Its text is returned this once and can never be had again.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the field, for a name, scopes, workspaces or an end outside of the bounds of [`NewKey`]; else those of
+    /// [`ApiKeys`].
     pub async fn create(&self, user: UserId, new: NewKey) -> Result<(ApiKey, String)> {
         let stamp = self.clock.stamp();
         let name = new.name.trim().to_owned();
@@ -141,7 +149,11 @@ impl ApiKeys {
         Ok((key, format!("{PREFIX}{}_{secret}", stamp.id.simple())))
     }
 
-    /// The caller of this key. `UNAUTHORIZED`, in the same words, for one that never existed, has another secret, was revoked, or has expired.
+    /// The caller of this key.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED`, in the same words, for one that never existed, has another secret, was revoked, or has expired; else those of
+    /// [`ApiKeys`].
     pub async fn verify(&self, text: &str) -> Result<Caller> {
         let refusal =
             || unauthorized("the API key is not valid", "it may have been revoked or have expired: make a new one");
@@ -164,6 +176,9 @@ impl ApiKeys {
 
     /// The keys of a person, the revoked and expired ones too; `limit` is cut to 1 to 200. One that was made just now may not
     /// be listed yet.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; else those of [`ApiKeys`].
     pub async fn list(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<ApiKeyPage> {
         let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
         let page = self.table.query_index(&query).await.map_err(port)?;
@@ -171,7 +186,11 @@ impl ApiKeys {
         Ok(ApiKeyPage { keys, next_cursor: page.next })
     }
 
-    /// Takes a key of this person back, for good; again is harmless. `NOT_FOUND` for one that is somebody else's.
+    /// Takes a key of this person back, for good; again is harmless.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for one that does not exist or is somebody else's; `CONFLICT` when others changed it at each of eight attempts; else those
+    /// of [`ApiKeys`].
     pub async fn revoke(&self, user: UserId, id: Uuid) -> Result<ApiKey> {
         for _ in 0..ATTEMPTS {
             let found = self.read(id).await?.filter(|(record, _)| record.key.user_id == user);

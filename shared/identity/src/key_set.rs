@@ -28,7 +28,7 @@ use tokio::{
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// Up to this age a set is used without a question.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// From this age on a set is not used any more, should the issuer be silent for so long.
+/// The age from which on a set is not used, should the issuer be silent for so long.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 /// More keys than any issuer has.
 const MAX_KEYS: usize = 64;
@@ -39,6 +39,10 @@ const MIN_MODULUS: usize = 256;
 #[async_trait]
 pub trait KeySource: Send + Sync {
     /// The JWK set as JSON text. Implementations bound its time and length.
+    ///
+    /// # Errors
+    /// [`FetchError`] when the place does not answer in time, refuses, or answers with something else than a text of bounded length. The
+    /// known keys then stay in use.
     async fn fetch(&self) -> std::result::Result<String, FetchError>;
 }
 

@@ -18,7 +18,7 @@
 //! - **Not a member and no such workspace are the same answer**, so callers learn nothing of other people's workspaces.
 //! - **Nothing secret is kept or told.** Of a key the table has a digest; tokens appear in no error and no log.
 //!
-//! This crate does not decide what an agent may do for a person (the workspace's policy does, at every call of a tool).
+//! This crate does not decide on the rights of an agent that acts for a person (the workspace's policy does, at every call of a tool).
 
 mod caller;
 mod claims;

@@ -50,6 +50,9 @@ pub struct Spent {
 pub trait Ledger: Send + Sync {
     /// The turns of a person that ended at `since` or later, the newest first; no more are needed once they sum up to `enough`
     /// tokens.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the records cannot be read. [`Limits::admit`] then lets nobody in, and returns the error.
     async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<Spent>>;
 }
 
@@ -104,7 +107,12 @@ impl Limits {
         Self { table, clock, ledger, allowance }
     }
 
-    /// Lets one request of a person in and counts it; else `RATE_LIMITED` with `retry_after_s`.
+    /// Lets one request of a person in and counts it.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`, with `limit` and `retry_after_s`, when the requests or the tokens of the last minute are used up;
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` when the counter is damaged;
+    /// those of [`Ledger::spent`].
     pub async fn admit(&self, user: UserId) -> Result<()> {
         self.check_tokens(user).await?;
         let place = Key::new(format!("rate/{user}"), "requests");

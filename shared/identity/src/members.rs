@@ -30,7 +30,7 @@ pub struct Member {
     pub subject: Option<String>,
     /// The user who made them a member.
     pub added_by: UserId,
-    /// When.
+    /// The time of the addition.
     pub added_at: Timestamp,
 }
 
@@ -47,7 +47,7 @@ pub struct MemberPage {
 /// A workspace that somebody is a member of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// Which.
+    /// The workspace.
     pub workspace: WorkspaceId,
     /// The role.
     pub role: Role,
@@ -88,6 +88,10 @@ pub(crate) struct Owners {
 }
 
 /// The members of all workspaces.
+///
+/// # Errors
+/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` for a
+/// membership that is damaged or of a newer version. A change can also fail with `CONFLICT` when others were faster at each of eight attempts.
 #[derive(Clone)]
 pub struct Members {
     table: Arc<dyn Table>,
@@ -102,6 +106,9 @@ impl Members {
 
     /// The role of a caller in a workspace; none when they are no member, or when their credential is not for it. The machine's own person is
     /// an owner everywhere, and costs no read.
+    ///
+    /// # Errors
+    /// Those of [`Members`].
     pub async fn role(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>> {
         if !caller.reaches(workspace) {
             return Ok(None);
@@ -114,12 +121,18 @@ impl Members {
 
     /// Whether a workspace has owners of its own. One that BuildScale made for a user, such as for a case of an evaluation, has none, and
     /// belongs to that user.
+    ///
+    /// # Errors
+    /// Those of [`Members`].
     pub async fn has_owners(&self, workspace: WorkspaceId) -> Result<bool> {
         Ok(self.table.get(&owners_place(workspace)).await.map_err(port)?.is_some())
     }
 
     /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a workspace does no harm,
     /// but a workspace without an owner could not be reached. A repetition by the same person is fine.
+    ///
+    /// # Errors
+    /// `CONFLICT` when the workspace is somebody else's; else those of [`Members`].
     pub async fn found(&self, workspace: WorkspaceId, founder: &Caller) -> Result<()> {
         if founder.user == Principal::local().user() {
             return Ok(());
@@ -146,6 +159,9 @@ impl Members {
     }
 
     /// One member.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when they are no member; else those of [`Members`].
     pub async fn get(&self, workspace: WorkspaceId, user: UserId) -> Result<Member> {
         self.find(workspace, user)
             .await?
@@ -154,6 +170,9 @@ impl Members {
     }
 
     /// The members of a workspace; `limit` is cut to 1 to 200.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another workspace; else those of [`Members`].
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<MemberPage> {
         let query = Query::all(partition(workspace), limit.clamp(1, 200)).after(cursor);
         let page = self.table.query(&query).await.map_err(port)?;
@@ -162,6 +181,9 @@ impl Members {
     }
 
     /// The workspaces that a person is a member of; `limit` is cut to 1 to 200. May lag behind a change that was just made.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another person; else those of [`Members`].
     pub async fn of(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<MembershipPage> {
         let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
         let page = self.table.query_index(&query).await.map_err(port)?;
@@ -173,7 +195,11 @@ impl Members {
         Ok(MembershipPage { memberships, next_cursor: page.next })
     }
 
-    /// Makes somebody a member. `CONFLICT` when they are one already, unless as the same.
+    /// Makes somebody a member. Again with the same role is harmless.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a role above one's own, and for `by` who may not administer; `INVALID_ARGUMENT` for the machine's own person;
+    /// `CONFLICT` when they are a member in another role; else those of [`Members`].
     pub async fn add(
         &self,
         workspace: WorkspaceId,
@@ -198,6 +224,10 @@ impl Members {
     }
 
     /// Gives a member another role.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when they are no member; `FORBIDDEN` when the old or the new role is above one's own, or `by` may not administer;
+    /// `CONFLICT` when no owner would be left; else those of [`Members`].
     pub async fn set_role(&self, workspace: WorkspaceId, user: UserId, role: Role, by: Acting) -> Result<Member> {
         may_give(by, role)?;
         let changed = self.change(workspace, user, |found| {
@@ -209,6 +239,10 @@ impl Members {
     }
 
     /// Ends a membership: somebody else's, or one's own.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when they are no member; `FORBIDDEN` for somebody else with a role above one's own, or when `by` may not administer;
+    /// `CONFLICT` when no owner would be left; else those of [`Members`].
     pub async fn remove(&self, workspace: WorkspaceId, user: UserId, by: Acting) -> Result<()> {
         let removed = self.change(workspace, user, |found| {
             let found = found.ok_or_else(|| Error::not_found("member", user))?;
@@ -221,6 +255,9 @@ impl Members {
     }
 
     /// Ends all memberships of a workspace that was deleted.
+    ///
+    /// # Errors
+    /// Those of [`Members`]. Some memberships may have ended then, and a repetition ends the rest.
     pub async fn dissolve(&self, workspace: WorkspaceId) -> Result<()> {
         loop {
             let page = self.table.query(&Query::all(partition(workspace), 50)).await.map_err(port)?;

@@ -71,7 +71,10 @@ impl std::fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// With a secret that processes share, one key a line. `INVALID_ARGUMENT` when one has less than 32 bytes.
+    /// With a secret that processes share, one key a line.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a secret without a key, or with one of less than 32 bytes.
     pub fn new(secret: &Secret) -> Result<Self> {
         let lines = secret.expose().lines().map(str::trim).filter(|line| !line.is_empty());
         let mut keys: Vec<Vec<u8>> = lines.map(|line| line.as_bytes().to_vec()).collect();
@@ -90,6 +93,9 @@ impl Tickets {
     }
 
     /// A ticket for `user` to one stream, and until when it is good.
+    ///
+    /// # Errors
+    /// `INTERNAL` when JSON cannot hold the claims.
     pub fn issue(
         &self,
         user: UserId,
@@ -102,8 +108,10 @@ impl Tickets {
         Ok((self.seal(&KIND, &claims)?, until))
     }
 
-    /// The user for whom this ticket opens this stream now; else `UNAUTHORIZED`, in the same words for any fault, but for one that was good a
-    /// moment ago.
+    /// The user for whom this ticket opens this stream now.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED`, in the same words for any fault but an expired one, which says so.
     pub fn verify(&self, ticket: &str, workspace: WorkspaceId, stream: Stream, now: Timestamp) -> Result<UserId> {
         let refusal = || unauthorized("the ticket is not valid for this stream", "ask for a new one");
         let claims: Claims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;

@@ -41,6 +41,9 @@ pub struct Leave {
 
 impl Tickets {
     /// A ticket that reads one content of a workspace, or writes its `writes` bytes.
+    ///
+    /// # Errors
+    /// `INTERNAL` when JSON cannot hold the claims.
     pub fn issue_transfer(
         &self,
         user: UserId,
@@ -53,8 +56,10 @@ impl Tickets {
         self.seal(&KIND, &claims)
     }
 
-    /// The rights that this ticket gives on this content now; else `UNAUTHORIZED`, in the same words for any fault, but for one that was good a
-    /// moment ago.
+    /// The rights that this ticket gives on this content now.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED`, in the same words for any fault but an expired one, which says so.
     pub fn verify_transfer(
         &self,
         ticket: &str,

@@ -18,7 +18,7 @@ const MAX_TOKEN: usize = 16 * 1024;
 
 /// Verifies signed tokens of one issuer.
 ///
-/// Which algorithm a key is for is the key's to say, never the token's: a token that names another one is refused before
+/// The key determines the algorithm, never the token: a token that names another one is refused before
 /// anything is computed.
 pub struct Verifier {
     trust: Trust,
@@ -50,8 +50,10 @@ impl Subject {
 }
 
 impl Verifier {
-    /// For tokens signed with a secret that issuer and server share (HS256). `INVALID_ARGUMENT` when it is shorter than
-    /// [`MIN_SECRET`].
+    /// For tokens signed with a secret that issuer and server share (HS256).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the secret is shorter than [`MIN_SECRET`].
     pub fn shared(secret: &Secret, trust: Trust, clock: Arc<dyn Clock>) -> Result<Self> {
         let key = DecodingKey::from_secret(long_enough(secret)?);
         Ok(Self::new(Keys::Shared(key), trust, clock))
@@ -72,8 +74,11 @@ impl Verifier {
         &self.trust
     }
 
-    /// The subject of a token. `UNAUTHORIZED` for one with a wrong signature, issuer, audience or time; `UPSTREAM_UNAVAILABLE` when the
-    /// issuer's keys cannot be fetched.
+    /// The subject of a token.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED` for one that is malformed or over 16 KiB, or has a wrong signature, issuer, audience, time or subject;
+    /// `UPSTREAM_UNAVAILABLE` when the issuer's keys cannot be fetched.
     pub async fn verify(&self, token: &str) -> Result<Subject> {
         if token.len() > MAX_TOKEN {
             return Err(not_valid());
@@ -110,6 +115,10 @@ fn signed(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Option<Claims
 }
 
 /// A token for `subject`, signed with a secret of ours (HS256): for the hub's command line, and for tests.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a subject that is empty or the nil UUID, and for a secret shorter than [`MIN_SECRET`]; `UNAUTHORIZED` when the
+/// token cannot be signed.
 pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
     use_our_cryptography();
     if Subject::of(&trust.issuer, subject).is_none() || subject.is_empty() {

@@ -72,6 +72,9 @@ impl Catalog {
     }
 
     /// The provider of a model, and the model's name there.
+    ///
+    /// # Errors
+    /// [`ModelError::Rejected`] for a name without a known provider, when no server is configured that may serve any name.
     pub fn route<'a>(&self, model: &'a str) -> Result<(Route, &'a str), ModelError> {
         if let Some((prefix, name)) = model.split_once('/').filter(|(_, name)| !name.is_empty()) {
             if prefix == SCRIPTED {

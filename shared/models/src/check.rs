@@ -5,8 +5,10 @@ use ports::ModelRequest;
 use std::collections::HashSet;
 
 /// Checks a request: a system text that is not blank, or none; a last message to answer; each call answered exactly once, right after the
-/// message that made it, in order; no result without a call; tools with names of their own that every provider takes. The error names the
-/// fault, for developers.
+/// message that made it, in order; no result without a call; tools with names of their own that every provider takes.
+///
+/// # Errors
+/// The first fault, for developers.
 pub fn check(request: &ModelRequest) -> Result<(), String> {
     if request.system.trim().is_empty() && !request.system.is_empty() {
         return Err("the system text is blank".into());

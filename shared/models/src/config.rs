@@ -24,22 +24,22 @@ pub enum ConfigError {
     /// The script file could not be read.
     #[error("the script {path} cannot be read: {source}")]
     ScriptFile {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The script file makes no sense.
     #[error("the script {path} cannot be played: {source}")]
     Script {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: crate::ScriptError,
     },
 }
 
-/// Which of OpenAI's formats a server speaks.
+/// One of OpenAI's formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Api {

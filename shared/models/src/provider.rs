@@ -75,9 +75,9 @@ fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
     http.build().map_err(|error| format!("the HTTP client cannot be made: {error:?}"))
 }
 
-/// The bytes of a refusal that are read.
-/// Where W3C Trace Context has a request's place in a trace.
+/// The header of W3C Trace Context with a request's place in a trace.
 const TRACE: &str = "traceparent";
+/// The bytes of a refusal that are read.
 const LARGEST_REFUSAL: usize = 64 * 1024;
 /// The bytes of a list of models that are read.
 const LARGEST_LIST: usize = 4 << 20;

@@ -23,8 +23,11 @@ pub struct Router {
 }
 
 impl Router {
-    /// The providers of this configuration. Makes no connection; reads the script file if one is named. Fails on a base
-    /// URL that is none and on a script that cannot be played.
+    /// The providers of this configuration. Makes no connection; reads the script file if one is named.
+    ///
+    /// # Errors
+    /// [`ConfigError::BaseUrl`] for a base URL that is none, [`ConfigError::Api`] for a choice of format that the provider does not have,
+    /// [`ConfigError::ScriptFile`] and [`ConfigError::Script`] for a script that cannot be read or played.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let mut scripted: BTreeMap<String, Arc<dyn Model>> = BTreeMap::new();
         scripted.insert(DEMO.into(), Arc::new(Scripted::demo()));

@@ -28,9 +28,9 @@ pub enum ScriptError {
     /// A rule makes no sense.
     #[error("rule {rule}, step {step}: {reason}")]
     Step {
-        /// Which rule, from 1.
+        /// The number of the rule, from 1.
         rule: usize,
-        /// Which of its steps, from 1.
+        /// The number of the step in the rule, from 1.
         step: usize,
         /// The fault.
         reason: String,
@@ -65,7 +65,7 @@ pub(crate) struct When {
     result: Option<Pattern>,
     /// Whether that tool succeeded.
     success: Option<bool>,
-    /// Which turn, from 1.
+    /// The number of the turn, from 1.
     turn: Option<usize>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) system: &'a str,
     /// The last words of a person.
     pub(crate) user: &'a str,
-    /// Which turn this is, from 1.
+    /// The number of the turn, from 1.
     pub(crate) turn: usize,
     /// How many answers the model has given in this turn.
     pub(crate) position: usize,
@@ -88,6 +88,9 @@ enum Beat {
 
 impl Scripted {
     /// Plays this YAML; `script.rs` shows the format.
+    ///
+    /// # Errors
+    /// [`ScriptError::Yaml`] for a text of another form, [`ScriptError::Step`] for a step that makes no sense.
     pub fn from_yaml(yaml: &str) -> Result<Self, ScriptError> {
         Ok(Self { play: Play::Script(Script::parse(yaml)?) })
     }

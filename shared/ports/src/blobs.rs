@@ -19,7 +19,7 @@ pub enum Transfer {
     Read,
     /// It writes the content, which has this many bytes.
     Write {
-        /// How many.
+        /// The length in bytes.
         length: u64,
     },
 }
@@ -60,9 +60,16 @@ pub trait Incoming: Send {
 /// - Every byte that is read belongs to the content with that digest. A store whose bytes have another digest says
 ///   [`Error::Damaged`](crate::Error::Damaged), never a wrong byte; a content that is not there is none.
 /// - Putting a content again is cheap if it is intact, and replaces it if it is damaged: an entry under its name does not prove that it is stored.
+///
+/// # Errors
+/// Of every method: [`Error::Invalid`](crate::Error::Invalid) for a space with other characters or longer than 64
+/// ([`crate::validate::space`]), and [`Error::Unavailable`](crate::Error::Unavailable) when the store does not answer.
 #[async_trait]
 pub trait Blobs: Send + Sync {
     /// Stores `content` if it is absent or damaged, and returns its digest.
+    ///
+    /// # Errors
+    /// Those of [`Blobs`]. A store without room gives an error that [is full](crate::Error::is_full).
     async fn put(&self, space: &str, content: Bytes) -> Result<Sha256>;
     /// The content, or the part of it in `range` (bytes; cut to its end). None when it is absent.
     ///
@@ -94,11 +101,17 @@ pub trait Blobs: Send + Sync {
     }
     /// Makes a content appear at the free path `path` without copying it: a hard link, so it must not be written to. False if the store is not
     /// on the same file system, or has no such content.
+    ///
+    /// # Errors
+    /// Those of [`Blobs`].
     async fn link(&self, _space: &str, _digest: Sha256, _path: &Path) -> Result<bool> {
         Ok(false)
     }
     /// A request with which a client without credentials reads or writes this content, and no other, for at most seven days. None if the store
     /// takes contents from its own process only.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a length or a time that the store cannot sign; those of [`Blobs`].
     async fn presigned(
         &self,
         _space: &str,
@@ -109,7 +122,13 @@ pub trait Blobs: Send + Sync {
         Ok(None)
     }
     /// Removes a content; removing none is fine.
+    ///
+    /// # Errors
+    /// Those of [`Blobs`].
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()>;
     /// Removes a space and all in it.
+    ///
+    /// # Errors
+    /// Those of [`Blobs`]. Contents that are removed by then stay removed.
     async fn delete_space(&self, space: &str) -> Result<()>;
 }

@@ -17,7 +17,14 @@ pub type Subscription = BoxStream<'static, Bytes>;
 #[async_trait]
 pub trait Bus: Send + Sync {
     /// Sends `message` to all subscribers of `channel`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) when the bus does not take the message; [`Error::Invalid`](crate::Error::Invalid)
+    /// for a channel name that it cannot have.
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()>;
     /// Listens to `channel`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) when the bus does not confirm the subscription in time.
     async fn subscribe(&self, channel: &str) -> Result<Subscription>;
 }

@@ -83,23 +83,23 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// Where marks are kept for the case that the process dies. Nothing is synced: a power cut is nobody's fault.
+/// A store for marks that outlives the process. Nothing is synced: no input is to blame for a power cut.
 pub trait Register: Send + Sync {
-    /// Notes what a thread begins. The place of the note; none when all places are taken, and then a death says nothing of it.
+    /// Notes the start of a computation. Returns the place of the note; none when all places are taken: then a death is not traced to it.
     fn begin(&self, mark: &Mark) -> Option<usize>;
     /// Notes something else at a place.
     fn change(&self, place: usize, mark: &Mark);
-    /// It is not alone any more.
+    /// Notes that other computations now run beside it.
     fn beside(&self, place: usize);
     /// It has ended.
     fn end(&self, place: usize);
     /// Takes all notes away, and takes no more.
     fn close(&self);
-    /// Keeps what is known for the next start.
+    /// Keeps the record for the next start.
     fn keep(&self, known: &Suspects);
 }
 
-/// What is known of inputs that end the process, and where marks go.
+/// The known suspects, and the register of marks.
 pub struct Crashes {
     register: Arc<dyn Register>,
     clock: Arc<dyn Clock>,
@@ -109,7 +109,7 @@ pub struct Crashes {
     refusals: AtomicU64,
 }
 
-/// After how many inputs without evidence that came to their end it is written down.
+/// The number of inputs without evidence that came to their end, after which the record is written.
 const KEPT_EVERY: usize = 32;
 
 static INSTALLED: OnceLock<Arc<Crashes>> = OnceLock::new();
@@ -119,7 +119,7 @@ pub fn install(crashes: Arc<Crashes>) {
     drop(INSTALLED.set(crashes));
 }
 
-/// What was installed.
+/// The installed one.
 pub fn installed() -> Option<&'static Arc<Crashes>> {
     INSTALLED.get()
 }
@@ -148,7 +148,7 @@ impl Crashes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What may be done with an input.
+    /// The standing of an input.
     pub fn standing(&self, id: Id) -> Standing {
         if self.any.load(SeqCst) { self.known().standing(id, self.clock.now()) } else { Standing::Free }
     }
@@ -158,7 +158,7 @@ impl Crashes {
         self.known().clone()
     }
 
-    /// Somebody ends the process: from here on its death says nothing of what it is at.
+    /// The process is ended on purpose: from here on its death is no evidence against the current inputs.
     pub fn close(&self) {
         self.register.close();
     }

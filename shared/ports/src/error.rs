@@ -21,9 +21,9 @@ pub enum Error {
     /// The store did not answer. The call may or may not have taken effect.
     #[error("{what} is unavailable")]
     Unavailable {
-        /// Which store.
+        /// The name of the store.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -2,6 +2,21 @@
 //! more than DynamoDB, SQS or S3 do (ARCHITECTURE.md, "Folders").
 //!
 //! Each trait documents its guarantees, and their limits. `testkit` has one conformance suite per trait; every adapter passes the same one.
+//!
+//! # Example
+//! An item, and a message about it:
+//! ```
+//! use ports::{Clock, Expect, Key, Outgoing, Queue, Result, Table, Write};
+//!
+//! async fn note(table: &dyn Table, queue: &dyn Queue, clock: &dyn Clock) -> Result<()> {
+//!     // A conflict if the item is there: of two workers that race, one writes it.
+//!     let key = Key::new("notes", clock.now().to_string());
+//!     table.commit(vec![Write::put(key, "milk", Expect::Absent)]).await?;
+//!     // Messages of a group are delivered in order. The same id again has no effect.
+//!     let (group, id, body) = ("notes".into(), "1".into(), "there is a note".into());
+//!     queue.send(vec![Outgoing { group, id, body, ..Outgoing::default() }]).await
+//! }
+//! ```
 
 mod blobs;
 mod bus;

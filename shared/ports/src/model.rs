@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 /// One request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
-    /// Which model, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`; none for the default one.
+    /// The model, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`; none for the default one.
     pub model: Option<String>,
     /// The system text: persona, skills index. The same for the whole chat.
     pub system: Arc<str>,
@@ -75,7 +75,7 @@ pub enum Delta {
     },
     /// The end; nothing comes after it. A stream that ends without it was cut off.
     End {
-        /// Why: `EndTurn` also when it ends in calls.
+        /// The reason: `EndTurn` also when it ends in calls.
         reason: StopReason,
         /// The tokens used, with their cost if prices are known.
         usage: Usage,
@@ -152,6 +152,10 @@ pub struct ModelInfo {
 #[async_trait]
 pub trait Model: Send + Sync {
     /// Asks the model that the request names. Dropping the stream ends the request.
+    ///
+    /// # Errors
+    /// [`ModelError::Rejected`] for a model that there is not and for a request that the provider would refuse. Any [`ModelError`] may come
+    /// here or as an item of the stream, which it ends; an adapter that tries again reports the others in the stream.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
     /// The models that can be requested.
     fn catalog(&self) -> Vec<ModelInfo>;

@@ -102,27 +102,58 @@ pub struct DeadLetter {
 /// order between groups promised. An adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority, then
 /// the one that waits longest, where a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has
 /// many groups in flight. SQS cannot, and is only fair enough not to starve a group.
+///
+/// # Errors
+/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer or has no room, and
+/// [`Error::Damaged`](crate::Error::Damaged) for a stored message that cannot be read. The call may have taken effect.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends all or none of `messages`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
+    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`Queue`]. After [`Error::Unavailable`](crate::Error::Unavailable) the
+    /// messages may have been sent: sending them again under their ids has no effect.
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
     /// Waits for messages and takes at most `max`, of one group at most [`MAX_BATCH`], beside each other and in order. They
     /// stay invisible for `visibility`. Returns none only when the adapter's longest wait is over. Dropping the call
     /// loses nothing.
+    ///
+    /// # Errors
+    /// Those of [`Queue`], also once the queue is closed.
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>>;
     /// Settles deliveries of one group: they do not come again. False when a receipt is stale; that message comes again.
+    ///
+    /// # Errors
+    /// Those of [`Queue`]. A stale receipt is no error.
     async fn ack(&self, receipts: &[Receipt]) -> Result<bool>;
     /// Keeps deliveries of one group invisible for `visibility` from now, and with them perhaps the others of their batch.
     /// False when a receipt is stale.
+    ///
+    /// # Errors
+    /// Those of [`Queue`]. A stale receipt is no error.
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool>;
     /// Gives deliveries of one batch back, and those behind them too, to come again after `delay`, still at the head of
     /// their group. False when a receipt is stale.
+    ///
+    /// # Errors
+    /// Those of [`Queue`]. A stale receipt is no error.
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool>;
     /// About how many messages of a [lane] are due and wait for a worker: enough to tell a tenant to come back later. One that
     /// cannot tell lanes apart counts them all.
+    ///
+    /// # Errors
+    /// Those of [`Queue`].
     async fn waiting(&self, lane: &str) -> Result<usize>;
     /// The dead letters, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when it has no dead-letter queue; those of [`Queue`].
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>>;
     /// Sends the dead letters of `group` again, in order, with no attempts used. Returns their number.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when it has no dead-letter queue; those of [`Queue`]. Some letters may be sent again by
+    /// then; calling it again sends the rest.
     async fn redrive(&self, group: &str) -> Result<usize>;
 }

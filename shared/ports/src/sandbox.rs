@@ -10,16 +10,32 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// The sandboxes of all workspaces, one a workspace.
+/// The sandboxes of all workspaces, one per workspace.
+///
+/// # Errors
+/// Of every method: `Unavailable` when the store of sandboxes or the service that runs them does not answer, and `Damaged` when the stored
+/// state of a sandbox cannot be read.
 #[async_trait]
 pub trait Sandboxes: Send + Sync {
     /// How the workspace's sandbox is. Starts nothing.
+    ///
+    /// # Errors
+    /// Those of [`Sandboxes`].
     async fn look(&self, workspace: WorkspaceId) -> Result<SandboxView>;
     /// Requests one if there is none, or if the last one failed. Returns at once; the caller polls.
+    ///
+    /// # Errors
+    /// Those of [`Sandboxes`]. A failed start is no error but the state [`SandboxState::Failed`].
     async fn warm(&self, workspace: WorkspaceId) -> Result<SandboxView>;
     /// Ends it with all that runs in it; none is fine.
+    ///
+    /// # Errors
+    /// Those of [`Sandboxes`]. The sandbox may still run; releasing it again ends it.
     async fn release(&self, workspace: WorkspaceId) -> Result<()>;
     /// The sandbox, when it is ready now; starts none. It can be gone when it is called: then its calls are `Unavailable`.
+    ///
+    /// # Errors
+    /// Those of [`Sandboxes`].
     async fn ready(&self, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandbox>>>;
 }
 
@@ -28,7 +44,7 @@ pub trait Sandboxes: Send + Sync {
 pub struct SandboxView {
     /// Its state.
     pub state: SandboxState,
-    /// Since when.
+    /// The start of this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The reason for this state: the event that it waits for, or the failure of its start.
@@ -60,14 +76,21 @@ pub trait Sandbox: Send + Sync {
     ///
     /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. There is no queue here: a
     /// caller that gets none asks again. The same call has one place at most: asking again gives the same grant.
+    ///
+    /// # Errors
+    /// `Unavailable` when the sandbox does not answer. The place may be granted; asking again for the same call gives it.
     async fn reserve(&self, asked: Reserve) -> Result<Place>;
     /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result
     /// once more, for as long as the sandbox lives. So this can be asked again when its answer was lost.
     ///
     /// # Errors
     /// `Invalid` for a command that makes no sense here, and when this machine cannot confine commands: nothing then runs.
+    /// `Unavailable` when the sandbox does not answer: the command may have begun.
     async fn exec(&self, command: Exec) -> Result<Execution>;
-    /// Ends a running command and all that it started; one that has not begun is not begun any more. One that is not known is fine.
+    /// Ends a running command and all that it started; one that has not begun never begins. An unknown one is fine.
+    ///
+    /// # Errors
+    /// `Unavailable` when the sandbox does not answer: the command may still run.
     async fn kill(&self, call: CallId) -> Result<()>;
 }
 
@@ -91,7 +114,7 @@ pub enum Place {
     Granted(Grant),
     /// There is none now. Nothing of the command has begun, and it has no turn.
     Busy,
-    /// The call was [killed](Sandbox::kill) before it began, and does not begin any more.
+    /// The call was [killed](Sandbox::kill) before it began, and never begins.
     Killed,
 }
 
@@ -100,7 +123,7 @@ pub enum Place {
 pub struct Grant {
     /// The machine, from its start to its end. One that starts anew is another one.
     pub machine: Uuid,
-    /// Which of all places that it ever granted.
+    /// The number of the place among all that it ever granted.
     pub number: u64,
 }
 
@@ -119,17 +142,33 @@ pub enum Execution {
 #[async_trait]
 pub trait Mirrored: Send + Sync {
     /// The mark of the last complete [`Mirrored::apply`]; none for an empty mirror.
+    ///
+    /// # Errors
+    /// `Unavailable` when the sandbox does not answer.
     async fn mark(&self) -> Result<Option<String>>;
     /// Brings the mirror in line with the manifest, and remembers its mark when nothing is missing. Every content is compared with its digest
     /// before it is put in place, by rename. Returns the contents that it lacks, and that are not in the blobs or could not be read there: they
     /// are to be [provided](Mirrored::provide), and the manifest applied again.
+    ///
+    /// # Errors
+    /// `Invalid` for a manifest that contradicts itself (a file above another entry, a wrong size) or needs more room than the sandbox has;
+    /// `Unavailable` when the sandbox or its disk does not answer. Some paths may be in place by then; applying it again completes it.
     async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>>;
     /// Takes contents, by their digests, for the next manifest.
+    ///
+    /// # Errors
+    /// `Invalid` when more contents wait for a manifest than the sandbox keeps; `Unavailable` when it does not answer.
     async fn provide(&self, contents: Vec<Bytes>) -> Result<()>;
     /// A content that a file of the mirror has; none when none has it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the sandbox or its disk does not answer; `Damaged` when it gives another content.
     async fn content(&self, digest: Sha256) -> Result<Option<Bytes>>;
     /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: the tool's arguments, and a
     /// `tools::Outcome`.
+    ///
+    /// # Errors
+    /// `Unavailable` when the sandbox does not answer, `Invalid` when it refuses the request. A failure of the tool is part of the answer.
     async fn search(&self, tool: &str, args: &str) -> Result<String>;
 }
 
@@ -167,7 +206,7 @@ pub enum ManifestEntry {
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
-    /// Under which it is known.
+    /// The call under which it is known.
     pub call: CallId,
     /// The place that it was granted.
     pub grant: Grant,

@@ -92,6 +92,10 @@ pub enum Address<'a> {
 #[async_trait]
 pub trait Secrets: Send + Sync {
     /// The secret, for this recipient; none when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a reference that this host refuses to flows;
+    /// [`Error::Unavailable`](crate::Error::Unavailable) when its secrets do not answer.
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>>;
 }
 

@@ -6,7 +6,7 @@ use domain::Timestamp;
 
 /// The most writes in one commit (DynamoDB: `TransactWriteItems`).
 pub const MAX_WRITES: usize = 100;
-/// The longest body of one item, in bytes (DynamoDB: 400 KiB an item). Writers keep to 64 KiB and put more into blobs.
+/// The longest body of one item, in bytes (DynamoDB: 400 KiB per item). Writers keep to 64 KiB and put more into blobs.
 pub const MAX_BODY: usize = 380 * 1024;
 
 /// The place of an item: items with one `pk` are a partition, ordered by `sk` as bytes.
@@ -195,11 +195,27 @@ pub trait Table: Send + Sync {
         MAX_BODY
     }
     /// One item.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) when the table does not answer; [`Error::Damaged`](crate::Error::Damaged) when the
+    /// stored item cannot be read.
     async fn get(&self, key: &Key) -> Result<Option<Item>>;
     /// One page of a range of a partition.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a limit of 0, an empty partition, and a cursor that is broken or of another range;
+    /// those of [`Table::get`].
     async fn query(&self, query: &Query) -> Result<Page>;
     /// One page of a range of the index.
+    ///
+    /// # Errors
+    /// As [`Table::query`].
     async fn query_index(&self, query: &IndexQuery) -> Result<Page>;
     /// All of the writes or none. At most [`MAX_WRITES`], no key twice.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`](crate::Error::Conflict) when an expectation does not hold; [`Error::Invalid`](crate::Error::Invalid) for writes
+    /// over a limit ([`crate::validate::writes`]). Neither wrote anything. [`Error::Unavailable`](crate::Error::Unavailable) when the table
+    /// does not answer or [has no room](crate::Error::is_full).
     async fn commit(&self, writes: Vec<Write>) -> Result<()>;
 }

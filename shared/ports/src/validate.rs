@@ -6,7 +6,10 @@ use std::collections::HashSet;
 /// The longest body of one message, in bytes (SQS: 256 KiB).
 pub const MAX_MESSAGE: usize = 256 * 1024;
 
-/// The writes of one commit: not too many, no key twice, no empty key, no body over [`MAX_BODY`].
+/// Checks the writes of one commit: not too many, no key twice, no empty key, no body over [`MAX_BODY`].
+///
+/// # Errors
+/// [`Error::Invalid`] with the fault of the first write that has one.
 pub fn writes(writes: &[Write]) -> Result<()> {
     writes_up_to(writes, MAX_BODY)
 }
@@ -42,7 +45,10 @@ pub(crate) fn writes_up_to(writes: &[Write], max_body: usize) -> Result<()> {
     repeated.map_or(Ok(()), |key| invalid(format!("a commit writes to a key once, not twice to {key:?}")))
 }
 
-/// A range: of some partition, with a limit of at least 1.
+/// Checks a range: of some partition, with a limit of at least 1.
+///
+/// # Errors
+/// [`Error::Invalid`] for a limit of 0 or an empty partition.
 pub fn query(query: &Query) -> Result<()> {
     match query {
         Query { limit: 0, .. } => invalid("the limit of a query is at least 1"),
@@ -51,7 +57,10 @@ pub fn query(query: &Query) -> Result<()> {
     }
 }
 
-/// Messages to send: with group and id, no body over [`MAX_MESSAGE`].
+/// Checks messages to send: with group and id, no body over [`MAX_MESSAGE`].
+///
+/// # Errors
+/// [`Error::Invalid`] for a message without a group or an id, or with a longer body.
 pub fn messages(messages: &[Outgoing]) -> Result<()> {
     for message in messages {
         if message.group.is_empty() || message.id.is_empty() {
@@ -64,7 +73,10 @@ pub fn messages(messages: &[Outgoing]) -> Result<()> {
     Ok(())
 }
 
-/// A space of blobs: 1 to 64 lower-case letters, digits, `-` and `_`. So it is never a path out of its folder.
+/// Checks a space of blobs: 1 to 64 lower-case letters, digits, `-` and `_`. So it is never a path out of its folder.
+///
+/// # Errors
+/// [`Error::Invalid`] for any other text.
 pub fn space(space: &str) -> Result<()> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if (1..=64).contains(&space.len()) && space.bytes().all(allowed) {

@@ -60,6 +60,9 @@ impl Cgroup {
     }
 
     /// Puts a process into it, with all that it starts from now on.
+    ///
+    /// # Errors
+    /// Those of the kernel: the process has ended, or the group takes no more.
     pub fn add(&self, process: u32) -> io::Result<()> {
         self.set("cgroup.procs", &process.to_string())
     }

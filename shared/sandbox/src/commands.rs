@@ -41,7 +41,7 @@ struct Calls {
     known: HashMap<Key, Arc<Run>>,
     /// In the order in which they came.
     order: VecDeque<Key>,
-    /// Calls whose results are no longer kept: they must not run again either.
+    /// Calls whose results were dropped: they must not run again either.
     forgotten: VecDeque<Key>,
     /// Calls that were ended before they began.
     killed: VecDeque<Key>,
@@ -143,7 +143,7 @@ impl Commands {
         }
     }
 
-    /// Ends all commands that run, and begins none any more; or ends those of one workspace. Returns when nothing is
+    /// Ends all commands that run, and refuses new ones; or ends those of one workspace. Returns when nothing is
     /// left of them.
     pub async fn end(&self, of: Option<WorkspaceId>) {
         let is_meant = |key: &Key| of.is_none_or(|workspace| workspace == key.0);
@@ -184,7 +184,7 @@ impl Calls {
             return Found::Known(run.clone());
         }
         if self.forgotten.contains(&key) {
-            return Found::Unknown("the command ran, and its result is no longer kept".into());
+            return Found::Unknown("the command ran, and its result was dropped".into());
         }
         if command.grant.machine != self.places.grant(0).machine {
             return Found::Unknown("the command was begun elsewhere, and its outcome is not known here".into());

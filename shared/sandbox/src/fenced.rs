@@ -61,6 +61,11 @@ pub(crate) fn scratch(options: &Options, command: &Exec) -> Result<Scratch, Refu
 }
 
 impl Fenced {
+    /// Starts a command behind its fence.
+    ///
+    /// # Errors
+    /// [`Refusal::Refused`] when a folder or the program is not there, or this machine cannot confine or run it; [`Refusal::Failed`] when
+    /// the process group, a thread or memory is not to be had. Nothing runs then.
     pub fn start(
         options: &Options,
         latest: &Path,
@@ -120,7 +125,7 @@ impl Fenced {
         watch(self.group.clone(), self.scratch.path().to_owned(), limits.clone(), self.peak.clone())
     }
 
-    /// Ends all of it; returns when nothing runs any more. The scratch folder goes when this is dropped.
+    /// Ends all of it; returns when all processes have ended. The scratch folder goes when this is dropped.
     pub async fn end(&mut self) -> Ended {
         end(&self.group).await;
         match self.ended {

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many connections a command may have at once.
 const AT_ONCE: usize = 64;
 
-/// Which addresses may be connected to.
+/// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reach {
     /// Private networks and this machine, too.
@@ -51,6 +51,10 @@ impl Reach {
 pub(crate) struct Forwarder(JoinHandle<()>);
 
 impl Forwarder {
+    /// Forwards the connections of `listener` within `reach`.
+    ///
+    /// # Errors
+    /// When the listener cannot be given to the runtime.
     pub fn new(listener: std::net::TcpListener, reach: Reach) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let runtime = Handle::current();

@@ -28,6 +28,9 @@ pub(crate) struct Group {
 
 impl Group {
     /// One with nothing but its guard.
+    ///
+    /// # Errors
+    /// When its guard cannot be started, or ends before it is on guard.
     pub fn new() -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         let mut leader = Command::new("sh");
@@ -78,7 +81,7 @@ impl Group {
         numbers.filter(|number| *number != self.id() && self.has(*number)).filter_map(Pid::from_raw).collect()
     }
 
-    /// Bytes of the files that it has open and that have no name any more.
+    /// Bytes of the files that it has open and that are unlinked.
     pub fn unlinked(&self) -> u64 {
         let files =
             |member: Pid| std::fs::read_dir(format!("/proc/{}/fd", member.as_raw_nonzero())).into_iter().flatten();

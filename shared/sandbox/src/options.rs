@@ -61,7 +61,7 @@ pub struct Limits {
     pub scratch: u64,
     /// Open files of a process.
     pub files: u64,
-    /// Processes and their threads at once, or not many more. Looked at fifty times a second.
+    /// Processes and their threads at once. The count is checked fifty times a second, so it may be exceeded a little for a moment.
     pub processes: usize,
     /// The most bytes of output that are kept, for any request of a command.
     pub output: usize,

@@ -35,7 +35,7 @@ pub(crate) struct Places {
     /// The number of the last grant.
     number: u64,
     held: HashMap<Key, Held>,
-    /// None is granted any more.
+    /// Whether places are refused from now on.
     closed: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Places {
 struct Held {
     number: u64,
     direct: bool,
-    /// Until when it is kept for a command that has not begun; none for one that has.
+    /// The time until which it is kept for a command that has not begun; none for one that has.
     until: Option<Instant>,
 }
 
@@ -85,7 +85,7 @@ impl Places {
         alike().count() < self.rules.direct && own < self.rules.direct_of_one
     }
 
-    /// A command begins under this grant; false when it does not hold it (any more).
+    /// A command begins under this grant; false when it does not hold it.
     pub fn begin(&mut self, key: &Key, number: u64, now: Instant) -> bool {
         match self.held.get_mut(key) {
             Some(held) if held.number == number && held.until.is_some_and(|until| until > now) => {
@@ -108,7 +108,7 @@ impl Places {
         }
     }
 
-    /// Nothing begins any more.
+    /// Lets no further command begin.
     pub fn close(&mut self) {
         self.closed = true;
     }

@@ -29,6 +29,10 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// With `scratch` to write to.
+    ///
+    /// # Errors
+    /// [`Refusal::Refused`] for a command without a program, a word with a NUL, a variable's name that is none, or a folder that is not
+    /// within the root; [`Refusal::Failed`] when the scratch folder's name is not UTF-8.
     pub fn new(command: &Exec, scratch: &Path) -> Result<Self, Refusal> {
         let refused = |reason: String| Err(Refusal::Refused(reason));
         if command.words.first().is_none_or(String::is_empty) {

@@ -180,6 +180,10 @@ impl Run {
     }
 
     /// All that it does, from the beginning.
+    ///
+    /// # Errors
+    /// As the last item: [`Error::Invalid`] when the command was refused, [`Error::Unavailable`] when it may go another time, or its
+    /// outcome is not known.
     pub fn follow(self: &Arc<Self>) -> BoxStream<'static, Result<ExecEvent>> {
         let follower = Follower { run: self.clone(), changed: self.changed.subscribe(), place: Place::Head(0, 0) };
         stream::unfold(follower, |mut follower| async move {

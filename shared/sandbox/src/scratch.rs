@@ -24,6 +24,9 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Makes one. It has the number of this process in its name, so that a later process knows the leftovers.
+    ///
+    /// # Errors
+    /// Those of the disk.
     pub fn make(within: &Path, call: CallId) -> io::Result<Self> {
         let mut made = fs::DirBuilder::new();
         made.recursive(true).mode(0o700).create(within)?;
@@ -38,6 +41,9 @@ impl Scratch {
     }
 
     /// Removes it now.
+    ///
+    /// # Errors
+    /// Those of the disk. Dropping it tries again.
     pub fn remove(&self) -> io::Result<()> {
         clear(&self.path)
     }
@@ -66,7 +72,7 @@ pub(crate) fn sweep(within: &Path) {
     }
 }
 
-/// Whether the files below a folder take more than `limit` bytes, with `beside` of them that have no name any more. Entries that vanish
+/// Whether the files below a folder take more than `limit` bytes, with `beside` bytes of unlinked ones. Entries that vanish
 /// meanwhile count as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
 pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
     let Ok(mut at) = folder(CWD, scratch) else { return false };

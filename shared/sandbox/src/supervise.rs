@@ -29,7 +29,7 @@ use tokio::{
 
 /// How much is read at once.
 const READ: usize = 16 * 1024;
-/// For how long the end of its output is waited for when nothing runs any more: somebody else may hold the other end.
+/// For how long the end of its output is waited for after its processes have ended: another process may hold the other end.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs a command, and tells `run` all about it. Returns when nothing is left of it.

@@ -1,10 +1,13 @@
-//! The `config` of a plugin: a few keys, each of its type, and nothing else.
+//! The `config` of a plugin: a few keys, each of its type. Other keys are refused.
 
 use domain::Error;
 use ports::SecretRef;
 use serde_json::{Map, Value};
 
-/// The `config` of one plugin.
+/// The `config` of one plugin. An absent key and `null` are the same.
+///
+/// # Errors
+/// Every method fails with `INVALID_ARGUMENT` on the field `config`, with the plugin and the key in words, for a value of another type.
 #[derive(Clone, Copy)]
 pub(crate) struct Config<'a> {
     /// The plugin's id.
@@ -14,6 +17,9 @@ pub(crate) struct Config<'a> {
 
 impl Config<'_> {
     /// Refuses keys that the plugin does not have.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for the first key that is not `known` and does not begin with `x-`; the hint lists the known ones.
     pub fn only(&self, known: &[&str]) -> Result<(), Error> {
         let wrong = self.values.keys().find(|key| !known.contains(&key.as_str()) && !key.starts_with("x-"));
         match wrong {
@@ -22,6 +28,10 @@ impl Config<'_> {
         }
     }
 
+    /// A text, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Config`].
     pub fn text(&self, key: &str) -> Result<Option<String>, Error> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -30,10 +40,18 @@ impl Config<'_> {
         }
     }
 
+    /// A text that must be there.
+    ///
+    /// # Errors
+    /// Those of [`Config`], also when there is none.
     pub fn wanted(&self, key: &str) -> Result<String, Error> {
         self.text(key)?.ok_or_else(|| self.fault(key, "it is needed"))
     }
 
+    /// A whole number from 0 on, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Config`].
     pub fn number(&self, key: &str) -> Result<Option<u64>, Error> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -41,6 +59,10 @@ impl Config<'_> {
         }
     }
 
+    /// Whether a key is true; an absent one is not.
+    ///
+    /// # Errors
+    /// Those of [`Config`].
     pub fn flag(&self, key: &str) -> Result<bool, Error> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(false),
@@ -48,6 +70,10 @@ impl Config<'_> {
         }
     }
 
+    /// A reference to a secret, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Config`], also for a secret in the clear.
     pub fn secret(&self, key: &str) -> Result<Option<SecretRef>, Error> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -55,6 +81,10 @@ impl Config<'_> {
         }
     }
 
+    /// References to secrets by names, which come in lower case.
+    ///
+    /// # Errors
+    /// Those of [`Config`], also for a secret in the clear.
     pub fn secrets(&self, key: &str) -> Result<Vec<(String, SecretRef)>, Error> {
         match self.values.get(key) {
             None | Some(Value::Null) => Ok(Vec::new()),

@@ -19,7 +19,7 @@ async fn take(State(came): State<Came>, Json(body): Json<Value>) {
     came.lock().unwrap().extend(spans);
 }
 
-/// What comes of this turn at a collector.
+/// The spans of this turn that a collector receives.
 async fn sent(turn: TurnLog, content: bool) -> Vec<Value> {
     let came = Came::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -14,7 +14,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Since when it waits.
+    /// The start of its wait.
     pub fn since(&self) -> Timestamp {
         Timestamp::from_millis(ports::rank(self.rank, self.ask.priority.saturating_neg()))
     }

@@ -86,7 +86,7 @@ impl SlotsState {
         self.places.contains_key(holder)
     }
 
-    /// Since when this holder waits for slots.
+    /// The start of this holder's wait for slots.
     pub(crate) fn waits_since(&self, holder: &str) -> Option<Timestamp> {
         self.waiting_of_holder(holder).map(Waiting::since)
     }

@@ -48,8 +48,7 @@ async fn age(table: &dyn Table, items: Vec<Item>, by: Duration) -> Result<usize>
 fn older(body: &str, by: Duration) -> Option<(String, String, String)> {
     let mut parsed: Value = serde_json::from_str(body).ok()?;
     let at: Timestamp = parsed["at"].as_str()?.parse().ok()?;
-    let by = i64::try_from(by.as_millis()).ok()?;
-    let older = Timestamp::from_millis(at.as_millis().saturating_sub(by));
+    let older = at - by;
     parsed["at"] = older.to_string().into();
     Some((parsed.to_string(), at.to_string(), older.to_string()))
 }

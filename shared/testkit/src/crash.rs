@@ -41,7 +41,7 @@ pub enum Side {
 pub struct Crash(Arc<Life>);
 
 struct Life {
-    /// At which call, beginning with 1.
+    /// The number of the call, from 1.
     at: Option<(u64, Side)>,
     calls: AtomicU64,
     dead: AtomicBool,
@@ -138,7 +138,7 @@ impl Crash {
         self.0.at.filter(|(at, _)| *at == number).map(|(_, side)| side)
     }
 
-    /// A wait of the process, as long as it lives. At its death the call is no longer polled, and so has no more effects.
+    /// A wait of the process, as long as it lives. Its death ends the polling of the call, which so has no more effects.
     async fn living<T>(&self, call: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;

@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-/// How often each fault happens: probabilities from 0 to 1 a call.
+/// How often each fault happens: probabilities from 0 to 1 per call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
     /// A call fails as unavailable before it takes effect.

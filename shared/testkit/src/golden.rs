@@ -58,7 +58,7 @@ fn hold<T: Serialize + DeserializeOwned>(folder: &Path, today: &T, bless: bool) 
 #[track_caller]
 fn again<T: Serialize + DeserializeOwned>(path: &Path) -> Value {
     let value = serde_json::from_str::<T>(&text(path));
-    json(&value.unwrap_or_else(|error| panic!("{} cannot be read any more: {error}", path.display())))
+    json(&value.unwrap_or_else(|error| panic!("{} cannot be read: {error}", path.display())))
 }
 
 fn file(folder: &Path, n: u32) -> PathBuf {
@@ -156,7 +156,7 @@ mod tests {
         assert!(!held(&[]), "there has to be one");
         assert!(!held(std::slice::from_ref(&first)), "it is written otherwise");
         assert!(!held(&[first, ("1.expected.json", json!({ "name": "ann", "age": 1 })), second.clone()]));
-        assert!(!held(&[("1.json", json!({ "called": "ann" })), read, second]), "it cannot be read any more");
+        assert!(!held(&[("1.json", json!({ "called": "ann" })), read, second]), "it cannot be read");
         let more = json!({ "name": "ann", "age": 7, "gone": true });
         assert!(!held(&[("1.json", more)]), "a field is lost");
     }

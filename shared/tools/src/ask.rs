@@ -55,7 +55,11 @@ pub(crate) async fn ask_user(_: &Call<'_>, _: AskUser) -> Answer {
         .hint("start a chat and let its agent ask"))
 }
 
-/// The questions of a call of `ask_user`, from its arguments as JSON text. Wrong arguments are `INVALID_ARGUMENT`, and the message names the fault.
+/// The questions of a call of `ask_user`, from its arguments as JSON text.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the field at fault, for arguments of another form, two questions of one name, a schema that cannot be used, and
+/// a button that does not fit it.
 pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
     static SCHEMA: LazyLock<Value> = LazyLock::new(args::schema::<AskUser>);
     let validator = jsonschema::validator_for(&SCHEMA)
@@ -79,7 +83,11 @@ pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
     questions.into_iter().enumerate().map(question).collect()
 }
 
-/// That there is one answer to each question, and that each fits its schema. `INVALID_ARGUMENT` names the first that does not.
+/// Checks that there is one answer to each question, and that each fits its schema.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the field `answers.<name>`, for the first answer that is missing, does not fit, or has no question.
+/// `UNPROCESSABLE` when the schema of a question cannot be used.
 pub fn check_answers(questions: &[Question], answers: &Map<String, Value>) -> Result<(), Error> {
     for question in questions {
         let field = format!("answers.{}", question.name);

@@ -77,7 +77,7 @@ impl Default for Commands {
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Under which it runs once.
+    /// The call under which it runs once.
     pub call: CallId,
     /// The program and its arguments.
     pub words: Vec<String>,
@@ -93,7 +93,7 @@ pub struct Command {
     pub network: bool,
     /// How long it waits for a sandbox that starts, and for a place in one.
     pub start_timeout: Duration,
-    /// How.
+    /// The way it waits.
     pub waits: Waits,
 }
 

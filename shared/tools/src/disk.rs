@@ -17,8 +17,10 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// At a path of the workspace that is known to exist. Were a part of the way a link, planted since, it would lead elsewhere:
-    /// then there is nothing.
+    /// At a path of the workspace that is known to exist. Were a part of the way a link, planted since, it would lead elsewhere.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when a part of the way is a link, or a folder was expected and a file is there.
     pub fn at(latest: PathBuf, path: FilePath, is_folder: bool) -> Result<Self, Error> {
         let on_disk = latest.join(path.relative());
         let mut way = latest.clone();
@@ -38,7 +40,7 @@ impl Start {
         walk
     }
 
-    /// What a file on disk is known by to those who ask whether the process died of it: another content has another time.
+    /// The id of a file on disk for the check whether the process died of it. A changed file has another time, and so another id.
     pub fn id(&self, on_disk: &Path) -> Id {
         let found = std::fs::symlink_metadata(on_disk);
         let (length, changed) = found.map_or((0, (0, 0)), |found| (found.len(), (found.mtime(), found.mtime_nsec())));
@@ -73,7 +75,10 @@ impl Pattern {
     /// How deep braces may nest.
     const DEEPEST: usize = 8;
 
-    /// A glob as text. `INVALID_ARGUMENT` for one that is none, is too long, or nests too deep.
+    /// A glob as text.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` about `field` for a text that is no glob, is too long, or nests its braces too deep.
     pub fn parse(field: &str, text: &str) -> Result<Self, Error> {
         if text.len() > Self::LONGEST {
             let message = format!("the glob is {} bytes long; {} fit", text.len(), Self::LONGEST);

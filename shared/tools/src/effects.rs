@@ -22,7 +22,7 @@ pub enum Access {
 /// A path that a call touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// How.
+    /// The kind of access.
     pub access: Access,
     /// The path.
     pub path: FilePath,
@@ -74,6 +74,9 @@ pub(crate) trait Declare {
 }
 
 /// Collects the declared effects of a call.
+///
+/// # Errors
+/// Of every method: `INVALID_ARGUMENT` about `field` for a path that is none.
 pub(crate) struct Declaration<'a> {
     plan: &'a FilePath,
     touches: Vec<Touch>,
@@ -89,24 +92,42 @@ impl<'a> Declaration<'a> {
         Effects { kind, touches: self.touches }
     }
 
+    /// A path that is read.
+    ///
+    /// # Errors
+    /// Those of [`Declaration`].
     pub fn reads(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
         self.add(Access::Read, field, path)
     }
 
+    /// A path that is written.
+    ///
+    /// # Errors
+    /// Those of [`Declaration`].
     pub fn writes(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
         self.add(Access::Write, field, path)
     }
 
+    /// A path that is removed.
+    ///
+    /// # Errors
+    /// Those of [`Declaration`].
     pub fn removes(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
         self.add(Access::Remove, field, path)
     }
 
     /// A folder that is looked through; without one everything is.
+    ///
+    /// # Errors
+    /// Those of [`Declaration`].
     pub fn searches(&mut self, field: &'static str, path: Option<&str>) -> Result<(), Error> {
         self.add_or(Access::Read, field, path, (Unnamed::Everything, FilePath::root()))
     }
 
     /// The plan, which is written; without one the chat's own is meant.
+    ///
+    /// # Errors
+    /// Those of [`Declaration`].
     pub fn plans(&mut self, field: &'static str, path: Option<&str>) -> Result<(), Error> {
         self.add_or(Access::Write, field, path, (Unnamed::Plan, self.plan.clone()))
     }
@@ -134,8 +155,11 @@ impl<'a> Declaration<'a> {
 }
 
 /// The arguments with which a call of a built-in tool stays within `root` (spec 002 §5): a search that names no folder searches that
-/// one, and a plan without a path is kept in it. A call has to run with the very arguments that this returns. `FORBIDDEN`, with the
-/// argument at fault, for a call that touches anything else, and for a command; `INVALID_ARGUMENT` when the tool takes no such arguments.
+/// one, and a plan without a path is kept in it. A call has to run with the very arguments that this returns.
+///
+/// # Errors
+/// `FORBIDDEN`, with the argument at fault, for a call that touches anything else, and for a command or an unknown tool; `INVALID_ARGUMENT`
+/// when the tool takes no such arguments.
 pub fn confined(tool: &str, mut args: Value, root: &FilePath) -> Result<Value, Error> {
     if root.is_root() {
         return Ok(args);

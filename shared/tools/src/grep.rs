@@ -73,7 +73,7 @@ pub(crate) struct Grep {
     /// How many lines around each match to show; 0 by default.
     #[schemars(range(max = 20))]
     context: Option<usize>,
-    /// The form of the answer: the lines (content, the default), the paths only (files), or the number of matching lines a file (count).
+    /// The form of the answer: the lines (content, the default), the paths only (files), or the number of matching lines per file (count).
     #[serde(default)]
     mode: Mode,
     /// At most this many matching lines, or files; 200 by default.

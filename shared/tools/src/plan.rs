@@ -75,7 +75,7 @@ impl Status {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanUpdateStep {
-    /// Which step, from 1.
+    /// The number of the step, from 1.
     #[schemars(range(min = 1))]
     step: u32,
     /// Its new status.

@@ -64,9 +64,15 @@ struct Tools {
 /// Registered functions, which agents of flows have as tools beside the built-in ones. The host that registers them implements it.
 pub trait Functions: Send + Sync {
     /// Calls the function of this name. It is pure: the same arguments give the same value.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a function that there is not, `INTERNAL` when it panics; those of the function itself.
     fn call(&self, name: &str, args: &Value) -> Result<Value, Error>;
 
     /// The words of a command of a flow, which are templates over its arguments.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE` for a template that cannot be filled from these arguments.
     fn words(&self, templates: &[String], args: &Value) -> Result<Vec<String>, Error>;
 }
 
@@ -207,8 +213,11 @@ impl Registry {
         self.find(name).map(|(_, tool)| tool.kind)
     }
 
-    /// The effects of a call of a tool, from its arguments as JSON text. `plan` is the plan file of a call that names none. `NOT_FOUND` when
-    /// there is no such tool, `INVALID_ARGUMENT` for arguments that it does not take: a call that this refuses does nothing.
+    /// The effects of a call of a tool, from its arguments as JSON text. `plan` is the plan file of a call that names none.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such tool, `INVALID_ARGUMENT` for arguments that it does not take. A call that this refuses does
+    /// nothing.
     pub fn effects(&self, name: &str, text: &str, plan: &FilePath) -> Result<Effects, Error> {
         let (tool, args) = self.checked(name, text)?;
         let mut declaration = Declaration::new(plan);

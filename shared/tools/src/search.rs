@@ -14,6 +14,9 @@ use serde_json::Value;
 use std::{collections::HashSet, path::Path};
 
 /// Refuses a search whose patterns mean nothing or are too large, by its arguments. Other tools have none.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a pattern that is none or too large, and for arguments of another form.
 pub fn check_search(tool: &str, args: Value) -> Result<(), Error> {
     match tool {
         Glob::TOOL => args::read::<Glob>(args)?.check(),

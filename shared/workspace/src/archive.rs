@@ -28,6 +28,10 @@ pub(crate) fn is_blob(size: u64) -> bool {
     size > SMALL
 }
 
+/// The contents of one workspace, in the table and in the blobs.
+///
+/// # Errors
+/// Every operation can fail with `UPSTREAM_UNAVAILABLE` or `STORAGE_FULL` by its stores, and with `INTERNAL` when an item is damaged.
 pub(crate) struct Archive {
     pub table: Arc<dyn Table>,
     pub blobs: Arc<dyn Blobs>,
@@ -37,6 +41,9 @@ pub(crate) struct Archive {
 
 impl Archive {
     /// Makes `content` durable, or gives the write that does so when it is committed.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the blobs stored it under another digest; else those of [`Archive`].
     pub async fn put(&self, digest: Sha256, content: &Bytes) -> Result<Option<Write>> {
         if !is_blob(content.len() as u64)
             && let Ok(text) = std::str::from_utf8(content)
@@ -76,6 +83,9 @@ impl Archive {
     }
 
     /// The same, from the stores only: for a sandbox that lacks the content.
+    ///
+    /// # Errors
+    /// Those of [`Archive::get`].
     pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Bytes> {
         if is_large(size) {
             return Err(too_large(size));
@@ -87,6 +97,9 @@ impl Archive {
     }
 
     /// Reads a content that may never have been stored; none when the stores lack it.
+    ///
+    /// # Errors
+    /// Those of [`Archive`]. A content that is damaged counts as missing.
     pub async fn find(&self, digest: Sha256) -> Result<Option<Given>> {
         let text = self.text(digest, 0).await?;
         if text.is_none() {
@@ -100,6 +113,9 @@ impl Archive {
     }
 
     /// Reads a content from the stores and compares it with its digest; a `size` of 0 means unknown.
+    ///
+    /// # Errors
+    /// Those of [`Archive`]. Damage of the content is no error but part of the answer.
     pub async fn stored(&self, digest: Sha256, size: u64) -> Result<std::result::Result<Bytes, Damage>> {
         let text = self.text(digest, size).await?;
         self.blob_unless(text, digest).await
@@ -125,6 +141,9 @@ impl Archive {
     }
 
     /// Reads a content from the table and compares it with its digest; none when the table lacks it.
+    ///
+    /// # Errors
+    /// Those of [`Archive`]. Damage of the text is no error but part of the answer.
     pub async fn text(&self, digest: Sha256, size: u64) -> Result<Option<std::result::Result<Bytes, Damage>>> {
         if is_blob(size) {
             return Ok(None);

@@ -26,7 +26,7 @@ pub(crate) const ATTEMPTS: u32 = 16;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Note {
-    /// Under which grant; none when it was taken back.
+    /// The grant; none when it was taken back.
     Under(Option<Grant>),
     /// The name of the principal that began it, as older versions wrote it. The machine that runs it is not known.
     By(String),
@@ -48,13 +48,19 @@ pub(crate) async fn whole<T: Send + 'static>(task: impl Future<Output = Result<T
 
 impl Workspace {
     /// The change that this tool call committed in an earlier run; none when it has not run.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
     pub async fn applied(&self, writer: &Writer) -> Result<Option<Change>> {
         let Some(call) = writer.call else { return Ok(None) };
         let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
     }
 
-    /// Under which grant a call has [begun](Self::begin); none when it has not.
+    /// The grant under which a call has [begun](Self::begin); none when it has not.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
     pub async fn begun(&self, call: CallId) -> Result<Option<Grant>> {
         Ok(self.note(call).await?.and_then(|(_, grant)| grant))
     }
@@ -62,15 +68,19 @@ impl Workspace {
     /// Notes, before the call is handed over, that a call begins which must not be repeated, such as a command, and under which grant. So the worker
     /// that takes over after a crash knows that it may have run, and on which machine. Returns the noted grant: the other one when another caller was
     /// faster.
+    ///
+    /// # Errors
+    /// `CONFLICT` when after 16 attempts the note is not known to be there: others were faster, or the table did not answer. `INTERNAL` for a
+    /// damaged note. After an error the call may have been noted.
     pub async fn begin(&self, call: CallId, grant: Grant) -> Result<Grant> {
         let (key, body) = (self.0.keys.begun(call), error::json(&grant)?);
-        let mut expect = Expect::Absent;
+        let (mut expect, mut failed) = (Expect::Absent, None);
         for _ in 0..ATTEMPTS {
             let note = Write::put(key.clone(), body.clone(), expect).expiring(self.0.clock.now() + CALLS_KEPT);
             match self.0.table.commit(vec![note]).await {
                 Ok(()) => return Ok(grant),
                 // A write without a known outcome is settled by reading the note on the next attempt.
-                Err(ports::Error::Conflict { .. } | ports::Error::Unavailable { .. }) => {}
+                Err(error @ (ports::Error::Conflict { .. } | ports::Error::Unavailable { .. })) => failed = Some(error),
                 Err(error) => return Err(error::port(error)),
             }
             expect = match self.note(call).await {
@@ -81,12 +91,16 @@ impl Workspace {
                 Err(error) => return Err(error),
             };
         }
-        Err(error::busy())
+        Err(failed.map_or_else(error::busy, error::port))
     }
 
     /// Removes the note of a call that was not begun under this grant and never will be, so that another grant can begin it. The note of another
     /// grant stays.
+    ///
+    /// # Errors
+    /// `CONFLICT` when 16 attempts lost a race or the table did not take them; else those of [`Workspace`]. The note may stay then.
     pub async fn not_begun(&self, call: CallId, grant: Grant) -> Result<()> {
+        let mut failed = None;
         for _ in 0..ATTEMPTS {
             let Some((rev, Some(noted))) = self.note(call).await? else { return Ok(()) };
             if noted != grant {
@@ -96,11 +110,11 @@ impl Workspace {
             let note = Write::put(self.0.keys.begun(call), "null", Expect::Rev(rev));
             match self.0.table.commit(vec![note.expiring(self.0.clock.now() + CALLS_KEPT)]).await {
                 Ok(()) => return Ok(()),
-                Err(ports::Error::Conflict { .. } | ports::Error::Unavailable { .. }) => {}
+                Err(error @ (ports::Error::Conflict { .. } | ports::Error::Unavailable { .. })) => failed = Some(error),
                 Err(error) => return Err(error::port(error)),
             }
         }
-        Err(error::busy())
+        Err(failed.map_or_else(error::busy, error::port))
     }
 
     /// The note of a call with its revision; no grant when the note was removed.

@@ -1,4 +1,4 @@
-//! Files that the process died of: what goes through files by itself leaves them out, and says so.
+//! Files that the process died of: walks through all files leave them out, and say so.
 
 use crate::keys::Keys;
 use domain::Sha256;

@@ -264,6 +264,9 @@ impl Workspaces {
     }
 
     /// The contents that no process could repair, at most `limit`.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces`].
     pub async fn damaged(&self, limit: usize) -> Result<Vec<Damaged>> {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {

@@ -17,6 +17,9 @@ const READS: u32 = 8;
 
 impl Workspace {
     /// The entry at a path.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; else those of [`Workspace`].
     pub async fn stat(&self, path: &FilePath) -> Result<Info> {
         if path.is_root() {
             return Ok(self.root_info());
@@ -27,11 +30,18 @@ impl Workspace {
     }
 
     /// The entry with this identity.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::path_of`] and [`Workspace::stat`].
     pub async fn by_id(&self, file_id: FileId) -> Result<Info> {
         self.stat(&self.path_of(file_id).await?).await
     }
 
     /// The entries of a folder, by name; `limit` is cut to 1 to 1,000.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; `INVALID_ARGUMENT` for a cursor of another
+    /// folder; else those of [`Workspace`].
     pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
         let folder = self.folder_at(path).await?;
         let page = self.entries(folder, limit.clamp(1, 1000), cursor).await?;
@@ -42,6 +52,9 @@ impl Workspace {
     }
 
     /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; else those of [`Workspace`].
     pub async fn list_tree(&self, path: &FilePath, max: usize) -> Result<(Vec<Info>, bool)> {
         let mut found = Vec::new();
         let mut folders = vec![(path.clone(), self.folder_at(path).await?)];
@@ -70,7 +83,9 @@ impl Workspace {
     /// and if they are missing or torn, the archive serves the read and `latest/` is repaired.
     ///
     /// # Errors
-    /// `PAYLOAD_TOO_LARGE` for a large content without a range, or with a range of so many bytes.
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a folder; `PAYLOAD_TOO_LARGE` for a large content without a
+    /// range, or with a range of so many bytes; `CONTENT_MISSING` and `CONTENT_DAMAGED`, with the place, when no good copy of it was found;
+    /// `CONFLICT` when the file changed again and again meanwhile; else those of [`Workspace`].
     pub async fn read(&self, path: &FilePath, range: Option<Range<u64>>) -> Result<Content> {
         for _ in 0..READS {
             let found = self.found(path).await?;

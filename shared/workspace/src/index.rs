@@ -90,7 +90,11 @@ impl Workspace {
         }
     }
 
-    /// The path of an identity; `NOT_FOUND` when it does not exist or is in the trash.
+    /// The path of an identity.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it does not exist or is in the trash, which the hint then says; `INTERNAL` when it lies under more than 40 names;
+    /// else those of [`Workspace`].
     pub async fn path_of(&self, file_id: FileId) -> Result<FilePath> {
         let mut names = Vec::new();
         let mut at = file_id;

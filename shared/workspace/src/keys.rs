@@ -7,6 +7,9 @@ use uuid::Uuid;
 /// The partition of all workspaces, by id.
 pub(crate) const WORKSPACES: &str = "workspaces";
 
+/// The partition of workspaces that are being deleted.
+pub(crate) const DELETIONS: &str = "workspaces/deleted";
+
 /// The partition of all contents that could not be repaired.
 pub(crate) const DAMAGE: &str = "damage";
 
@@ -17,6 +20,10 @@ pub(crate) struct Keys(pub WorkspaceId);
 impl Keys {
     pub fn workspace(self) -> Key {
         Key::new(WORKSPACES, self.0.to_string())
+    }
+    /// The note that the workspace is being deleted, until that is done.
+    pub fn deletion(self) -> Key {
+        Key::new(DELETIONS, self.0.to_string())
     }
     /// The entries of a folder, by name.
     pub fn folder(self, folder: FileId) -> String {
@@ -74,10 +81,9 @@ impl Keys {
     pub fn change(self, id: Uuid) -> Key {
         Key::new(self.changes(), id.hyphenated().to_string())
     }
-    /// The sort key of [`Self::changes`] below every change made at `at` or later: how a version 7 UUID begins.
+    /// The sort key of [`Self::changes`] below every change made at `at` or later.
     pub fn changes_from(at: Timestamp) -> String {
-        let ms = u64::try_from(at.as_millis()).unwrap_or(0);
-        format!("{:08x}-{:04x}", (ms >> 16) & 0xffff_ffff, ms & 0xffff)
+        at.first_id().hyphenated().to_string()
     }
     /// The root folder's identity: the workspace's own.
     pub fn root(self) -> FileId {

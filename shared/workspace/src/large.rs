@@ -141,6 +141,9 @@ impl Archive {
     }
 
     /// That the store has a large content, by its length.
+    ///
+    /// # Errors
+    /// `CONTENT_MISSING` or `CONTENT_DAMAGED` when neither this workspace nor another one has it with that length; else those of [`Archive`].
     pub async fn expect_there(&self, digest: Sha256, size: u64) -> Result<()> {
         let damage = match self.blobs.length(&self.space(), digest).await {
             Ok(Some(length)) if length == size => return Ok(()),
@@ -151,8 +154,12 @@ impl Archive {
         self.recover_large(digest, size, damage).await
     }
 
-    /// Repairs a large content from another workspace that has the same; an error with the damage when there is none. Copies in `latest/` and the
-    /// trash do not help: they are links to the archive's own file, or came from it.
+    /// Repairs a large content from another workspace that has the same. Copies in `latest/` and the trash do not help: they are links to the
+    /// archive's own file, or came from it.
+    ///
+    /// # Errors
+    /// `CONTENT_MISSING` or `CONTENT_DAMAGED`, as `damage` says, when no workspace has a good copy, and at once within a minute after such a
+    /// search; else those of [`Archive`].
     pub async fn recover_large(&self, digest: Sha256, size: u64, damage: Damage) -> Result<()> {
         let shared = self.begin_search(digest, damage)?;
         let own = self.space();
@@ -203,6 +210,10 @@ impl Archive {
 
 impl Workspace {
     /// The bytes of a content in `range`, in pieces: `digest` and `size` are those of a version or a file.
+    ///
+    /// # Errors
+    /// Items are those of [`Workspace`], `CONTENT_MISSING` or `CONTENT_DAMAGED` when no good copy of the content was found, and `INTERNAL`
+    /// when it ends before `size`. The first error ends the stream.
     pub fn pieces(
         &self,
         digest: Sha256,

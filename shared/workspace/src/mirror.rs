@@ -55,7 +55,10 @@ pub enum OnDisk {
     Stray,
 }
 
-/// A workspace's folder. Every method does blocking I/O and returns the disk's error.
+/// A workspace's folder. Every method does blocking I/O.
+///
+/// # Errors
+/// Every method returns the disk's error: when there is no room, no right or no such folder, or the device fails.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     home: PathBuf,
@@ -73,6 +76,9 @@ impl Mirror {
     }
 
     /// Makes the parts of the workspace's folder.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn lay_out(&self) -> io::Result<()> {
         for part in ["latest", "archive", "trash", "tmp"] {
             fs::create_dir_all(self.home.join(part))?;
@@ -81,11 +87,17 @@ impl Mirror {
     }
 
     /// Removes all of it.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]; a folder that is not there is fine. Some of it may be gone then.
     pub fn delete(&self) -> io::Result<()> {
         absent_is_fine(remove_all(&self.home))
     }
 
     /// Removes temporary files of interrupted writes.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn clear_tmp(&self) -> io::Result<()> {
         let tmp = self.home.join("tmp");
         if fs::read_dir(&tmp).is_ok_and(|mut entries| entries.next().is_none()) {
@@ -134,6 +146,9 @@ impl Mirror {
     }
 
     /// The kind of entry at a path; links are not followed.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]. A path that leads through a file or a link is [`OnDisk::Nothing`].
     pub fn look(&self, area: Area, path: &FilePath) -> io::Result<OnDisk> {
         if path.is_root() {
             return Ok(if self.home.join(area.name()).is_dir() { OnDisk::Folder } else { OnDisk::Nothing });
@@ -146,6 +161,9 @@ impl Mirror {
     }
 
     /// Replaces the content of a file at once: a reader sees the old or the new one, whole.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]. The path then has its old entry, or none if that was a folder.
     pub fn write(&self, path: &FilePath, content: &[u8], id: Uuid) -> io::Result<()> {
         let tmp = self.part("tmp", true)?;
         let temporary = id.simple().to_string();
@@ -172,6 +190,9 @@ impl Mirror {
     }
 
     /// A free path for a new file that [`Mirror::adopt`] then takes.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn temporary(&self, id: Uuid) -> io::Result<PathBuf> {
         self.part("tmp", true)?;
         Ok(self.home.join("tmp").join(id.simple().to_string()))
@@ -179,6 +200,9 @@ impl Mirror {
 
     /// Moves the file that was made as [`Mirror::temporary`] to a path in one step and replaces the entry there. False when that is the same file
     /// already.
+    ///
+    /// # Errors
+    /// `NotFound` when nothing was made as [`Mirror::temporary`]; else those of [`Mirror`].
     pub fn adopt(&self, path: &FilePath, id: Uuid) -> io::Result<bool> {
         let tmp = self.part("tmp", true)?;
         let temporary = id.simple().to_string();
@@ -195,12 +219,18 @@ impl Mirror {
     }
 
     /// Puts a sparse file of this length at a path and replaces the entry there.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when `id` is in use; else those of [`Mirror`].
     pub fn stand_in(&self, path: &FilePath, length: u64, id: Uuid) -> io::Result<()> {
         File::create_new(self.temporary(id)?)?.set_len(length)?;
         self.adopt(path, id).map(drop)
     }
 
     /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or the disk has no links.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`], from the way to the file. A link that the disk refuses, for any reason, is `false`.
     pub fn link(&self, path: &FilePath, to: &Path) -> io::Result<bool> {
         let folder = match self.folder_of(Area::Latest, path, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -210,11 +240,17 @@ impl Mirror {
     }
 
     /// Opens a file of `latest/` to be read.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no regular file at the path; else those of [`Mirror`].
     pub fn open(&self, path: &FilePath) -> io::Result<File> {
         self.open_file(Area::Latest, path, OFlags::RDONLY)
     }
 
     /// Makes a folder, and those above it. A non-folder in its place is removed.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn make(&self, path: &FilePath) -> io::Result<()> {
         let folder = self.folder_of(Area::Latest, path, true)?;
         if path.is_root() || look_in(&folder, path.name())? == OnDisk::Folder {
@@ -225,6 +261,9 @@ impl Mirror {
     }
 
     /// Moves a file or folder to a free path. Says whether there was something to move.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]. The entry that was at `to` may be gone then.
     pub fn rename(&self, from: (Area, &FilePath), to: (Area, &FilePath), id: Uuid) -> io::Result<bool> {
         if self.look(from.0, from.1)? == OnDisk::Nothing {
             return Ok(false);
@@ -237,6 +276,9 @@ impl Mirror {
     }
 
     /// Removes a file, or a folder with all in it; at once as readers see it. Whether there was something.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]. It may be hidden from readers then, and [`Mirror::clear_tmp`] removes the rest.
     pub fn remove(&self, area: Area, path: &FilePath, id: Uuid) -> io::Result<bool> {
         let found = self.look(area, path)?;
         if found == OnDisk::Nothing || path.is_root() {
@@ -256,6 +298,9 @@ impl Mirror {
     }
 
     /// Removes all that an area has.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn empty(&self, area: Area, id: Uuid) -> io::Result<()> {
         let aside = self.home.join("tmp").join(id.simple().to_string());
         absent_is_fine(fs::rename(self.home.join(area.name()), &aside))?;
@@ -277,11 +322,17 @@ impl Mirror {
     }
 
     /// A file's content, none when there is no such file, or when it is longer than `limit`.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn read(&self, path: &FilePath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         self.read_in(Area::Latest, path, limit)
     }
 
     /// The same in any area.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn read_in(&self, area: Area, path: &FilePath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let file = match self.open_file(area, path, OFlags::RDONLY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -293,6 +344,9 @@ impl Mirror {
     }
 
     /// Appends to a file that is there.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no regular file at the path; else those of [`Mirror`].
     pub fn append(&self, path: &FilePath, text: &[u8]) -> io::Result<u64> {
         let mut file = self.open_file(Area::Latest, path, OFlags::WRONLY | OFlags::APPEND)?;
         file.write_all(text)?;
@@ -300,6 +354,9 @@ impl Mirror {
     }
 
     /// The last `max` bytes of a file, and its length.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no regular file at the path; else those of [`Mirror`].
     pub fn tail(&self, path: &FilePath, max: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut file = self.open_file(Area::Latest, path, OFlags::RDONLY)?;
         let length = file.metadata()?.len();
@@ -310,11 +367,17 @@ impl Mirror {
     }
 
     /// Cuts a file.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no regular file at the path; else those of [`Mirror`].
     pub fn truncate(&self, path: &FilePath, length: u64) -> io::Result<()> {
         self.open_file(Area::Latest, path, OFlags::WRONLY)?.set_len(length)
     }
 
     /// The names in a folder of `latest/`.
+    ///
+    /// # Errors
+    /// `NotFound` when nothing is at the path, and another error when it is no folder; else those of [`Mirror`].
     pub fn names(&self, path: &FilePath) -> io::Result<Vec<String>> {
         let folder = if path.is_root() {
             open(self.latest(), FOLDER, Mode::empty())?
@@ -333,6 +396,9 @@ impl Mirror {
     }
 
     /// Makes all that was written to the file system of this workspace durable.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`].
     pub fn sync(&self) -> io::Result<()> {
         let folder = open(&self.home, FOLDER, Mode::empty())?;
         #[cfg(target_os = "linux")]
@@ -352,6 +418,9 @@ impl Mirror {
     }
 
     /// Advances the mark. Not synced: an older or a broken one only makes the next repair look at more.
+    ///
+    /// # Errors
+    /// Those of [`Mirror`]. The old mark stays then.
     pub fn set_mark(&self, at: Timestamp) -> io::Result<()> {
         let temporary = self.home.join("tmp").join("mark");
         fs::write(&temporary, format!("{at}\n"))?;

@@ -95,7 +95,7 @@ pub struct Version {
     pub size: u64,
     /// The principal that wrote it.
     pub author: String,
-    /// When.
+    /// The time of the write.
     pub at: Timestamp,
     /// The tool call that wrote it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub struct Trashed {
     pub info: Info,
     /// The principal that removed it.
     pub by: String,
-    /// When.
+    /// The time of the removal.
     pub at: Timestamp,
 }
 
@@ -123,7 +123,7 @@ pub struct Change {
     /// Its path before, for [`Op::Moved`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FilePath>,
-    /// Which file or folder.
+    /// The file or folder.
     pub file_id: FileId,
     /// The kind of entry.
     pub kind: Kind,
@@ -136,7 +136,7 @@ pub struct Change {
     pub size: u64,
     /// The principal that made the change.
     pub author: String,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
 }
 
@@ -256,7 +256,7 @@ pub struct WorkspaceInfo {
     pub name: String,
     /// The user who made it.
     pub owner: domain::UserId,
-    /// When.
+    /// The time of the creation.
     pub created_at: Timestamp,
 }
 

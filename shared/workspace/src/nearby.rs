@@ -40,9 +40,9 @@ pub(crate) struct Nearby {
 #[derive(Clone, Default)]
 struct Known {
     sandbox: Option<Arc<dyn Sandbox>>,
-    /// Until when that is believed.
+    /// The time until which that is believed.
     until: Timestamp,
-    /// Until when one is awaited.
+    /// The time until which one is awaited.
     awaited: Timestamp,
     /// Held while the mirror is brought in line, so that one worker tells it one thing after the other.
     telling: Arc<tokio::sync::Mutex<()>>,
@@ -193,6 +193,10 @@ impl Workspace {
 
     /// Brings the files of a ready sandbox in line with the index; does nothing when the sandbox shares this disk. Of the files of chats, it brings
     /// those at and below `chats`.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when a store or the sandbox does not answer; `INTERNAL` when the sandbox misses contents however often they are
+    /// given; `INVALID_ARGUMENT` for any other error of the workspace, a full disk among them.
     pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
         match sandbox.mirror() {
             Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(error::port),

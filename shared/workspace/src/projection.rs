@@ -19,7 +19,12 @@ use std::io;
 
 impl Workspace {
     /// Makes a projection under an identity that the caller chose. The same one at the same path again is fine, and keeps
-    /// its content. `NOT_FOUND` when it is in the trash: a request that comes late does not bring it back.
+    /// its content.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is in the trash: a request that comes late does not bring it back. `CONFLICT` when something else is at the path
+    /// or a file is on the way, or others were faster again and again. `INVALID_ARGUMENT` for a path of over 40 names. Else those of
+    /// [`Workspace`].
     pub async fn create_projection(
         &self,
         path: &FilePath,
@@ -78,13 +83,19 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// Appends to a projection and returns its length in bytes. `NOT_FOUND` when it is not there (any more).
+    /// Appends to a projection and returns its length in bytes.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
     pub async fn append_projection(&self, path: &FilePath, text: impl Into<Bytes>) -> Result<u64> {
         let text = text.into();
         self.on_projection(path, "to append to a projection", move |mirror, path, _| mirror.append(path, &text)).await
     }
 
     /// The length of a projection in bytes, and its last `max_bytes` bytes (which may begin inside of a character).
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
     pub async fn projection_tail(&self, path: &FilePath, max_bytes: u64) -> Result<(u64, Bytes)> {
         let tail = move |mirror: &Mirror, path: &FilePath, _| mirror.tail(path, max_bytes);
         let (length, bytes) = self.on_projection(path, "to read a projection", tail).await?;
@@ -92,6 +103,9 @@ impl Workspace {
     }
 
     /// Cuts a projection to `length` bytes.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
     pub async fn truncate_projection(&self, path: &FilePath, length: u64) -> Result<()> {
         let cut = move |mirror: &Mirror, path: &FilePath, _| {
             let (is, _) = mirror.tail(path, 0)?;
@@ -101,6 +115,9 @@ impl Workspace {
     }
 
     /// Gives a projection another content, at once as readers see it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
     pub async fn replace_projection(&self, path: &FilePath, text: impl Into<Bytes>) -> Result<()> {
         let text = text.into();
         self.on_projection(path, "to write a projection", move |mirror, path, id| mirror.write(path, &text, id)).await

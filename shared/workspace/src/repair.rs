@@ -26,6 +26,9 @@ pub(crate) const REFRESHED: Duration = Duration::from_secs(24 * 3600);
 
 impl Workspace {
     /// Brings `latest/` in line with the index; compares only the changes since its mark.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`]. Repaired files stay, and the mark stays where it was, so that the next repair looks at all of it again.
     pub async fn repair(&self) -> Result<Repaired> {
         let _tree = self.0.tree.write().await;
         let (mark, whole) = self
@@ -50,7 +53,7 @@ impl Workspace {
 
     /// Looks at the changes after the mark, in their order.
     async fn replay(&self, mark: Timestamp) -> Result<Repaired> {
-        let from = Timestamp::from_millis(mark.as_millis() - i64::try_from(OVERLAP.as_millis()).unwrap_or(0));
+        let from = mark - OVERLAP;
         let (mut cursor, mut done, mut paths) = (None, Repaired::default(), BTreeSet::new());
         loop {
             let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
@@ -188,7 +191,6 @@ impl Workspace {
             && let Err(error) = self.repair().await
         {
             self.0.behind.store(true, Ordering::Relaxed);
-            self.touched();
             return Err(error);
         }
         let mark = {
@@ -205,10 +207,6 @@ impl Workspace {
             mirror.sync()?;
             mirror.set_mark(mark)
         };
-        let done = self.disk("to make a workspace durable", set).await;
-        if done.is_err() {
-            self.touched();
-        }
-        done
+        self.disk("to make a workspace durable", set).await
     }
 }

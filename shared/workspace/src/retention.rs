@@ -5,7 +5,7 @@ use crate::{Result, Workspaces, error};
 use domain::{Code, FileId, Principal, Timestamp, WorkspaceId};
 use ports::{Key, Query};
 
-/// In how many parts the index has it: one key of an index takes a thousand writes a second.
+/// The number of parts in which the index has it: one key of an index takes a thousand writes a second.
 pub const TRASH_SHARDS: u8 = 16;
 
 fn partition(shard: u8) -> String {
@@ -21,6 +21,9 @@ pub(crate) fn due(workspace: WorkspaceId, file: FileId, at: Timestamp) -> Key {
 impl Workspaces {
     /// Purges entries of one shard that went to the trash before `before`, at most `limit` of them. Returns the count, and the cursor when there is
     /// more. An entry that cannot be purged now is skipped.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspaces`], when the index cannot be read.
     pub async fn purge_trashed_before(
         &self,
         before: Timestamp,

@@ -20,6 +20,10 @@ pub enum Way {
 
 impl Workspace {
     /// How to read the content at a path as it is now, with its digest and length.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a folder; `INVALID_ARGUMENT` when the store signs for
+    /// no such time; else those of [`Workspace`].
     pub async fn address_of(&self, path: &FilePath, valid_for: Duration) -> Result<(Way, Option<(Sha256, u64)>)> {
         let info = self.stat(path).await?;
         match (info.kind, info.sha256) {
@@ -34,6 +38,9 @@ impl Workspace {
 
     /// How the content with this digest and length is brought into the archive, which takes nothing else for it.
     /// [`Workspace::uploaded`] has it afterwards.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE` over 5 GB; `INVALID_ARGUMENT` when the store signs for no such time; else those of [`Workspace`].
     pub async fn address_for(&self, digest: Sha256, length: u64, valid_for: Duration) -> Result<Way> {
         if length > LARGEST {
             let message = format!("the upload has {length} bytes; the limit is {LARGEST}");

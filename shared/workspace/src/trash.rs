@@ -11,6 +11,7 @@ use crate::{
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::Ordering;
 
 /// The body of an item of the trash.
 #[derive(Serialize, Deserialize)]
@@ -35,6 +36,11 @@ pub(crate) fn place(file_id: FileId) -> Result<FilePath> {
 
 impl Workspace {
     /// Puts a file, or a folder with all in it, into the trash.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for the root; `FORBIDDEN` for a folder that every
+    /// workspace has, and for the file of a chat unless [`Writer::may_take_projections`]; `CONFLICT` when others were faster again and again;
+    /// else those of [`Workspace`].
     pub async fn rm(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
         let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
         whole(async move { this.remove_whole(&path, &writer).await }).await
@@ -70,6 +76,9 @@ impl Workspace {
     }
 
     /// The entries of the trash; `limit` is cut to 1 to 1,000.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspace`].
     pub async fn trash(&self, limit: usize, cursor: Option<String>) -> Result<TrashPage> {
         let query = Query::all(self.0.keys.trash(), limit.clamp(1, 1000)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
@@ -78,6 +87,11 @@ impl Workspace {
     }
 
     /// Brings an entry back from the trash to its last path; missing folders above it are made again.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is not in the trash; `CONFLICT` when its path is taken, a file is on the way, or others were faster again and
+    /// again; `FORBIDDEN` for an agent that brings back the file of a chat; else those of [`Workspace`], which may come after the index has
+    /// it back.
     pub async fn restore(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
         whole(async move { this.restore_whole(file_id, &writer).await }).await
@@ -104,7 +118,10 @@ impl Workspace {
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Trash, &from), (Area::Latest, &to), id);
                 self.flush("to restore a file", work).await;
                 // If the disk's trash has lost the content, the archive has it.
-                self.settle(&path, true).await?;
+                if let Err(error) = self.settle(&path, true).await {
+                    self.0.behind.store(true, Ordering::Relaxed);
+                    tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
+                }
                 return Ok(change);
             }
         }
@@ -113,6 +130,10 @@ impl Workspace {
 
     /// Removes something in the trash for good, with all versions. Its contents stay in the archive until the workspace is
     /// deleted, as other files may have the same ones.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is not in the trash; `CONFLICT` when it was restored meanwhile; else those of [`Workspace`]. Some of it may be
+    /// gone then; it stays in the trash and can be purged again.
     pub async fn purge(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
         whole(async move { this.purge_whole(file_id, None, &writer).await }).await

@@ -1,9 +1,10 @@
 //! Moves entries: one commit, for a folder of any size.
 
 use crate::{
-    Change, Op, Result, Workspace, Writer,
+    Change, Kind, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
+    index::MAX_DEPTH,
     mirror::Area,
     model::{Entry, Node},
     taxonomy,
@@ -12,8 +13,18 @@ use crate::{
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Write};
 
+fn depth(path: &FilePath) -> usize {
+    path.names().count()
+}
+
 impl Workspace {
     /// Gives a file or a folder another path; folders above the new one are made. Identity and versions stay.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when nothing is at `from`; `UNPROCESSABLE` for the root; `FORBIDDEN` for a folder that every workspace
+    /// has, for the file of a chat unless [`Writer::may_take_projections`], and for an agent to the place of one; `CONFLICT` when `to` is taken
+    /// or inside of `from`, a file is on the way, or others were faster again and again; `INVALID_ARGUMENT` for over 40 names in `to` or in a
+    /// path below it, for one that is too long, or a new name that people could not tell from another; else those of [`Workspace`].
     pub async fn mv(&self, from: &FilePath, to: &FilePath, writer: &Writer) -> Result<Change> {
         let (this, from, to, writer) = (self.clone(), from.clone(), to.clone(), writer.clone());
         whole(async move { this.move_whole(&from, &to, &writer).await }).await
@@ -38,6 +49,10 @@ impl Workspace {
             if to.is_within(from) {
                 return Err(Error::new(Code::Conflict, format!("{from} cannot be moved into itself, to {to}")));
             }
+            let is_longer = |of: fn(&FilePath) -> usize| of(to) > of(from);
+            if found.entry.kind == Kind::Folder && (is_longer(depth) || is_longer(|path| path.as_str().len())) {
+                self.check_below(found.entry.file_id, to).await?;
+            }
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
             writes.extend(self.put_at(to, &found.entry, Expect::Present, writer, at).await?);
             if self.commit(writes, &change, writer).await? {
@@ -49,6 +64,25 @@ impl Workspace {
             }
         }
         Err(error::busy())
+    }
+
+    /// Whether all that is inside this folder has a path that may be, once the folder is at `to`.
+    async fn check_below(&self, folder: FileId, to: &FilePath) -> Result<()> {
+        let mut folders = vec![(folder, to.clone())];
+        while let Some((id, above)) = folders.pop() {
+            for (name, entry) in self.all_entries(id).await? {
+                let inside = above.join(&name).map_err(|error| Error::invalid("path", error.to_string()))?;
+                if depth(&inside) > MAX_DEPTH {
+                    let message =
+                        format!("{name} would have {} names in its path; the limit is {MAX_DEPTH}", depth(&inside));
+                    return Err(Error::invalid("path", message).hint("move it below fewer folders"));
+                }
+                if entry.kind == Kind::Folder {
+                    folders.push((entry.file_id, inside));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The writes that put an entry at a free path. Its node is expected to exist (it is moved) or not (it comes back).

@@ -15,6 +15,9 @@ const MAX_DIFFED: usize = 1024 * 1024;
 
 impl Workspace {
     /// The versions of a file, newest first, also of one in the trash; `limit` is cut to 1 to 1,000.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another file; else those of [`Workspace`]. An unknown file has no versions.
     pub async fn versions(&self, file_id: FileId, limit: usize, cursor: Option<String>) -> Result<VersionPage> {
         let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
@@ -40,6 +43,9 @@ impl Workspace {
     }
 
     /// One version without its content.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such file or version; else those of [`Workspace`].
     pub async fn version_info(&self, file_id: FileId, v: u64) -> Result<Version> {
         let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
         let item = item.ok_or_else(|| {
@@ -50,6 +56,10 @@ impl Workspace {
     }
 
     /// Makes the content of an old version the newest version.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such version, or the file is in the trash; else those of [`Workspace::version`] and
+    /// [`Workspace::write_given`].
     pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
         let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
         let content = match is_large(size) {
@@ -60,6 +70,9 @@ impl Workspace {
     }
 
     /// The unified diff of two versions, capped; none when either is not text or too long.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::version_info`] and [`Workspace::version`].
     pub async fn diff(&self, file_id: FileId, from: u64, to: u64) -> Result<Option<String>> {
         for v in [from, to] {
             if self.version_info(file_id, v).await?.size > MAX_DIFFED as u64 {

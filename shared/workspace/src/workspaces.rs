@@ -32,6 +32,9 @@ const STRIPES: usize = 64;
 ///
 /// Invariant: one process owns the folder on disk. Within it, every handle of a workspace shares that workspace's locks,
 /// which keep the order of flushes the order of commits. The index needs no lock: its commits are conditional.
+///
+/// # Errors
+/// Every operation can fail with those of [`Workspace`].
 #[derive(Clone)]
 pub struct Workspaces(pub(crate) Arc<Shared>);
 
@@ -57,10 +60,16 @@ pub(crate) struct Shared {
 #[async_trait]
 pub trait Projector: Send + Sync {
     /// Brings the projection at `path` up to date. A path that is not a projection of this trait changes nothing.
+    ///
+    /// # Errors
+    /// An error fails the read that asked for it. A [hydration](Workspace::hydrate) passes over `NOT_FOUND` and fails with any other one.
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<()>;
 
     /// The marks of all projections, at the price of a query or two. While a projection has the mark that it had before its last refresh, it is up to
     /// date. A projection whose log may grow at any moment has no mark. Marks may be slightly stale.
+    ///
+    /// # Errors
+    /// An error fails the [hydration](Workspace::hydrate) that asked for them.
     async fn marks(&self, _workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>> {
         Ok(HashMap::new())
     }
@@ -69,6 +78,12 @@ pub trait Projector: Send + Sync {
 /// One workspace: every operation on its files. Cheap to clone.
 ///
 /// An operation that has begun runs to its end, also when its caller goes away.
+///
+/// # Errors
+/// Every operation can fail with:
+/// - `UPSTREAM_UNAVAILABLE` when the table or the blobs do not answer. A write may have taken effect; under a call id it can be repeated.
+/// - `STORAGE_FULL` when a store or the disk has no room.
+/// - `INTERNAL` when an item of the table is damaged, the disk fails, or a task of this process ends early.
 #[derive(Clone)]
 pub struct Workspace(pub(crate) Arc<Inner>);
 
@@ -130,7 +145,11 @@ impl Workspaces {
     }
 
     /// Makes a workspace with its folders, a persona and a skill to begin with. The same id by the same person again is
-    /// the same workspace; by another one it is a `CONFLICT`.
+    /// the same workspace.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a name that is empty, has over 200 characters, or has control characters; `CONFLICT` when the id is another
+    /// person's, or is being made elsewhere; else those of [`Workspaces`].
     pub async fn create(&self, id: WorkspaceId, name: &str, by: &Principal) -> Result<WorkspaceInfo> {
         let name = valid_name(name)?;
         let stamp = self.0.clock.stamp();
@@ -153,11 +172,17 @@ impl Workspaces {
     }
 
     /// The metadata of a workspace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none; else those of [`Workspaces`].
     pub async fn get(&self, id: WorkspaceId) -> Result<WorkspaceInfo> {
         Ok(self.handle(id).existing().await?.0)
     }
 
     /// The workspaces, oldest id first; `limit` is cut to 1 to 200.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a broken cursor; else those of [`Workspaces`].
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
@@ -166,6 +191,10 @@ impl Workspaces {
     }
 
     /// Gives it another name.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a name as of [`Workspaces::create`]; `NOT_FOUND` when there is none; `CONFLICT` when another rename was faster;
+    /// else those of [`Workspaces`].
     pub async fn rename(&self, id: WorkspaceId, name: &str) -> Result<WorkspaceInfo> {
         let name = valid_name(name)?;
         let (mut info, rev) = self.handle(id).existing().await?;
@@ -175,24 +204,35 @@ impl Workspaces {
         Ok(info)
     }
 
-    /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist; a crash after that leaves
-    /// unreachable items, and a second delete removes those, too.
+    /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist. A note of the deletion stays
+    /// until all is gone: after a crash or a failure, a second delete removes the rest.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none, and when nothing of it is left; else those of [`Workspaces`], and files and contents may be left then.
     pub async fn delete(&self, id: WorkspaceId) -> Result<()> {
         let workspace = self.handle(id);
-        workspace.existing().await?;
+        if workspace.0.table.get(&workspace.0.keys.deletion()).await.map_err(error::port)?.is_none() {
+            workspace.existing().await?;
+        }
         let shared = Arc::clone(&self.0);
         whole(async move {
             let _tree = workspace.0.tree.write().await;
-            let record = Write::delete(workspace.0.keys.workspace(), Expect::Any);
-            workspace.0.table.commit(vec![record]).await.map_err(error::port)?;
+            let (table, keys) = (&workspace.0.table, workspace.0.keys);
+            let record = Write::delete(keys.workspace(), Expect::Any);
+            let deletion = Write::put(keys.deletion(), "{}", Expect::Any);
+            table.commit(vec![record, deletion]).await.map_err(error::port)?;
             workspace.clear_index().await?;
             shared.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
-            workspace.disk("to delete a workspace", |mirror| mirror.delete()).await
+            workspace.disk("to delete a workspace", |mirror| mirror.delete()).await?;
+            table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)
         })
         .await
     }
 
-    /// The handle of a workspace that exists; else `NOT_FOUND`.
+    /// The handle of a workspace that exists.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none; else those of [`Workspaces`].
     pub async fn open(&self, id: WorkspaceId) -> Result<Workspace> {
         let workspace = self.handle(id);
         workspace.existing().await?;
@@ -201,6 +241,9 @@ impl Workspaces {
 
     /// Brings every workspace's `latest/` in line with its index. To be called once at start, before requests are served. On a full disk, the repair
     /// waits until there is room, and reads use the archive until then.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::repair`] but `STORAGE_FULL`. The first one ends it, and the workspaces after that are as they were.
     pub async fn repair_all(&self) -> Result<crate::Repaired> {
         let mut done = crate::Repaired::default();
         for id in self.ids().await? {
@@ -220,12 +263,20 @@ impl Workspaces {
 
     /// Makes the mirrors that changed durable and advances their marks, so that the next start has less to look at. To
     /// be called now and then and at the end; it waits for the disk, so never on the way of a request.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces`]. The first one ends it, and the marks of the other workspaces stay where they are.
     pub async fn checkpoint(&self) -> Result<()> {
         let changed = std::mem::take(&mut *self.0.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut first = Ok(());
         for workspace in changed.into_values() {
-            Workspace(workspace).checkpoint().await?;
+            let workspace = Workspace(workspace);
+            if let Err(error) = workspace.checkpoint().await {
+                workspace.remains_changed();
+                first = first.and(Err(error));
+            }
         }
-        Ok(())
+        first
     }
 
     pub(crate) fn table(&self) -> &dyn Table {
@@ -302,9 +353,15 @@ impl Workspace {
 
     /// Notes that `latest/` is ahead of its mark.
     pub(crate) fn touched(&self) {
-        if !self.0.dirty.swap(true, Ordering::Relaxed)
-            && let Some(shared) = self.0.shared.upgrade()
-        {
+        if !self.0.dirty.load(Ordering::Relaxed) {
+            self.remains_changed();
+        }
+    }
+
+    /// The same when its checkpoint failed, and it may still count as changed without being among those that the next one takes.
+    fn remains_changed(&self) {
+        self.0.dirty.store(true, Ordering::Relaxed);
+        if let Some(shared) = self.0.shared.upgrade() {
             let mut changed = shared.changed.lock().unwrap_or_else(PoisonError::into_inner);
             changed.insert(self.0.id, Arc::clone(&self.0));
         }

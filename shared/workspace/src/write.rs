@@ -19,6 +19,11 @@ const UNCONDITIONAL_ATTEMPTS: u32 = 200;
 impl Workspace {
     /// Makes `content` the newest version of the file at `path`; makes the file, and the folders above it, when they are
     /// not there. A content that is current already makes no new version.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE` over [`MAX_FILE`](crate::MAX_FILE); `STALE_VERSION` and `CONFLICT` as [`Expect`] says; `CONFLICT` also when a file
+    /// is on the way, or others were faster again and again; `UNPROCESSABLE` for a folder; `FORBIDDEN` for the file of a chat;
+    /// `INVALID_ARGUMENT` for over 40 names, or a new name that people could not tell from another; else those of [`Workspace`].
     pub async fn write(
         &self,
         path: &FilePath,
@@ -145,6 +150,10 @@ impl Workspace {
     }
 
     /// Makes a folder, and those above it. One that is there already is fine.
+    ///
+    /// # Errors
+    /// `CONFLICT` when a file is at the path or on the way, or others were faster again and again; `INVALID_ARGUMENT` as of
+    /// [`Workspace::write`]; else those of [`Workspace`].
     pub async fn mkdir(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
         let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
         whole(async move { this.mkdir_whole(&path, &writer).await }).await
@@ -195,7 +204,10 @@ impl Workspace {
         })
     }
 
-    /// Fails as a write with this expectation would.
+    /// Checks the precondition of a write alone.
+    ///
+    /// # Errors
+    /// `STALE_VERSION` and `CONFLICT` as [`Expect`] says; `NOT_FOUND` when a file is on the way; else those of [`Workspace`].
     pub async fn expect(&self, path: &FilePath, expect: Expect) -> Result<()> {
         let walk = self.walk(path).await?;
         self.check(path, walk.found.as_ref(), expect).await

@@ -4,6 +4,8 @@
 //! and then beside tenant A, who floods the hub in one way. Each flood has a hub of its own, so nothing of the flood before is
 //! left. The flood has a thread of its own, so that it does not delay the clock of tenant B.
 //!
+//! Floods of things that wait are measured twice: while they arrive, and once all of them wait. The other floods go on as long as they are measured.
+//!
 //! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which involves no tenant and no
 //! store, and an fdatasynced append of this process. Their ratios tell how much slower the machine itself becomes.
 
@@ -45,6 +47,8 @@ struct Flood {
     clients: usize,
     /// Requests in all: their work stays, waits or takes long.
     most: usize,
+    /// Whether its work waits, once it was taken in.
+    waits: bool,
     /// The node between the start and the exit of the flow that it runs, and that flow's `agents.yaml`.
     flow: Option<(&'static str, &'static str)>,
     request: fn(&Tenant, usize) -> Request,
@@ -68,6 +72,7 @@ const FLOODS: [Flood; 8] = [
         is: "1,000 tasks that wait for one slot",
         clients: 4,
         most: 1_000,
+        waits: true,
         flow: Some((
             "{id: work, kind: agent, role: linear, agent_id: a, context: none, prompt: Go., max_concurrency: 1}",
             "agents: [{id: a, system: You hang.}]",
@@ -79,6 +84,7 @@ const FLOODS: [Flood; 8] = [
         is: "1,000 tasks with a command of 1 s each",
         clients: 4,
         most: 1_000,
+        waits: true,
         flow: Some(("{id: work, kind: deterministic, role: linear, context: none, op: {command: [sleep, '1']}}", "")),
         request: |tenant, _| tenant.task(&Value::Null),
     },
@@ -87,6 +93,7 @@ const FLOODS: [Flood; 8] = [
         is: "tasks with an agent that answers at once, 4 begun at a time, without a pause",
         clients: 4,
         most: usize::MAX,
+        waits: false,
         flow: Some((
             "{id: work, kind: agent, role: linear, agent_id: a, context: none, prompt: Go.}",
             "agents: [{id: a, system: You answer.}]",
@@ -98,6 +105,7 @@ const FLOODS: [Flood; 8] = [
         is: "1,000 chats whose model never answers",
         clients: 4,
         most: 1_000,
+        waits: true,
         flow: None,
         request: |tenant, _| {
             Request::Post(format!("{}/chats", tenant.workspace), json!({ "goal": script::HANG }).to_string())
@@ -108,6 +116,7 @@ const FLOODS: [Flood; 8] = [
         is: "files of 100 KB, 4 at a time, without a pause",
         clients: 4,
         most: usize::MAX,
+        waits: false,
         flow: None,
         request: |tenant, number| {
             let args = json!({ "path": format!("/data/{number}.txt"), "content": noise(number) });
@@ -119,6 +128,7 @@ const FLOODS: [Flood; 8] = [
         is: "50 tasks of 1,000 subtasks",
         clients: 1,
         most: 50,
+        waits: false,
         flow: Some((
             "{id: work, kind: deterministic, role: split, context: none, op: {function: 'list:repeat'}, \
              split: {over: input, max_subtasks: 1000}}",
@@ -131,6 +141,7 @@ const FLOODS: [Flood; 8] = [
         is: "event streams that are opened and read to the end, 4 at a time, without a pause",
         clients: 4,
         most: usize::MAX,
+        waits: false,
         flow: None,
         request: |tenant, _| Request::Stream(format!("{}/events?after=0", tenant.chat)),
     },
@@ -139,6 +150,7 @@ const FLOODS: [Flood; 8] = [
         is: "messages to one chat, 4 at a time, without a pause",
         clients: 4,
         most: usize::MAX,
+        waits: false,
         flow: None,
         request: |tenant, _| Request::Post(tenant.chat.clone(), json!({ "content": script::TALK }).to_string()),
     },
@@ -202,7 +214,7 @@ fn store(bench: &mut Bench) -> Result<()> {
 fn beside(bench: &mut Bench, flood: &'static Flood) -> Result<()> {
     let folder = bench.folder("isolation")?;
     let (hub, append) = (Hub::start(bench, &folder, &[])?, Append::new(bench.home())?);
-    let (alone, flooded, busy, requests) = client(async {
+    let (alone, arriving, waiting, busy, requests) = client(async {
         let mut quiet = Quiet::begin(&hub, append).await?;
         let workspace = hub.workspace().await?;
         if let Some((node, agents)) = flood.flow {
@@ -217,35 +229,55 @@ fn beside(bench: &mut Bench, flood: &'static Flood) -> Result<()> {
         let (cpu, began) = (hub.cpu_ms()?, Instant::now());
         let flooded = quiet.measure(SAMPLES).await?;
         let busy = (hub.cpu_ms()? - cpu) / 1e3 / began.elapsed().as_secs_f64();
-        Ok((alone, flooded, busy, running.end()?))
+        let waiting = if flood.waits {
+            running.is_taken_in(&hub).await?;
+            Some(quiet.measure(SAMPLES).await?)
+        } else {
+            None
+        };
+        Ok((alone, flooded, waiting, busy, running.end()?))
     })?;
-    let ratio = |of: fn(&Times) -> &Samples| of(&flooded).p99() / of(&alone).p99();
+    if let Some(waiting) = &waiting {
+        bench.report.add(figure(flood, "waiting", &alone, waiting))?;
+    }
+    bench.report.add(
+        figure(flood, if flood.waits { "arriving" } else { "running" }, &alone, &arriving)
+            .more("processors_busy", busy)
+            .more("requests_of_the_flood", requests as f64),
+    )
+}
+
+/// Tenant B's times beside a flood, in this phase of it.
+fn figure(flood: &Flood, phase: &str, alone: &Times, flooded: &Times) -> Figure {
+    let ratio = |of: fn(&Times) -> &Samples| of(flooded).p99() / of(alone).p99();
     let (turn, task) = (ratio(|times| &times.turns), ratio(|times| &times.tasks));
     let (health, append) = (ratio(|times| &times.health), ratio(|times| &times.appends));
-    bench.report.add(
-        Figure::new(format!("isolation.{}", flood.name), turn.max(task), "x of p99 alone")
-            .at_most(TARGET, "1.2x")
-            .more("turn", turn)
-            .more("task", task)
-            .more("floor_health", health)
-            .more("floor_append", append)
-            .more("health_p99_ms", flooded.health.p99())
-            .more("health_p99_ms_alone", alone.health.p99())
-            .more("append_p99_ms", flooded.appends.p99())
-            .more("append_p99_ms_alone", alone.appends.p99())
-            .more("turn_p99_ms", flooded.turns.p99())
-            .more("turn_p99_ms_alone", alone.turns.p99())
-            .more("turn_p50_ms", flooded.turns.median())
-            .more("turn_p50_ms_alone", alone.turns.median())
-            .more("task_p99_ms", flooded.tasks.p99())
-            .more("task_p99_ms_alone", alone.tasks.p99())
-            .more("task_p50_ms", flooded.tasks.median())
-            .more("task_p50_ms_alone", alone.tasks.median())
-            .more("samples", flooded.turns.len() as f64)
-            .more("processors_busy", busy)
-            .more("requests_of_the_flood", requests as f64)
-            .more("is", flood.is),
-    )
+    Figure::new(format!("isolation.{}.{phase}", flood.name), turn.max(task), "x of p99 alone")
+        .at_most(TARGET, "1.2x")
+        .more("turn", turn)
+        .more("task", task)
+        .more("floor_health", health)
+        .more("floor_append", append)
+        .more("health_p99_ms", flooded.health.p99())
+        .more("health_p99_ms_alone", alone.health.p99())
+        .more("append_p99_ms", flooded.appends.p99())
+        .more("append_p99_ms_alone", alone.appends.p99())
+        .more("turn_p99_ms", flooded.turns.p99())
+        .more("turn_p99_ms_alone", alone.turns.p99())
+        .more("turn_p50_ms", flooded.turns.median())
+        .more("accepted_p50_ms", flooded.accepted.median())
+        .more("accepted_p99_ms", flooded.accepted.p99())
+        .more("first_p50_ms", flooded.first.median())
+        .more("first_p99_ms", flooded.first.p99())
+        .more("accepted_p50_ms_alone", alone.accepted.median())
+        .more("first_p50_ms_alone", alone.first.median())
+        .more("turn_p50_ms_alone", alone.turns.median())
+        .more("task_p99_ms", flooded.tasks.p99())
+        .more("task_p99_ms_alone", alone.tasks.p99())
+        .more("task_p50_ms", flooded.tasks.median())
+        .more("task_p50_ms_alone", alone.tasks.median())
+        .more("samples", flooded.turns.len() as f64)
+        .more("is", flood.is)
 }
 
 /// Tenant B.
@@ -260,6 +292,9 @@ struct Quiet {
 /// The times of tenant B's work, and of the floors beside it.
 #[derive(Default)]
 struct Times {
+    /// Until the answer, until the first event, and until the last one.
+    accepted: Samples,
+    first: Samples,
     turns: Samples,
     tasks: Samples,
     health: Samples,
@@ -278,7 +313,10 @@ impl Quiet {
     async fn measure(&mut self, samples: usize) -> Result<Times> {
         let (began, mut times) = (Instant::now(), Times::default());
         for _ in 0..samples {
-            times.turns.add(self.talk.turn(script::TALK).await?.done);
+            let turn = self.talk.turn(script::TALK).await?;
+            times.accepted.add(turn.accepted);
+            times.first.add(turn.first);
+            times.turns.add(turn.done);
             times.tasks.add(self.task().await?);
             times.health.add(self.health().await?);
             times.appends.add(self.append.once()?);
@@ -329,6 +367,21 @@ impl Running {
         while self.requests.load(Relaxed) < self.enough && !self.thread.is_finished() {
             // poll: the flood is another thread's
             tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Waits until all of its requests are answered and the hub has little left to compute for them.
+    async fn is_taken_in(&self, hub: &Hub) -> Result<()> {
+        const CALM: Duration = Duration::from_millis(500);
+        let began = Instant::now();
+        loop {
+            let cpu = hub.cpu_ms()?;
+            // poll: the flood is another thread's, and the processor's time is another process's
+            tokio::time::sleep(CALM).await;
+            let is_calm = hub.cpu_ms()? - cpu < CALM.as_secs_f64() * 1e3 / 10.0;
+            if (is_calm && self.thread.is_finished()) || began.elapsed() > PHASE {
+                return Ok(());
+            }
         }
     }
 

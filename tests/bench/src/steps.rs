@@ -41,7 +41,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
                 .more("is", is)
         };
         let commits = commits / (TURNS * script::CALLS) as f64;
-        let is = "the model asks for one call an answer: each step is an answer, a call and its result";
+        let is = "the model asks for one call per answer: each step is an answer, a call and its result";
         bench.report.add(held("step.one_by_one", &one_by_one, is).more("commits_a_step", commits))?;
         bench.report.add(held("step.at_once", &at_once, "the model asks for 100 calls in one answer"))?;
         bench.report.add(

@@ -10,6 +10,7 @@
 //! * `momento` is Momento Topics, behind a feature.
 //! * [`FaultProxy`] stands between a client and an emulator and loses the messages that it is told to lose; [`Calls`] also counts. [`Line`] is the
 //!   same for protocols other than HTTP, and [`commands`] counts the commands of a Redis.
+#![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 pub mod account;
 mod calls;

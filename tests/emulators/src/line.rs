@@ -15,7 +15,7 @@ pub enum State {
     Whole,
     /// Connections break, and new ones break at once.
     Cut,
-    /// Connections stay, new ones are taken, and nothing comes through any more.
+    /// Connections stay, new ones are taken, and nothing comes through.
     Dead,
 }
 
@@ -59,7 +59,7 @@ impl Line {
         self.state.send_replace(state);
     }
 
-    /// Existing connections carry nothing any more, silently; new ones are whole. So it is when a network forgets idle connections.
+    /// Existing connections silently stop carrying data; new ones are whole. So it is when a network forgets idle connections.
     pub fn forget(&self) {
         self.forgets.send_replace(());
     }

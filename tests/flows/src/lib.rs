@@ -1,5 +1,6 @@
 //! A whole hub without its front: an embedded store in a folder of its own, real files, the real effects of tasks and chats, a scripted model, and a
 //! worker that drives both kinds of actors. Only the model's answers are fake; or, for tests of time, all stores are in memory, and time jumps.
+#![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 #![expect(clippy::unwrap_used, missing_docs, reason = "means of tests")]
 
 mod slow;

@@ -119,6 +119,11 @@ async fn s10_7_a_pause_holds_the_whole_tree_before_any_letter_tells_of_it() {
     let mailbox = Mailbox { queue, table, bus };
     let hold = HoldRequest { hold_id: Uuid::now_v7(), path: vec![root.0], at: ground.clock.now() };
     let root_actor = flow::machine::actor_id(hub.workspace, root);
+    // However many other requests there are.
+    for number in 0..300 {
+        let path = vec![root.0, Uuid::from_u128(number)];
+        mailbox.hold_tree(&root_actor, &HoldRequest { hold_id: Uuid::now_v7(), path, at: hold.at }).await.unwrap();
+    }
     // The item alone: no task has been told anything.
     mailbox.hold_tree(&root_actor, &hold).await.unwrap();
     hub.answer(children[0], "ask", json!({ "approved": true })).await;

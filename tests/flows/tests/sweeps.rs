@@ -101,7 +101,7 @@ async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
         hub.until(task, |view| view.steps > 0 || view.phase != TaskPhase::Queued || queue.missed() > missed).await;
     }
     queue.set(Mail::IsLost);
-    // poll: time is paused, and passes when nothing moves any more
+    // poll: time is paused, and passes when all tasks are idle
     sleep(Duration::from_secs(3700)).await;
     queue.set(Mail::Comes);
     let view = hub.tasks.get(hub.workspace, task).await.unwrap();

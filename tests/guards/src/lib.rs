@@ -10,6 +10,8 @@ mod dashboards;
 #[cfg(test)]
 mod dependencies;
 #[cfg(test)]
+mod glossary;
+#[cfg(test)]
 mod licences;
 #[cfg(test)]
 mod one_process;

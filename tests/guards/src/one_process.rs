@@ -13,7 +13,7 @@ const GLOBAL: &[(&str, &str)] = &[
         "subscriber::with_default(",
         "the subscribers of all threads decide about the log of one: give it a binary of its own",
     ),
-    ("set_global_default(", "there is one a process: give it a binary of its own"),
+    ("set_global_default(", "there is one per process: give it a binary of its own"),
     ("env::set_var(", "pass the value on"),
     ("env::remove_var(", "pass the value on"),
     ("set_current_dir(", "name the folder whole, or change it in a process of your own"),

@@ -1,4 +1,4 @@
-//! Which test proves which paragraph of spec 002: the names of tests carry the numbers, and docs/paragraphs.md is the table.
+//! The tests of each paragraph of spec 002: the names of tests carry the numbers, and docs/paragraphs.md is the table.
 //!
 //! The table is made from the names: `BLESS=1 scripts/test paragraphs` writes it anew. A paragraph without a test fails.
 

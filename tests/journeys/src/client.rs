@@ -233,7 +233,7 @@ impl Client {
         Watch::start(self.clone(), format!("{path}/events"), after)
     }
 
-    /// Watches what comes from now on: the stream is open when this returns.
+    /// Watches events from now on: the stream is open when this returns.
     ///
     /// # Errors
     /// When it is refused.

@@ -7,6 +7,7 @@
 //!
 //! Tests for one world alone (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that world, in
 //! `functions/hub/tests` and `functions/cloud/tests`, and start it by this crate.
+#![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 mod answer;
 mod binaries;

@@ -46,7 +46,7 @@ async fn rotated(aws: &Aws, topics: &Topics) -> Result {
     let watch = client.watch_after(&chat, done.id);
     watch.until(|events| by_bus(events) > 0).await?;
 
-    // In the middle of the turn: the new key is there, and then the old one is good for nothing any more.
+    // In the middle of the turn the new key is there, and from then on the old one is refused.
     let secrets = aws.emulators.secrets();
     secrets.put_secret_value().secret_id(SECRET).secret_string(topics.key("second")).send().await?;
     topics.take_only("second");

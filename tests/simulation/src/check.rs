@@ -1,4 +1,4 @@
-//! Asks every invariant about a world in which nothing moves any more.
+//! Asks every invariant about a world at rest.
 
 use crate::{
     invariants::{self as must, Held, StoredFile, Violation},

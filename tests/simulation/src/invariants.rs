@@ -1,4 +1,4 @@
-//! The invariants of a state in which nothing moves any more, after any faults. Pure functions over stored data; the name of each is the rule, its
+//! The invariants of a state at rest, after any faults. Pure functions over stored data; the name of each is the rule, its
 //! error the violation. Production can count the same.
 
 mod files;
@@ -33,7 +33,7 @@ pub type Log = [Entry<ChatEvent>];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{invariant}: {what}")]
 pub struct Violation {
-    /// Which of the functions found it.
+    /// The function that found it.
     pub invariant: &'static str,
     /// The violation, in words.
     pub what: String,

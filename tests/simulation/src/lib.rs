@@ -12,12 +12,13 @@
 //!   one of its calls stands for every death there is; see [`testkit::crash`]. A process can also be cut off for a while
 //!   and come back as a zombie, when another one has taken over: see [`Link`].
 //! - A [`Scenario`] has the acts of people, as data; [`person`] does them, and repeats requests without an answer.
-//! - [`run`] plays a scenario under a [`Plan`] until nothing moves any more, and asks every function of [`invariants`].
+//! - [`run`] plays a scenario under a [`Plan`] until all is at rest, and asks every function of [`invariants`].
 //!
 //! - [`tasks`] does the same with flows.
 //!
 //! Deliberately absent: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for the promises of adapters (the
 //! conformance suites hold those to it).
+#![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 mod check;
 pub mod cluster;

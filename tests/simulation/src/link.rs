@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 pub struct Link(Arc<State>);
 
 struct State {
-    /// At which call it is cut, beginning with 1, and for how long.
+    /// The number of the call at which it is cut, from 1, and the length of the cut.
     cut: Option<(u64, Duration)>,
     calls: AtomicU64,
     until: Mutex<Option<Instant>>,

@@ -27,7 +27,7 @@ const WAITS: Duration = Duration::from_secs(400);
 /// A message that was sent, and whether it was accepted.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// To which chat.
+    /// The chat.
     pub chat: ChatId,
     /// The turn that it becomes.
     pub turn: TurnId,
@@ -111,7 +111,7 @@ impl Person {
             }
             Act::Delete(chat) => {
                 let chat = self.chat(chat);
-                // That there is no such chat (any more) is an answer, too.
+                // "No such chat" is an answer, too.
                 let _ = self.ask(async |chats| chats.delete(workspace, chat, &by).await).await;
                 self.deleted.insert(chat, self.world.clock.now());
             }
@@ -189,7 +189,7 @@ impl Person {
         }
     }
 
-    /// Waits until nothing moves any more; a chat that is paused is resumed. False when that takes longer than anything can.
+    /// Waits until all is at rest; a chat that is paused is resumed. False when that takes longer than anything can.
     pub async fn settled(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(6 * 3600);
         while Instant::now() < deadline {

@@ -49,7 +49,7 @@ pub fn play(scenario: &Scenario, plan: &Plan) -> Outcome {
     runtime.expect("a runtime").block_on(run(scenario, plan))
 }
 
-/// Plays `scenario` under `plan` until nothing moves any more, and checks every invariant.
+/// Plays `scenario` under `plan` until all is at rest, and checks every invariant.
 pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     let mut faults = plan.faults.clone();
     if scenario.slow {
@@ -96,7 +96,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     outcome
 }
 
-/// Waits until a watcher has all, or no longer can: a lost last message is found at a beat.
+/// Waits until a watcher has all, or cannot get all: a lost last message is found at a beat.
 async fn catch_up(world: &World, chat: domain::ChatId, watcher: &Watcher) {
     let log = world.log(chat, 1);
     let visible =

@@ -315,7 +315,7 @@ impl Person {
         self.cluster.ask(async |process| request(&process.tasks).await).await
     }
 
-    /// Waits until nothing moves any more. False when that takes longer than anything can.
+    /// Waits until all is at rest. False when that takes longer than anything can.
     async fn settled(&self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(6 * 3600);
         while Instant::now() < deadline {

@@ -32,7 +32,7 @@ pub struct Artifact {
     pub kind: ArtifactKind,
     /// The node that it is of.
     pub node: Option<String>,
-    /// Which execution of the node.
+    /// The number of the node's execution.
     pub attempt: u32,
     /// The schema that it fits.
     pub schema: Option<String>,

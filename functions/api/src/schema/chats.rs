@@ -111,7 +111,7 @@ pub struct Usage {
 pub struct Approval {
     /// The path that the plan had.
     pub plan_path: String,
-    /// Which file it is.
+    /// The plan file.
     pub plan_id: Uuid,
     /// The version that was approved.
     pub v: u64,
@@ -119,7 +119,7 @@ pub struct Approval {
     pub digest: String,
     /// The approver, as `user:<id>`.
     pub by: String,
-    /// When.
+    /// The time of the approval.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -245,7 +245,7 @@ pub struct Message {
     pub role: Speaker,
     /// Its id; a tool's answer has `call_id` instead.
     pub id: Option<Uuid>,
-    /// When.
+    /// The time of the message.
     #[schema(format = DateTime)]
     pub at: String,
     /// The text, but for a tool's answer.
@@ -256,9 +256,9 @@ pub struct Message {
     pub calls: Option<Vec<MadeCall>>,
     /// The agent's reasoning, where there is one.
     pub reasoning: Option<String>,
-    /// Which call a tool answers.
+    /// The call that a tool answers.
     pub call_id: Option<Uuid>,
-    /// Which tool.
+    /// The tool.
     pub tool: Option<String>,
     /// The answer of the tool.
     pub output: Option<String>,

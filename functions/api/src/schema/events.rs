@@ -6,9 +6,11 @@
 
 mod chat;
 mod task;
+mod workspace;
 
 pub use chat::*;
 pub use task::*;
+pub use workspace::*;
 
 use serde::Serialize;
 use utoipa::{
@@ -51,7 +53,7 @@ impl Member {
             .schema_type(Type::Integer)
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
             .minimum(Some(0))
-            .description(Some("The block's `id:` field: the number of the event, and the cursor to go on from."));
+            .description(Some("The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace."));
         let block = ObjectBuilder::new()
             .description(Some(format!("The event `{}` of {of}.", self.event)))
             .property("id", id)
@@ -165,12 +167,24 @@ stream! {
     }
 }
 
-/// The client's cursor is of no use: the stream goes on from `after`, and what the client has shown may have gaps.
+stream! {
+    #[doc = "One block of a workspace's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions."]
+    WorkspaceEvent of "a workspace" as "Workspace" {
+        "file_updated" => WorkspaceFileUpdated,
+        "chat_updated" => WorkspaceChatUpdated,
+        "chat_deleted" => WorkspaceChatDeleted,
+        "task_updated" => WorkspaceTaskUpdated,
+        "task_deleted" => WorkspaceTaskDeleted,
+        "reset" => StreamReset,
+    }
+}
+
+/// The client's cursor is of no use: the stream goes on from `after`, and the client's view may have gaps.
 #[derive(Serialize, ToSchema)]
 pub struct StreamReset {
-    /// Why.
+    /// The reason.
     pub reason: ResetReason,
-    /// The number after which the stream begins.
+    /// The `id:` after which the stream begins.
     pub after: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct Workspace {
     pub name: String,
     /// Its creator.
     pub owner: Uuid,
-    /// When.
+    /// The time of the creation.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
@@ -123,7 +123,7 @@ pub struct Change {
     pub path: String,
     /// The path before a move.
     pub from: Option<String>,
-    /// Which file or folder.
+    /// The file or folder.
     pub file_id: Uuid,
     /// Its kind.
     pub kind: Kind,
@@ -135,7 +135,7 @@ pub struct Change {
     pub size: u64,
     /// The author of the change.
     pub author: String,
-    /// When.
+    /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -151,7 +151,7 @@ pub struct Version {
     pub size: u64,
     /// The author of the version.
     pub author: String,
-    /// When.
+    /// The time of the write.
     #[schema(format = DateTime)]
     pub at: String,
     /// The tool call that wrote it, if one did.
@@ -185,7 +185,7 @@ pub struct Trashed {
     pub info: Info,
     /// The person or agent who removed it.
     pub by: String,
-    /// When.
+    /// The time of the removal.
     #[schema(format = DateTime)]
     pub at: String,
 }

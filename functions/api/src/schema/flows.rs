@@ -133,9 +133,9 @@ pub struct FlowNode {
 /// An edge of a flow.
 #[derive(Serialize, ToSchema)]
 pub struct FlowEdge {
-    /// From which node.
+    /// The node that it leaves.
     pub from: String,
-    /// To which node.
+    /// The node that it reaches.
     pub to: String,
     /// Its name for decisions.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -77,7 +77,7 @@ pub struct Member {
     pub subject: Option<String>,
     /// The person who added them.
     pub added_by: Uuid,
-    /// When.
+    /// The time of the addition.
     #[schema(format = DateTime)]
     pub added_at: String,
 }

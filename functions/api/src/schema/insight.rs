@@ -252,7 +252,7 @@ pub struct StageQuestion {
     /// The questions, as in the `question` event.
     #[schema(value_type = Vec<Object>)]
     pub questions: Vec<Value>,
-    /// When.
+    /// The time of the questions.
     #[schema(format = DateTime)]
     pub at: String,
     /// When no answer becomes a failure.
@@ -265,12 +265,12 @@ pub struct StageQuestion {
 /// The answers of people.
 #[derive(Serialize, ToSchema)]
 pub struct StageAnswer {
-    /// One value a question.
+    /// One value per question.
     #[schema(value_type = Object)]
     pub answers: Map<String, Value>,
     /// The person who answered.
     pub by: String,
-    /// When.
+    /// The time of the answers.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -278,10 +278,10 @@ pub struct StageAnswer {
 /// A pause.
 #[derive(Serialize, ToSchema)]
 pub struct StagePause {
-    /// Since when.
+    /// The time of the pause.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Until when; none while it lasts.
+    /// The time of the continuation; none while it lasts.
     #[schema(format = DateTime)]
     pub continued_at: Option<String>,
 }
@@ -294,7 +294,7 @@ pub struct StageMerge {
     /// Those that could have come and failed.
     #[schema(required = false)]
     pub failed: Vec<String>,
-    /// Those that are not waited for any more.
+    /// Those that the merge has stopped waiting for.
     #[schema(required = false)]
     pub cancelled: Vec<String>,
 }

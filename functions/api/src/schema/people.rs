@@ -48,7 +48,7 @@ pub struct Sandbox {
     /// `cold`: there is none. `starting`: one was asked for. `ready`: it answers. `failed`: it could not be started.
     #[schema(value_type = String, example = "ready")]
     pub state: ports::SandboxState,
-    /// Since when, where that is known.
+    /// The start of this state, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "2026-01-31T12:00:00.000Z")]
     pub since: Option<domain::Timestamp>,

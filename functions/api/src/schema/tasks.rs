@@ -15,9 +15,9 @@ use uuid::Uuid;
 pub enum TaskStatus {
     /// All of its work succeeded.
     Success,
-    /// It did not.
+    /// Its work failed.
     Failure,
-    /// Some of it did, and the rules let the task go on.
+    /// Some of its work succeeded, and the rules let the task go on.
     Partial,
 }
 
@@ -146,7 +146,7 @@ pub struct Task {
     pub output: Value,
     /// Why it failed.
     pub error: Option<InnerError>,
-    /// Which tasks go first when not all can run: higher ones do. Left out where it is 0.
+    /// The priority: when not all tasks can run, those with higher values go first. Left out where it is 0.
     pub priority: Option<i8>,
     /// Nodes executed.
     pub steps: u64,
@@ -175,7 +175,7 @@ pub struct TaskWait {
     pub retry: Option<TaskRetry>,
     /// The names that it waits for.
     pub names: Option<Vec<String>>,
-    /// Under which name it waits.
+    /// The name under which it waits.
     pub holder: Option<String>,
     /// How long it waited before, in milliseconds.
     pub queue_ms: Option<u64>,

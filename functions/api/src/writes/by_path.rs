@@ -14,7 +14,7 @@ use workspace::{Expect, Given, Info, Workspace, Writer};
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes headers that the handlers read themselves")]
 pub(crate) struct IfThere {
-    /// `*`: only if nothing is there, so that nobody's file is written over.
+    /// `*`: only if nothing is there, so that no file is overwritten.
     #[serde(rename = "If-None-Match")]
     #[param(pattern = r"^\*$")]
     if_none_match: Option<String>,
@@ -23,9 +23,9 @@ pub(crate) struct IfThere {
     if_match: Option<String>,
 }
 
-/// What a request wants to find at the path.
+/// The precondition of a request on the path.
 enum Wanted {
-    /// Whatever there is.
+    /// Anything, or nothing.
     Whatever,
     Nothing,
     /// A file that satisfies this.
@@ -48,7 +48,7 @@ impl Wanted {
         }
     }
 
-    /// What the write has to find, by what is there now.
+    /// The precondition of the write, derived from the current entry at the path.
     fn expect(&self, path: &FilePath, found: Option<&Info>) -> Result<Expect, Error> {
         match (self, found) {
             (Self::Whatever | Self::Nothing, None) => Ok(Expect::Absent),

@@ -72,7 +72,7 @@ async fn a_decision_that_was_taken_in_is_accepted_again_under_its_key_alone() {
     let (path, yes) = (format!("{chat}/permissions/{permission}"), json!({ "outcome": "approved" }));
     door.keyed("k", &path, yes.clone()).await.is(202);
 
-    // A worker has taken it in, so that nothing is asked any more; and the answer is lost.
+    // A worker has taken it in, so the question is closed; and the answer is lost.
     let scope = forget_the_answer(&door, &workspace).await;
     door.put_view(&chat, json!({ "status": "running", "waiting_for": [] })).await;
     let command = domain::CommandId::from_key(&format!("{scope}/command"), "k");

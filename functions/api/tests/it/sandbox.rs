@@ -36,7 +36,7 @@ async fn a_sandbox_is_looked_at_warmed_and_let_go_as_often_as_one_likes() {
 }
 
 #[tokio::test]
-async fn where_none_is_configured_that_is_said() {
+async fn without_a_sandbox_the_api_says_so() {
     let door = Door::open();
     let workspace = door.workspace().await;
     let sandbox = format!("{workspace}/sandbox");

@@ -4,7 +4,10 @@ use crate::{
     flows::{WORKFLOW, with_flow},
     support::{Door, document, faults, operations},
 };
-use domain::{ChatEvent, TaskEvent, native, task_native};
+use domain::{
+    ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Status, TaskEvent, TaskId, TaskPhase, Timestamp, TurnId,
+    WorkspaceEvent, change, native, task_native,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::PathBuf};
@@ -57,6 +60,56 @@ fn every_event_of_a_task_is_as_described_and_no_other_is_described() {
     assert_eq!(known, names("TaskEvent"));
 }
 
+#[test]
+fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
+    let (id, at) = (uuid::Uuid::from_u128(7), Timestamp::from_millis(1_763_891_000_123));
+    let (chat_id, task_id) = (ChatId(id), TaskId(id));
+    let file = |kind, op, from: Option<&str>| WorkspaceEvent::FileUpdated {
+        path: "/src/auth.rs".parse().unwrap(),
+        v: 4,
+        file_id: FileId(id),
+        kind,
+        op,
+        from: from.map(|path| path.parse().unwrap()),
+        author: "system".into(),
+        at,
+    };
+    let chat = |status, turn_id| WorkspaceEvent::ChatUpdated {
+        chat_id,
+        title: "Sign in".into(),
+        status,
+        turn_id,
+        waiting_for: 1,
+        active_at: at,
+    };
+    let task = |phase, status, asks: Option<&str>, finished_at| WorkspaceEvent::TaskUpdated {
+        task_id,
+        flow: "review".into(),
+        phase,
+        status,
+        asks: asks.map(Into::into),
+        finished_at,
+    };
+    let mut events = vec![
+        file(FileKind::Folder, FileOp::Made, None),
+        file(FileKind::File, FileOp::Written, None),
+        file(FileKind::File, FileOp::Moved, Some("/src/old.rs")),
+        file(FileKind::File, FileOp::Removed, None),
+        file(FileKind::File, FileOp::Restored, None),
+        file(FileKind::Projection, FileOp::Purged, None),
+        WorkspaceEvent::ChatDeleted { chat_id },
+        WorkspaceEvent::TaskDeleted { task_id },
+        task(TaskPhase::Suspended, Status::Success, Some("review"), None),
+        task(TaskPhase::Finished, Status::Failure, None, Some(at)),
+    ];
+    events.extend(
+        [(ChatStatus::Idle, None), (ChatStatus::Running, Some(TurnId(id)))].map(|(status, turn)| chat(status, turn)),
+    );
+    let mut seen: BTreeSet<_> = events.iter().map(|event| check("WorkspaceEvent", change::encode(event))).collect();
+    seen.insert(check("WorkspaceEvent", ("reset", json!({ "reason": "cursor_too_old", "after": 3 }))));
+    assert_eq!(seen, names("WorkspaceEvent"));
+}
+
 /// The other tests rely on it.
 #[test]
 fn an_event_that_is_not_as_described_is_noticed() {
@@ -79,8 +132,9 @@ fn an_event_that_is_not_as_described_is_noticed() {
 
 #[test]
 fn the_streams_are_unions_that_are_tagged_by_the_event() {
-    for (kind, union) in [("chats/{chat_id}", "ChatEvent"), ("tasks/{task_id}", "TaskEvent")] {
-        let route = &document()["paths"][format!("/api/v1/workspaces/{{workspace_id}}/{kind}/events")]["get"];
+    for (kind, union) in [("/chats/{chat_id}", "ChatEvent"), ("/tasks/{task_id}", "TaskEvent"), ("", "WorkspaceEvent")]
+    {
+        let route = &document()["paths"][format!("/api/v1/workspaces/{{workspace_id}}{kind}/events")]["get"];
         let schema = &route["responses"]["200"]["content"]["text/event-stream"]["schema"];
         assert_eq!(*schema, json!({ "$ref": format!("#/components/schemas/{union}") }));
         let union = &document()["components"]["schemas"][union];

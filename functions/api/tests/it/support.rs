@@ -121,7 +121,7 @@ impl Streams for LocalStreams {
     ) -> ports::Result<Response> {
         stream::events(&self.0, actor, Start::Turn(first), headers, after).await
     }
-    /// Who may watch is what these tests ask; the changes themselves are those of a deployable.
+    /// These tests ask only who may watch; deployables test the changes themselves.
     async fn open_changes(&self, _: WorkspaceId, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
         let mut response = Response::new(axum::body::Body::from("id: 1\nevent: cursor\n\n"));
         response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/event-stream"));
@@ -368,7 +368,7 @@ pub fn check(method: &str, path: &str, reply: &Reply) {
     assert!(faults.is_empty(), "{method} {path}: {faults:#?}\n{:#}", reply.json);
 }
 
-/// Where a value is not as a schema of the document says; a field that the schema does not have is a fault, too.
+/// The places at which a value breaks a schema of the document; a field that the schema does not have is a fault, too.
 pub fn faults(schema: Value, value: &Value) -> Vec<String> {
     static CLOSED: LazyLock<Value> = LazyLock::new(|| {
         let mut components = DOCUMENT["components"].clone();

@@ -294,7 +294,7 @@ async fn s6_the_inspection_of_a_run_is_as_described() {
 }
 
 #[tokio::test]
-async fn what_a_request_begins_is_a_part_of_its_trace() {
+async fn work_that_a_request_begins_is_a_part_of_its_trace() {
     let door = Door::open();
     let workspace = with_flow(&door, "review", WORKFLOW).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

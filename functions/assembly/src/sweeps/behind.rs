@@ -1,6 +1,6 @@
 //! Stranded work: tasks that were accepted and never begun, and actors whose message was lost.
 
-use super::{Sweep, Swept, ago, unreachable};
+use super::{Sweep, Swept, unreachable};
 use actor::ActorId;
 use async_trait::async_trait;
 use chat::Chats;
@@ -33,7 +33,7 @@ impl Sweep for NeverBegun {
     /// Each gets a new place in the index of waiting tasks once it was sent again, so the due ones are always at the beginning.
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
-        let begun = self.tasks.begin_forgotten(shard, ago(&*self.clock, self.patience), AT_ONCE).await?;
+        let begun = self.tasks.begin_forgotten(shard, self.clock.now() - self.patience, AT_ONCE).await?;
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
         let next = (shard < flow::tasks::START_SHARDS).then(|| shard.to_string());
         Ok(Swept { count: begun as u64, failed: 0, more: next.is_some(), next })
@@ -57,7 +57,7 @@ impl Sweep for NotEnded {
     }
 
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let before = ago(&*self.clock, self.patience);
+        let before = self.clock.now() - self.patience;
         let (count, next) = self.evaluations.resume(before, AT_ONCE, from.map(str::to_owned)).await?;
         Ok(Swept { count, failed: 0, more: next.is_some(), next })
     }
@@ -241,7 +241,7 @@ impl Behind {
     }
 
     async fn nudge(&self, actor: &ActorId) -> Result<u64, Error> {
-        let since = ago(&*self.clock, self.patience);
+        let since = self.clock.now() - self.patience;
         let nudged = actor::nudge(&*self.table, &*self.queue, &*self.clock, actor, since).await.map_err(unreachable)?;
         if nudged {
             tracing::warn!(%actor, "has not moved for a long time: it is told to go on");

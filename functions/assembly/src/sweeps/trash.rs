@@ -1,6 +1,6 @@
 //! The trash: files that have been in it for longer than the retention are removed for good (spec 001 §3A (6)).
 
-use super::{Sweep, Swept, ago};
+use super::{Sweep, Swept};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -32,7 +32,7 @@ impl Sweep for Trash {
             Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
             None => (0, None),
         };
-        let before = ago(&*self.clock, self.kept);
+        let before = self.clock.now() - self.kept;
         let (purged, next) = self.workspaces.purge_trashed_before(before, shard, AT_ONCE, cursor).await?;
         let next = match next {
             Some(cursor) => Some(format!("{shard} {cursor}")),

@@ -67,7 +67,7 @@ pub(crate) enum MemberCommand {
     Role {
         /// Their name or user id
         who: String,
-        /// Which
+        /// The new role
         role: Role,
     },
     /// End somebody's membership, or your own
@@ -117,6 +117,9 @@ pub(crate) fn named(value: impl ValueEnum) -> String {
 }
 
 /// `90s`, `15m`, `12h`, `30d`.
+///
+/// # Errors
+/// For people: the text, and the forms to write.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: write 90s, 15m, 12h or 30d");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;

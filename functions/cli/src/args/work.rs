@@ -135,7 +135,7 @@ pub(crate) enum FlowCommand {
     Entrypoints,
     /// Print the JSON Schema of a manifest, for editors; without a name, list the manifests. Needs no hub
     Schema {
-        /// Which, such as workflow.yaml
+        /// The name of a manifest, such as workflow.yaml
         name: Option<String>,
     },
 }
@@ -175,7 +175,7 @@ pub struct RunArgs {
     /// Attach a file of the workspace; can be repeated (`files put` uploads)
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
-    /// Which tasks go first when not all can run: higher ones
+    /// The priority: when not all tasks can run, those with higher values go first
     #[arg(long, value_name = "-100..100", allow_negative_numbers = true,
           value_parser = clap::value_parser!(i8).range(-100..=100))]
     pub(crate) priority: Option<i8>,
@@ -344,7 +344,7 @@ pub(crate) enum TaskCommand {
         /// A remark on the approval
         #[arg(long, value_name = "TEXT")]
         comment: Option<String>,
-        /// NAME=VALUE, one a question; a value that is no JSON is taken as a text. Without any, they are asked for
+        /// NAME=VALUE, one per question; a value that is no JSON is taken as a text. Without any, they are asked for
         #[arg(value_name = "NAME=VALUE")]
         answers: Vec<String>,
     },

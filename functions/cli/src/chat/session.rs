@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) enum Manner {
     /// A person at a terminal.
     Terminal,
-    /// One message a line from a file or a program, each when the turn before has ended.
+    /// One message per line from a file or a program, each when the turn before has ended.
     Script,
     /// One message; lines only answer questions.
     Once,
@@ -324,7 +324,7 @@ impl Session {
             }
             Err(failure) if failure.exit() == Exit::Conflict => {
                 self.asks.pop_front();
-                out.notice("it was answered already, or is not asked any more")
+                out.notice("it was answered already, or was withdrawn")
             }
             Err(failure) if failure.exit() == Exit::Usage && self.manner == Manner::Terminal => {
                 if let Some(ask) = self.asks.front_mut() {

@@ -17,7 +17,7 @@ const SHOWN: usize = 20;
 /// The deepest level that is gone down to.
 const DEEPEST: usize = 32;
 
-/// Which of its siblings a clone or a subtask is, where it stands, and why it failed.
+/// The name of a clone or a subtask among its siblings, its current node, and its error.
 pub(super) fn beside(task: &Value, origin: &Value) -> String {
     let mut words = name(origin);
     let place = match (text(task, "phase"), text(task, "node")) {
@@ -51,7 +51,7 @@ impl Desk {
         self.client.list(&at, "tasks", &[("parent", task)], LISTED).await
     }
 
-    /// The clones and subtasks of a task, one a line, each with its own below it.
+    /// The clones and subtasks of a task, one per line, each with its own below it.
     pub(super) fn tree<'a>(
         &'a self,
         task: &'a str,

@@ -335,7 +335,7 @@ impl Watch {
             Ok(_) => drop(self.asks.pop_front()),
             Err(failure) if failure.exit() == Exit::Conflict => {
                 self.asks.pop_front();
-                out.notice("it was answered already, or is not asked any more")?;
+                out.notice("it was answered already, or was withdrawn")?;
             }
             Err(failure) if failure.exit() == Exit::Usage => {
                 ask.reset();

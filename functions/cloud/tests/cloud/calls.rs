@@ -79,7 +79,7 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
         assert_eq!(of(counts, "Scan"), 0, "{told}");
         assert!(counts.keys().all(|name| !name.starts_with("S3")), "{told}");
     }
-    assert_eq!(of(&asked, "SQS SendMessageBatch"), 1, "one message a command: {told}");
+    assert_eq!(of(&asked, "SQS SendMessageBatch"), 1, "one message per command: {told}");
     // A watcher comes by the API, too, and is sent on.
     assert!(writes(&asked) <= 1 && reads(&asked) <= 14, "{told}");
     let leases = of(&plain, "SQS ChangeMessageVisibilityBatch");
@@ -90,7 +90,7 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
     let published = |counts: &Counts| of(counts, "bus publish");
     // Those who watch the workspace hear that the chat runs, and that it is idle.
     assert!(published(&plain) <= 3 + 2, "at most one for each write, and two for the workspace: {told}");
-    assert!(published(&tools) - published(&plain) <= 10, "at most one a step: {told}");
+    assert!(published(&tools) - published(&plain) <= 10, "at most one per step: {told}");
     assert!(ecs.take().is_empty(), "{told}");
     // A watcher looks at the log from time to time, more often the longer it takes.
     assert!(reads(&plain) <= 16 && reads(&tools) - reads(&plain) <= 30, "{told}");

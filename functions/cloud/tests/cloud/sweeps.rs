@@ -159,7 +159,7 @@ async fn an_evaluation_whose_message_was_lost(ground: &Ground) -> Result {
     Ok(())
 }
 
-/// One has ended by itself, as an idle one does, and has not been looked at since; the second is not known to its workspace any more; the third one
+/// One has ended by itself, as an idle one does, and has not been looked at since; the second is unknown to its workspace; the third one
 /// stays.
 async fn idle_and_ended_sandboxes(ground: &Ground) -> Result {
     let mut tasks = Vec::new();

@@ -15,7 +15,7 @@ use std::{
 /// The bus goes away before the write with this number that the worker makes in the turn, with several more to come.
 const GOES_AT: usize = 4;
 
-/// A bus that breaks, and one that says nothing any more.
+/// A bus that breaks, and one that falls silent.
 pub async fn the_bus_may_be_away_for_a_while(emulators: &Arc<Emulators>) {
     let away = async |state| {
         let began = tokio::time::Instant::now();
@@ -43,7 +43,7 @@ async fn is_away(emulators: &Arc<Emulators>, state: State) {
     // Events written while it is away are seen while it is away, up to the point where the turn waits for an answer.
     watch.until_event("question").await.unwrap();
     assert_eq!(journeys::count(&watch.events(), "observation"), 4);
-    // And others, who watch from the beginning, and stop a turn.
+    // Others watch from the beginning, and stop a turn.
     let (other, watch_other) = lane.make("small-away").await;
     lane.stop(&other, &watch_other).await;
 

@@ -39,7 +39,7 @@ impl Lane {
         }
     }
 
-    /// All that must hold of a chat in which nothing moves any more, after any faults: of its log, of its projections, and of the events that a
+    /// All that must hold of a chat at rest, after any faults: of its log, of its projections, and of the events that a
     /// watcher saw.
     pub async fn check(&self, chat: &str, watch: &Watch, what: &str) {
         self.settled().await;

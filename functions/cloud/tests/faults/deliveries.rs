@@ -26,7 +26,7 @@ impl Lane {
     }
 }
 
-/// A lease runs out while its worker still works, and another one begins; the first is not let in any more. And messages that were deleted from the
+/// A lease runs out while its worker still works, and another one begins; the first one's writes are refused. And messages that were deleted from the
 /// queue long ago come once more, in any order.
 pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;

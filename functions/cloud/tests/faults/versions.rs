@@ -186,7 +186,7 @@ async fn the_version_before_left_tasks_in_flight(emulators: &Arc<Emulators>) {
 }
 
 /// A worker of today that meets an entry of a newer one does nothing with it, and gives the command back. When the entry can be read, be it by a
-/// newer worker or because it is no longer there, the command is done as if it had come for the first time.
+/// newer worker or because it is gone, the command is done as if it had come for the first time.
 async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-newer").await;

@@ -14,7 +14,7 @@ pub(super) struct Copier {
     piece: Vec<u8>,
 }
 
-/// What was read.
+/// The length and the digest of the bytes that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copied {
     pub bytes: u64,
@@ -27,12 +27,18 @@ impl Copier {
     }
 
     /// Reads a file to its end.
+    ///
+    /// # Errors
+    /// The disk's, `NotFound` among them.
     pub fn read(&mut self, from: &Path) -> io::Result<Copied> {
         self.pass(&mut File::open(from)?, &mut io::sink())
     }
 
     /// Copies a file. The copy has another name until `is_right` agrees to what was read, so nothing ever finds a part of it; it is
-    /// not synced. What is wrong is removed.
+    /// not synced. A copy that `is_right` refuses is removed.
+    ///
+    /// # Errors
+    /// The disk's. The part that was copied is removed then, and `to` is as it was.
     pub fn copy(&mut self, from: &Path, to: &Path, is_right: impl FnOnce(Copied) -> bool) -> io::Result<Copied> {
         let mut source = File::open(from)?;
         let folder = to.parent().unwrap_or(Path::new("."));

@@ -20,10 +20,10 @@ use std::{
 use tokio::time::Instant;
 use workspace::{Kind, Workspaces};
 
-/// What observers of tasks write.
+/// The folder that observers of tasks write to.
 const OBSERVERS: &str = "observers";
 
-/// What to back up, and where to.
+/// The source and the destination of a backup.
 #[derive(Clone, Copy, Debug)]
 pub struct Making<'a> {
     /// The hub's data folder.
@@ -38,7 +38,7 @@ pub struct Making<'a> {
 /// Reads and writes on the thread of the caller.
 ///
 /// # Errors
-/// See [`Failure`]. What was copied stays, and the next backup into the folder goes on with it.
+/// See [`Failure`]. Copied files stay, and the next backup into the folder goes on with them.
 pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Failure> {
     let Making { data, into, with_secrets } = making;
     let (began, made_at) = (Instant::now(), SystemClock.now());
@@ -52,7 +52,7 @@ pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<
     let names = Names::new(into, made_at);
 
     let root = data.join(WORKSPACES);
-    // First: what is deleted from now on stays until all is copied.
+    // This comes first: contents that are deleted from now on stay until all is copied.
     let hold = Hold::take(&root).map_err(at(&root))?;
     let mut copied = Work { copier: Copier::new(), tell, progress: Progress::default(), damaged: Vec::new() };
     copied.begin("store");
@@ -138,7 +138,7 @@ fn claim(data: &Path, into: &Path) -> Result<File, Failure> {
     }
 }
 
-/// What this backup's own files are called; no earlier one's are called so.
+/// The names of this backup's own files; they differ from those of earlier backups.
 struct Names {
     store: String,
     list: String,
@@ -158,7 +158,7 @@ impl Names {
     }
 }
 
-/// Removes what backups left here that this manifest does not name.
+/// Removes files of earlier backups that this manifest does not name.
 fn tidy(into: &Path, manifest: Option<&Manifest>) -> Result<(), Failure> {
     for entry in fs::read_dir(into).map_err(at(into))? {
         let entry = entry.map_err(at(into))?;
@@ -211,7 +211,7 @@ async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>
     }
 }
 
-/// The other files of the data folder that are copied, and what is left out.
+/// The other files of the data folder to copy, and the files that are left out.
 fn others(data: &Path, mut chosen: Vec<PathBuf>, with_secrets: bool) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
     let mut left_out = Vec::new();
     let mut below = |name: &str| {
@@ -254,7 +254,7 @@ fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64
     Ok((Part { path: name.to_owned(), bytes: read.bytes, sha256: read.digest }, count, bytes))
 }
 
-/// What was copied so far.
+/// The state of a backup under way.
 struct Work<'a> {
     copier: Copier,
     tell: &'a mut dyn FnMut(Progress),

@@ -1,4 +1,4 @@
-//! What a backup has.
+//! The manifest of a backup.
 
 use super::{Failure, at};
 use domain::{Sha256, Timestamp, WorkspaceId};
@@ -16,12 +16,12 @@ pub(super) const MANIFEST: &str = "backup.json";
 /// Keeps two backups into one folder apart, and says that the folder is one for backups.
 pub(super) const LOCK: &str = "lock";
 
-/// What a backup has. Only a backup that is whole has one.
+/// The content of a backup. Only a complete backup has a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// The version of this shape and of the folder's.
     pub format: u32,
-    /// Which version of BuildScale made it.
+    /// The version of BuildScale that made it.
     pub program: String,
     /// The moment that it shows.
     pub made_at: Timestamp,
@@ -46,7 +46,7 @@ pub(super) struct Manifest {
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Part {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Its length.
     pub bytes: u64,
@@ -66,6 +66,10 @@ struct Head {
 
 impl Manifest {
     /// The manifest of the backup in this folder; none when there is none yet.
+    ///
+    /// # Errors
+    /// [`Failure::TooNew`] for a later format or schema; [`Failure::Damaged`] for one that cannot be read, or whose paths lead out of the
+    /// folder; [`Failure::Io`] when the disk fails.
     pub fn read(folder: &Path) -> Result<Option<Self>, Failure> {
         let path = folder.join(MANIFEST);
         let text = match fs::read(&path) {
@@ -87,6 +91,9 @@ impl Manifest {
     }
 
     /// Makes the backup in this folder whole: everything that it names is durable.
+    ///
+    /// # Errors
+    /// [`Failure::Io`] when the disk fails. A manifest that was there before stays whole, or this one is in its place.
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
         let (path, part) = (folder.join(MANIFEST), folder.join(format!("{MANIFEST}.part")));
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::other).map_err(at(&path))?;
@@ -122,11 +129,15 @@ pub(super) struct Listed {
 }
 
 impl Listed {
+    /// Writes the line with its end.
+    ///
+    /// # Errors
+    /// Those of `out`.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         writeln!(out, "{} {} {}", self.digest, self.bytes, self.space)
     }
 
-    /// None for what no backup has written.
+    /// None for a line that no backup has written.
     pub fn read(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let digest = words.next()?.parse().ok()?;
@@ -135,7 +146,7 @@ impl Listed {
         words.next().is_none().then_some(Self { digest, bytes, space })
     }
 
-    /// Where it is, below the folder of the workspaces.
+    /// Its path below the folder of the workspaces.
     pub fn place(&self) -> PathBuf {
         embedded::place_of(&self.space, self.digest)
     }
@@ -171,7 +182,7 @@ mod tests {
         manifest().write(folder.path())?;
         assert_eq!(Manifest::read(folder.path())?, Some(manifest()));
         assert_eq!((manifest().count(), manifest().bytes()), (4, 15));
-        // Backups are kept for years, so what was written is read for ever.
+        // Backups are kept for years, so every written format is read for ever.
         let kept = concat!(
             r#"{"format":1,"program":"0.1.0","made_at":"2026-01-01T00:00:00.000Z","schema":2,"workspaces":[],"#,
             r#""store":{"path":"store-1.sqlite3","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},"#,

@@ -4,7 +4,7 @@
 //!
 //! | file | has |
 //! |---|---|
-//! | `backup.json` | the [manifest](manifest::Manifest): what the backup has, with lengths and digests. It is written last |
+//! | `backup.json` | the [manifest](manifest::Manifest): all parts of the backup, with lengths and digests. It is written last |
 //! | `store-N.sqlite3` | the store as of one moment |
 //! | `contents-N.txt` | the digest, the length and the space of every content |
 //! | `workspaces/SPACE/archive` | the contents, laid out as in the data folder; those that are there already are not copied again |
@@ -12,7 +12,7 @@
 //! | `lock` | keeps two backups apart |
 //!
 //! The order is the reason why it is consistent: a [hold](embedded::Hold) on what is deleted, then the store, then the contents. A content
-//! is durable before anything refers to it, so what the copy of the store refers to is on the disk when the contents are copied.
+//! is durable before anything refers to it, so the contents that the copy of the store names are on the disk when contents are copied.
 //!
 //! `latest/` is in no backup: a hub that finds none makes it from the index, the archive and the logs.
 
@@ -40,7 +40,7 @@ const SECRETS: [&str; 2] = ["buildscale.toml", "secrets"];
 /// How far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being copied or read.
+    /// The part that is being copied or read.
     pub part: &'static str,
     /// Files so far.
     pub files: u64,
@@ -48,7 +48,7 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// What came of it.
+/// The result of a backup or a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The moment that the backup shows.
@@ -63,9 +63,9 @@ pub struct Summary {
     pub copied_bytes: u64,
     /// Contents that are not what their digest says, or are missing.
     pub damaged: Vec<String>,
-    /// What was left out on purpose.
+    /// The files that were left out on purpose.
     pub left_out: Vec<String>,
-    /// Where what was in the data folder was moved to.
+    /// The folder that the earlier content of the data folder was moved to.
     pub moved_to: Option<PathBuf>,
     /// How long it took.
     pub took: Duration,
@@ -91,7 +91,7 @@ pub enum Failure {
     TooNew {
         /// The backup.
         path: PathBuf,
-        /// Which version made it.
+        /// The version that made it.
         program: String,
         /// The format of the backup, or the schema of the store.
         what: &'static str,
@@ -105,7 +105,7 @@ pub enum Failure {
     Damaged {
         /// The backup.
         path: PathBuf,
-        /// Which.
+        /// The damaged files.
         files: Vec<String>,
     },
     /// Another hub's backup.
@@ -134,9 +134,9 @@ pub enum Failure {
     /// A file or a folder.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -161,7 +161,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the operator.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoData(_) => Some("name the hub's data folder with --data-dir or BUILDSCALE_DATA_DIR"),

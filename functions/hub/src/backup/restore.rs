@@ -16,14 +16,14 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What to restore, and where to.
+/// The source and the destination of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Restoring<'a> {
     /// The folder of the backup.
     pub from: &'a Path,
     /// The data folder, on which no hub runs.
     pub data: &'a Path,
-    /// Whether what is in the data folder is moved aside.
+    /// Whether the content of the data folder is moved aside.
     pub replace: bool,
     /// Whether a backup of which some files are damaged is restored without them.
     pub keep_going: bool,
@@ -31,7 +31,7 @@ pub struct Restoring<'a> {
 
 /// The store, until everything else is there: a hub that starts before finds workspaces without a store, and refuses.
 const PENDING: &str = "buildscale.sqlite3.restoring";
-/// What moves nothing aside and is in nobody's way.
+/// Entries that do not count as data: a restore leaves them in place.
 const NO_DATA: [&str; 2] = ["buildscale.lock", "lost+found"];
 /// How the folders begin into which things were moved.
 const REPLACED: &str = "replaced-";
@@ -94,7 +94,7 @@ fn open(from: &Path) -> Result<(Manifest, Option<File>), Failure> {
     }
 }
 
-/// Moves what is in the data folder aside, or refuses. An operator may have put a configuration there already: it is in nobody's way
+/// Moves the content of the data folder aside, or refuses. An operator may have put a configuration there already: it stays
 /// unless the backup has one.
 fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<PathBuf>, Failure> {
     let brings = |name: &str| manifest.files.iter().any(|file| Path::new(&file.path).starts_with(name));
@@ -111,7 +111,7 @@ fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<Pa
     found.sort_unstable();
     let has = |wanted: &str| found.iter().any(|name| name == wanted);
     if has(PENDING) && !has(STORE) {
-        // What an interrupted restore left. What was there before it is not there any more, or it would not have begun.
+        // An interrupted restore left these. It began only after the earlier content was gone, so they are its own.
         for name in found.drain(..).filter(|name| name == PENDING || name == WORKSPACES || brings(name)) {
             let path = data.join(name);
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
@@ -136,7 +136,7 @@ fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<Pa
     Ok(Some(aside))
 }
 
-/// What was read so far.
+/// The state of a restore under way.
 struct Work<'a> {
     from: &'a Path,
     copier: Copier,
@@ -207,7 +207,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Gives a content the mode that a hub gives it, whatever the operator's is: commands of a workspace read links to large ones. The list
+    /// Gives a content the mode that a hub gives it, under any umask: commands of a workspace read links to large ones. The list
     /// of its chunks goes along; one that is damaged is made again.
     fn finish(&mut self, place: &Path, to: &Path, bytes: u64) -> Result<(), Failure> {
         let mode = if bytes > LARGE { 0o444 } else { 0o644 };

@@ -18,7 +18,7 @@ pub(crate) struct BackupArgs {
     /// The folder of the backup; one that has an earlier backup of this hub is brought up to date
     #[arg(value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// Where the hub keeps everything
+    /// The data directory of the hub
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// Take along buildscale.toml and the folder of secrets from there
@@ -34,13 +34,13 @@ pub(crate) struct RestoreArgs {
     /// The folder of the backup
     #[arg(value_name = "DIR")]
     pub(crate) from: PathBuf,
-    /// Where the hub is to keep everything; it must be empty, and no hub may run there
+    /// The data directory to restore into; it must be empty, and no hub may run there
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
-    /// Move what is in the data folder into a folder of its own there
+    /// Move the content of the data folder into a folder of its own there
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Restore what is whole of a backup in which files are damaged or missing
+    /// Restore the intact files of a backup in which others are damaged or missing
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Only compare the backup with its digests; nothing is written
@@ -79,7 +79,7 @@ pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), Failur
         out.problem(&format!("{damaged} is damaged or missing in the backup, and was left out"), None)?;
     }
     if let Some(moved) = &restored.moved_to {
-        out.notice(format_args!("what was there is in {}; remove it when you need it no more", moved.display()))?;
+        out.notice(format_args!("the earlier content is in {}; remove it when you do not need it", moved.display()))?;
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ fn drawn(out: &mut Output) -> impl FnMut(Progress) + '_ {
         let now = Instant::now();
         if last.is_none_or(|(at, before)| before != part || now.duration_since(at) >= DRAWN_EVERY) {
             last = Some((now, part));
-            // Nobody is there to be told that the line cannot be drawn.
+            // A line that cannot be drawn is not reported: there is no other place to report it.
             drop(out.draw(&format!("{part}: {files} files, {}", size(bytes))));
         }
     }

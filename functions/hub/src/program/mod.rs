@@ -44,7 +44,7 @@ enum Command {
     },
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 }

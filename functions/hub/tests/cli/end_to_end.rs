@@ -110,7 +110,7 @@ fn questions_are_answered_from_standard_input_or_left_open() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Your answer was: red"), "{}", text(&output.stdout));
 
-    // Messages one a line, each when the turn before has ended; the second one's question takes the third line.
+    // Messages come one per line, each when the turn before has ended; the second one's question takes the third line.
     let output = hub.run_with_input(&["chat"], b"hello\nask me\n2\n");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -355,7 +355,7 @@ fn s10_9_a_failed_split_is_looked_into_from_its_own_output() {
     let accepted: Value = serde_json::from_str(text(&run.stdout).lines().next().unwrap()).unwrap();
     let task = accepted["data"]["task_id"].as_str().unwrap();
 
-    // Which, why, and the task to look at.
+    // The child, its error, and the task to look at are shown.
     let shown = text(&hub.run(&["task", "show", task]).stdout);
     let line = shown
         .lines()

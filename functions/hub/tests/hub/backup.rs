@@ -110,7 +110,7 @@ async fn a_backup_of_a_running_hub_is_a_hub_that_serves_everything_and_goes_on()
     assert_eq!(second["files"].as_u64(), first["files"].as_u64().map(|files| files + 1), "{first} {second}");
     assert_eq!(second["copied_files"], 3, "the store, a new content, and the file of the deleted chat: {second}");
     assert_eq!(contents_below(&places.backup())?.len(), 2);
-    // What comes later is in no backup.
+    // A later write is in no backup.
     client.file(&place, "/projects/later.md", "later").await?;
     let history = client.get(&done).await?["messages"].clone();
     assert!(history.as_array().is_some_and(|messages| messages.len() > 1), "{history}");
@@ -313,7 +313,7 @@ async fn secrets_are_left_out_unless_they_are_asked_for() -> Result {
     fs::write(data.join("buildscale.toml"), "[server]\n")?;
     let without = places.back_up(&[]).await?;
     assert_eq!(without["left_out"], json!(["buildscale.toml", "secrets"]));
-    // A configuration that is there already is in nobody's way.
+    // A configuration that is there already does not stop a restore.
     fs::create_dir_all(&restored)?;
     fs::write(restored.join("buildscale.toml"), "[auth]\n")?;
     places.restore(&[]).await?;

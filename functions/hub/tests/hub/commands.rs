@@ -197,7 +197,7 @@ async fn people_run_commands_and_see_their_sandbox() -> Result {
 }
 
 #[tokio::test]
-async fn where_commands_are_switched_off_there_are_none() -> Result {
+async fn a_hub_without_commands_offers_and_runs_none() -> Result {
     let data = tempfile::tempdir()?;
     let hub = scripted(data.path(), &[("BUILDSCALE__SANDBOX__COMMANDS", "false")]).await?;
     let client = hub.client();

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 const MIB: usize = 1024 * 1024;
 
-/// What the hub computes now: a letter, the input, where it is.
+/// The lines of the current computations: a letter, the input, the place.
 fn computed(data: &Path) -> Vec<String> {
     let text = fs::read_to_string(data.join("crashes/computing")).unwrap_or_default();
     text.lines().filter(|line| !line.starts_with('.')).map(|line| line.trim_end().to_owned()).collect()
@@ -66,7 +66,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
         tokio::spawn(async move { client.call(Method::POST, &tools, hard(context)).await.ok() })
     };
 
-    // Once beside others, then three times alone: with the request and the file that it is at, and nothing else.
+    // It dies once beside others, then three times alone. The marks name the request and the file, and nothing of the content.
     let searching = search(1);
     let seen = kill_when(&mut hub, data.path(), |lines| {
         !at(lines, 'c', "/tools").is_empty() && !at(lines, 'c', "a search of").is_empty()
@@ -90,7 +90,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
     hub.restart().await?;
     let refused = client.ask(Method::POST, &tools, hard(1)).await?.refuses(422, "QUARANTINED")?;
     assert!(refused.to_string().contains("ended the server's process 3 times"), "{refused}");
-    // Whatever differs in anything is another request, and leaves the file out that the hub died in.
+    // Any difference makes another request, which leaves out the file that the hub died in.
     let easy = json!({ "tool": "grep", "args": { "pattern": "xyz", "mode": "count" } });
     let other = client.post(&tools, easy).await?;
     let not_searched = other["result"]["not_searched"].as_array().map_or(0, Vec::len);
@@ -107,7 +107,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
     {
         assert!(log.contains(told), "{told} is in the log");
     }
-    // What makes it another file makes it searched again.
+    // A file with new content is searched again.
     for name in ["one", "two"] {
         let file = client.get(&format!("{place}/files/by-path?path=/data/{name}.txt")).await?;
         let content = format!("{place}/files/{}/content", file["file_id"].as_str().ok_or("no file_id")?);
@@ -167,7 +167,7 @@ async fn a_hub_that_is_killed_while_many_requests_run_refuses_none_of_them() -> 
         counted.contains("buildscale_crash_refusals_total 0\n") && counted.contains("buildscale_crash_refused 0\n"),
         "{counted}"
     );
-    // Whoever asks it to end and then loses patience, as a deploy does, makes no suspects at all.
+    // A stop that is asked for and then forced, as by a deploy, makes no suspects.
     let asking = tokio::spawn(all());
     hub.terminate().await?;
     let _ = asking.await?;

@@ -1,4 +1,4 @@
-//! Large files: they pass with flat memory, are served in ranges, are treated as any file, and nothing else is taken for one.
+//! Large files: they pass with flat memory, are served in ranges, and are treated as any file; no other content is taken for one.
 
 use crate::support::{Client, Hub, PATIENCE, Result, start};
 use domain::{Hasher, Sha256};

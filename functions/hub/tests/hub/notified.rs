@@ -4,7 +4,7 @@ use crate::support::{PATIENCE, Result, start};
 use serde_json::Value;
 use std::os::unix::net::UnixDatagram;
 
-/// What a service manager hears.
+/// The service manager's end of the notification socket.
 struct Manager(UnixDatagram);
 
 impl Manager {
@@ -72,7 +72,7 @@ async fn a_hub_that_is_not_ready_does_not_say_so_until_it_is() -> Result {
     let folder = tempfile::tempdir()?;
     let (data, socket) = (folder.path().join("data"), folder.path().join("notify"));
     let manager = Manager::at(&socket)?;
-    // Where its workspaces should be is a file.
+    // A file stands in the place of the workspaces' folder.
     std::fs::create_dir(&data)?;
     std::fs::write(data.join("workspaces"), "")?;
     let hub = start(&data, &[("NOTIFY_SOCKET", socket.to_str().ok_or("a path")?)]).await?;

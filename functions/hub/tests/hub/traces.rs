@@ -96,7 +96,7 @@ async fn a_turn_is_traced_from_its_request_through_the_provider_to_the_collector
             && text.contains(&format!("buildscale_model_used_tokens_total{{{labels},direction=\"output\"}} 24\n"))
     };
     client.until("/metrics", counted).await?;
-    // What waits is sent before it ends.
+    // The hub sends waiting traces before it ends.
     assert!(hub.terminate().await?.success());
 
     let spans = collector.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -21,7 +21,7 @@ pub(super) struct Record {
     pub token: Secret,
     /// When it was asked for.
     pub asked_at: Timestamp,
-    /// Since when it is in its phase.
+    /// The start of its phase.
     pub since: Timestamp,
     /// How far it has come.
     #[serde(flatten)]
@@ -49,18 +49,18 @@ pub(super) enum Phase {
         task: String,
         /// Its address, such as `http://10.80.12.7:8080`.
         url: String,
-        /// Since when it runs and does not answer.
+        /// The time from which on it runs and does not answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         silent_since: Option<Timestamp>,
     },
     /// It could not be had.
     Failed {
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
     /// It was ready, and is no more.
     Ended {
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
 }
@@ -115,6 +115,9 @@ impl Record {
     }
 
     /// As a write.
+    ///
+    /// # Errors
+    /// `Invalid` when JSON cannot hold it.
     pub fn put(&self, workspace: WorkspaceId, expect: Expect) -> Result<Write> {
         let body = serde_json::to_string(self).map_err(|error| Error::Invalid(error.to_string()))?;
         let write = Write::put(Self::key(workspace), body, expect);
@@ -131,6 +134,10 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// The record in an item of the table.
+    ///
+    /// # Errors
+    /// `Damaged` when the key is no workspace or the body no record. The error does not quote the body, which has the token.
     pub fn read(item: &Item) -> Result<Self> {
         // Not its text: the token may be in it.
         let damaged = || Error::Damaged(format!("the item of the sandbox {} cannot be read", item.key.sk));

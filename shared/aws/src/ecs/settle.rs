@@ -136,7 +136,7 @@ impl EcsSandboxes {
             None if !is_ready && self.clock.now().since(kept.record.since) < UNKNOWN_FOR => {
                 Ok(Standing::noting(kept, "ECS has taken the request"))
             }
-            None => self.over(kept, "ECS knows nothing of its task any more".into(), is_ready).await,
+            None => self.over(kept, "ECS does not know its task".into(), is_ready).await,
             Some(Status::Over { reason, in_order }) => self.over(kept, reason, is_ready || in_order).await,
             Some(Status::Coming(why)) => self.unknown(kept, why).await,
             Some(Status::Runs(_)) if is_ready && call == Call::UntilReady => Ok(Standing::of(kept)),

@@ -26,6 +26,9 @@ pub(super) const DESCRIBED_AT_ONCE: usize = 100;
 pub(super) type Result<T> = std::result::Result<T, Fault>;
 
 /// The tasks of one cluster that are sandboxes.
+///
+/// # Errors
+/// Every request fails with a [`Fault`]: ECS throttled or refused it, or its outcome is unknown.
 pub(super) struct Tasks {
     client: Client,
     deployed: Sandbox,
@@ -76,6 +79,9 @@ impl Tasks {
     }
 
     /// Makes sure that there is a task for a record: ECS starts one and gives the same one whenever it is asked again.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`], but for a refusal, which is [`Run::Refused`].
     pub async fn run(&self, workspace: WorkspaceId, record: &Record) -> Result<Run> {
         let deployed = &self.deployed;
         let variable = |name: &str, value: String| KeyValuePair::builder().name(name).value(value).build();
@@ -134,6 +140,9 @@ impl Tasks {
     }
 
     /// How tasks are, by ARN; those that ECS does not know are missing. At most [`DESCRIBED_AT_ONCE`].
+    ///
+    /// # Errors
+    /// Those of [`Tasks`]; also for over [`DESCRIBED_AT_ONCE`] tasks, which ECS refuses.
     pub async fn describe(&self, tasks: &[String]) -> Result<HashMap<String, Seen>> {
         if tasks.is_empty() {
             return Ok(HashMap::new());
@@ -144,6 +153,9 @@ impl Tasks {
     }
 
     /// Ends a task; one that has ended, or that ECS has forgotten, is fine.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`]. A task whose outcome is unknown may have ended; it can be ended again.
     pub async fn stop(&self, task: &str, reason: &str) -> Result<()> {
         // ECS keeps 1,024 characters.
         let reason: String = reason.chars().take(250).collect();
@@ -156,6 +168,9 @@ impl Tasks {
     }
 
     /// A page of the ARNs of all that run or are to run, and where the next one begins.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`].
     pub async fn list(&self, from: Option<String>) -> Result<(Vec<String>, Option<String>)> {
         let request = self.client.list_tasks().cluster(&self.deployed.cluster).family(self.family());
         let request = request.desired_status(DesiredStatus::Running).set_next_token(from);

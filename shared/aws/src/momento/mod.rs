@@ -3,7 +3,7 @@
 //!
 //! It speaks the protocol itself ([`wire`]) rather than by Momento's own client. That one hides facts that a bus has to know: it swallows
 //! discontinuities and heartbeats, asks again without a pause when a subscription breaks or the key is refused, and never gives the place of a
-//! dropped subscription back, so that after a few hundred it subscribes to nothing any more.
+//! dropped subscription back, so that after a few hundred it cannot subscribe at all.
 
 mod link;
 mod listen;

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 impl S3Blobs {
     /// A request that reads a content, good for at most seven days.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a `space` that is no name of one, and for more than seven days; [`Error::Unavailable`] when there are no
+    /// credentials to sign with.
     pub async fn presigned_get(&self, space: &str, digest: Sha256, valid_for: Duration) -> Result<Presigned> {
         validate::space(space)?;
         let request = self.client.get_object().bucket(&self.bucket).key(key(space, digest));
@@ -18,6 +22,10 @@ impl S3Blobs {
 
     /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses other contents, and one that is there already
     /// (412), which is as good.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a `space` that is no name of one, for a length that S3 cannot be told, and for more than seven days;
+    /// [`Error::Unavailable`] when there are no credentials to sign with.
     pub async fn presigned_put(
         &self,
         space: &str,

@@ -25,7 +25,7 @@ struct Flight {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) delivery: Delivery,
-    /// Until when SQS keeps it invisible.
+    /// The time until which SQS keeps it invisible.
     pub(super) until: Instant,
 }
 
@@ -34,7 +34,7 @@ impl Flights {
     pub(super) fn land(&mut self, deliveries: Vec<Delivery>, until: Instant, now: Instant) {
         self.drop_expired(now);
         for delivery in deliveries {
-            // A message that comes again was given back, or timed out: its old batch is not in flight any more.
+            // A message that comes again was given back, or timed out: its old batch has left the flight.
             let comes_again = |held: &Held| held.delivery.id == delivery.id && held.until != until;
             self.0.retain(|flight| flight.group != delivery.group || !flight.all().any(comes_again));
             let flight = match self.0.iter_mut().position(|flight| flight.group == delivery.group) {

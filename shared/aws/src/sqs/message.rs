@@ -40,11 +40,17 @@ pub fn due(message: &Outgoing, now: Timestamp) -> Due {
 }
 
 /// The message in the body of one from SQS.
+///
+/// # Errors
+/// [`Error::Damaged`] for a body that is no message, or has a field that this version does not know.
 pub fn outgoing(body: &str) -> Result<Outgoing> {
     serde_json::from_str(body).map_err(|error| Error::Damaged(format!("a message in the queue: {error}")))
 }
 
 /// The delivery that a record of a Lambda event is. Its receipt is the record's own.
+///
+/// # Errors
+/// [`Error::Damaged`] for a record whose body is no [message](outgoing), or that has no receipt.
 pub fn delivery(record: &sqs::SqsMessage) -> Result<Delivery> {
     let count = record.attributes.get("ApproximateReceiveCount").map(String::as_str);
     received(record.body.as_deref(), record.receipt_handle.as_deref(), count)

@@ -101,8 +101,11 @@ impl SqsQueue {
     }
 
     /// Takes the records of a Lambda event as the messages in flight, in place of all others: a function has one batch at a time. Their receipts can
-    /// then be settled, extended and rejected as if they had been received. A record that cannot be read is an error at its place; it should be
-    /// reported as failed, so that it is put aside in the end.
+    /// then be settled, extended and rejected as if they had been received.
+    ///
+    /// # Errors
+    /// A record that cannot be read is `Damaged` at its place, as of [`delivery`]. It should be reported as failed, so that it is put aside
+    /// in the end.
     pub fn adopt(&self, records: &[SqsMessage]) -> Vec<Result<Delivery>> {
         let deliveries: Vec<Result<Delivery>> = records.iter().map(delivery).collect();
         let now = Instant::now();

@@ -134,7 +134,7 @@ fn questions_suspend_the_turn_until_they_are_answered() {
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
     let answer = ChatCommand::Answer { question_id, answers, may_approve: false };
     assert_eq!(play.command(answer.clone()), [r#"observed true: {"colour":"red"}"#, "call ls 1"]);
-    assert_eq!(play.command(answer), Vec::<String>::new(), "it is no longer asked");
+    assert_eq!(play.command(answer), Vec::<String>::new(), "the question is closed");
     play.tool("x");
     play.answer("Red.", &[]);
     assert_eq!(play.count(ChatEvent::is_terminal), 1);

@@ -1,4 +1,4 @@
-//! The chat machine, played by hand: inputs in, events and effects out. No I/O, no time but what the test says.
+//! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
 use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
@@ -119,7 +119,7 @@ impl Play {
         Uuid::from_u128(self.ids)
     }
 
-    /// Hands in one input; returns what happened, a word or two an event.
+    /// Hands in one input; returns the events, a word or two for each.
     pub fn input(&mut self, input: Input<ChatMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id() };

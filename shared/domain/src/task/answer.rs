@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AgentAnswer {
     /// The chat.
     pub chat: ChatId,
-    /// Which round of it: the same as asked.
+    /// The round of the chat: the same as in the request.
     pub round: u32,
     /// The agent's last words.
     pub text: String,

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub enum TaskEvent {
     /// It was made.
     Created {
-        /// How.
+        /// The configuration.
         config: Box<TaskConfig>,
     },
     /// A node began. Its input is the task's current output, or for a merge its arrivals; it is not written twice.
@@ -28,7 +28,7 @@ pub enum TaskEvent {
         retry: Option<Retry>,
         /// How long the task waited in the queue before it, in milliseconds.
         queue_ms: u64,
-        /// When.
+        /// The time of the start.
         at: Timestamp,
     },
     /// The context of the running node was put together.
@@ -85,7 +85,7 @@ pub enum TaskEvent {
         title: String,
         /// The plan file.
         plan_path: FilePath,
-        /// Which file that is.
+        /// The id of the plan file.
         plan_id: Option<FileId>,
         /// Steps done.
         done: u32,
@@ -109,7 +109,7 @@ pub enum TaskEvent {
         question_id: QuestionId,
         /// The questions.
         questions: Vec<Question>,
-        /// When.
+        /// The time of the questions.
         at: Timestamp,
         /// When no answer becomes a failure; none for never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub enum TaskEvent {
         answers: Map<String, Value>,
         /// The person.
         by: String,
-        /// When.
+        /// The time of the answers.
         at: Timestamp,
     },
     /// A node ended.
@@ -132,7 +132,7 @@ pub enum TaskEvent {
         node: NodeId,
         /// Counts from 1.
         attempt: u32,
-        /// How.
+        /// The status.
         status: Status,
         /// Its output; null when it failed without one.
         output: Value,
@@ -141,7 +141,7 @@ pub enum TaskEvent {
         error: Option<Error>,
         /// Its usage.
         metrics: NodeMetrics,
-        /// When.
+        /// The time of the end.
         at: Timestamp,
     },
     /// A node waits, and nothing is held for it: a letter to itself wakes the task.
@@ -152,7 +152,7 @@ pub enum TaskEvent {
         attempt: u32,
         /// The wait.
         wait: Wait,
-        /// Since when.
+        /// The start of the wait.
         at: Timestamp,
     },
     /// A failure of the node that has just ended is taken by an edge of its own (`on_error`): the task goes on there with the
@@ -167,7 +167,7 @@ pub enum TaskEvent {
     },
     /// The task is like this from here on.
     StatusSet {
-        /// How.
+        /// The new status.
         status: Status,
     },
     /// A re-run was told something that the recorded task was told later, or never: it is kept until its turn.
@@ -177,7 +177,7 @@ pub enum TaskEvent {
     },
     /// A re-run cannot go on as the recorded task did: from here on it decides by itself.
     Diverged {
-        /// When.
+        /// The time of the divergence.
         at: Timestamp,
     },
     /// The artifacts of the task were stored.
@@ -200,7 +200,7 @@ pub enum TaskEvent {
         kind: ChildKind,
         /// The targets of its edges.
         to: Vec<NodeId>,
-        /// How many: the child with the number `n` goes along the edge `n` modulo their number.
+        /// The number of children: the child with the number `n` goes along the edge `n` modulo their number.
         total: u32,
     },
     /// These children were sent off.
@@ -217,9 +217,9 @@ pub enum TaskEvent {
     },
     /// A child has come to its end.
     ChildFinished {
-        /// Which.
+        /// The child.
         child: ChildName,
-        /// How.
+        /// Its end.
         end: Box<ChildEnd>,
     },
     /// A merge is complete; its node begins.
@@ -238,7 +238,7 @@ pub enum TaskEvent {
         /// The nodes on the paths of the failed members, if its input has them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ways: Vec<NodeId>,
-        /// Children that are not waited for any more.
+        /// Children that the merge has stopped waiting for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cancelled: Vec<ChildName>,
     },
@@ -261,14 +261,14 @@ pub enum TaskEvent {
     PausedBefore {
         /// The node.
         node: NodeId,
-        /// When.
+        /// The time of the pause.
         at: Timestamp,
     },
     /// It goes on.
     Continued {
         /// Whether it pauses again after one node.
         step: bool,
-        /// When.
+        /// The time of the continuation.
         at: Timestamp,
     },
     /// It goes before others that wait, or after them, from here on.
@@ -278,7 +278,7 @@ pub enum TaskEvent {
     },
     /// It is off the lists, and its records are removed once it has ended.
     Deleted {
-        /// When.
+        /// The time of the deletion.
         at: Timestamp,
     },
     /// The artifacts and chats that it left behind are gone.
@@ -287,12 +287,12 @@ pub enum TaskEvent {
     StopRequested {
         /// The request.
         stop_id: StopId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It has come to its end.
     Finished {
-        /// How.
+        /// The status.
         status: Status,
         /// The output of the task.
         output: Value,
@@ -302,19 +302,19 @@ pub enum TaskEvent {
         /// Why it failed, or `CANCELLED`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
-        /// When.
+        /// The time of the end.
         at: Timestamp,
     },
     /// A command failed again and again: it is put aside until a person resumes it or drops the command.
     Parked {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When.
+        /// The time of the pause.
         at: Timestamp,
     },
     /// A person resumed it.
     Unparked {
-        /// When.
+        /// The time of the resumption.
         at: Timestamp,
     },
 }

@@ -57,7 +57,7 @@ pub struct TaskView {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
-    /// Which tasks go first when not all can run: higher ones do. Left out where it is 0.
+    /// The priority: when not all tasks can run, those with higher values go first. Left out where it is 0.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub priority: i8,
     /// Nodes executed.

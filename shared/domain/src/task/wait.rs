@@ -18,7 +18,7 @@ pub struct Retry {
 pub enum Wait {
     /// It failed, and is tried again then.
     Backoff {
-        /// When.
+        /// The time of the retry.
         until: Timestamp,
         /// The retry that follows, with the error.
         retry: Retry,
@@ -27,7 +27,7 @@ pub enum Wait {
     Slots {
         /// The names that it waits for, such as `flow/<name>/<hash>`.
         names: Vec<String>,
-        /// Under which name it waits.
+        /// The name under which it waits.
         holder: String,
         /// The retry that it begins with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub enum Wait {
     },
     /// The machine that its command runs on has as many as it takes, or starts. It begins when its turn comes.
     Place {
-        /// Under which name it waits.
+        /// The name under which it waits.
         holder: String,
         /// The retry that it begins with.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,6 +33,9 @@ impl Chunks {
     }
 
     /// Reads a whole content, of at most one chunk at a time.
+    ///
+    /// # Errors
+    /// Those of the disk; `InvalidData` when the file is shorter than `length`.
     pub fn of(file: &File, length: u64) -> io::Result<Self> {
         let (mut whole, mut list, mut piece) = (Hasher::default(), Vec::new(), Vec::new());
         let mut at = 0;

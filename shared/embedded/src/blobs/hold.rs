@@ -2,7 +2,7 @@
 //!
 //! A backup copies the store first and the contents after it, because a content is durable before anything refers to it. Contents go
 //! with their space alone. So the one thing that a backup could lose is a space that is deleted between the two copies. Therefore a
-//! deletion moves the contents aside, where nothing of the hub finds them, and removes them once nobody has a [`Hold`]: at the end
+//! deletion moves the contents aside, where nothing of the hub finds them, and removes them once no process has a [`Hold`]: at the end
 //! of the deletion, of the hold, or of the next deletion, or at the next start. A hold is a shared lock of a file: it reaches across
 //! processes, and ends with the process that has it.
 
@@ -36,7 +36,7 @@ impl Archive {
         self.clear_deleted()
     }
 
-    /// Removes what was moved aside, unless it is held.
+    /// Removes the contents that were moved aside, unless they are held.
     pub(super) fn clear_deleted(&self) -> io::Result<()> {
         let _one_at_a_time = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
         clear(&self.root)
@@ -63,12 +63,12 @@ pub struct Stored {
     pub space: String,
     /// Its name, which its bytes may have ceased to have.
     pub digest: Sha256,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
 }
 
 impl Stored {
-    /// Where the list of its chunks is, if it has one. The list can be made again from the content.
+    /// The path of the list of its chunks, if it has one. The list can be made again from the content.
     pub fn list(&self) -> PathBuf {
         Chunks::place(&self.path)
     }
@@ -86,7 +86,7 @@ impl Hold {
     /// nothing can be written, nothing can be deleted either.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Those of the disk.
     pub fn take(root: &Path) -> io::Result<Self> {
         let file = File::options().create(true).truncate(false).write(true).open(root.join(LOCK));
         let lock = match file {
@@ -100,7 +100,7 @@ impl Hold {
     /// The spaces that there are now.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Those of the disk.
     pub fn spaces(&self) -> io::Result<Vec<String>> {
         spaces(&self.root)
     }
@@ -109,7 +109,7 @@ impl Hold {
     /// digests, and then those of spaces that were deleted meanwhile, some of them a second time.
     ///
     /// # Errors
-    /// What the disk says, and what `each` says.
+    /// Those of the disk, and those of `each`.
     pub fn contents<E: From<io::Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
         contents(&self.root, &mut each)?;
         for folder in names(&self.root.join(DELETED))? {
@@ -132,6 +132,9 @@ impl Drop for Hold {
 }
 
 /// The spaces below a folder that is laid out as a hub's contents are.
+///
+/// # Errors
+/// Those of the disk, with the folder. A `root` that is not there has no spaces.
 pub fn spaces(root: &Path) -> io::Result<Vec<String>> {
     let mut all = names(root)?;
     all.retain(|name| validate::space(name).is_ok() && root.join(name).join(ARCHIVE).is_dir());
@@ -139,6 +142,9 @@ pub fn spaces(root: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The contents below a folder that is laid out as a hub's contents are, by space and digest.
+///
+/// # Errors
+/// Those of the disk, with the folder, and those of `each`, which end the walk.
 pub fn contents<E: From<io::Error>>(root: &Path, each: &mut impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
     for space in spaces(root)? {
         walk(&space, &root.join(&space).join(ARCHIVE), each)?;
@@ -146,7 +152,7 @@ pub fn contents<E: From<io::Error>>(root: &Path, each: &mut impl FnMut(Stored) -
     Ok(())
 }
 
-/// What goes away meanwhile is passed by.
+/// Skips contents that vanish meanwhile.
 fn walk<E: From<io::Error>>(
     space: &str,
     archive: &Path,

@@ -46,7 +46,7 @@ struct Writing {
     written: u64,
 }
 
-/// Removed when it is dropped; a renamed file is not at this path any more.
+/// Removed when it is dropped; a renamed file has left this path, and stays.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -57,6 +57,9 @@ impl Drop for Temporary {
 
 impl Incoming {
     /// Reserves the room.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the disk fails; one that [is full](Error::is_full) when the content would leave too little free.
     pub async fn begin(archive: Arc<Archive>, space: &str, digest: Sha256, length: u64) -> Result<Self> {
         let begun = archive.clone();
         let writing = blocking(move || Writing::begin(&begun, length)).await?;

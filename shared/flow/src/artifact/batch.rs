@@ -96,7 +96,7 @@ impl Batch {
         }
     }
 
-    /// Takes what the next event of the log leaves behind. Outputs are kept of nodes that have a schema for them, and of those
+    /// Takes the artifacts of the next event of the log. Outputs are kept of nodes that have a schema for them, and of those
     /// that the rules name.
     pub fn take(&mut self, flow: &Flow, event: TaskEvent) {
         match event {
@@ -119,7 +119,7 @@ impl Batch {
             }
             TaskEvent::NodeFinished { node, attempt, status, output, metrics, at, .. } => {
                 self.stage(&node, attempt, status, &metrics, at);
-                // A node that calls a tool gives on what the tool gave: the whole of it.
+                // A node that calls a tool passes on the tool's output: the whole of it.
                 let cut = self.cut.take().filter(|_| status != Status::Failure);
                 if let Some(entry) = cut.and_then(|cut| self.entries.get_mut(cut)) {
                     entry.content["output"] = match &output {
@@ -163,7 +163,7 @@ impl Batch {
     }
 
     /// Ends the batch: with telemetry, where there is anything else to keep. Telemetry alone is in the log and in the
-    /// metrics already, and not worth a file a task.
+    /// metrics already, and not worth a file per task.
     pub(super) fn end(&mut self) {
         let Some(last) = self.entries.iter().map(|entry| entry.at).max() else { return };
         let stages = std::mem::take(&mut self.stages);

@@ -26,6 +26,9 @@ pub(super) struct Chats {
 
 impl Chats {
     /// Puts the whole of what an event shows the beginning of in its place. A chat that is gone leaves it as it is.
+    ///
+    /// # Errors
+    /// Those of [`actor::read_after`].
     pub async fn complete(&mut self, table: &dyn Table, workspace: WorkspaceId, event: &mut TaskEvent) -> Result<()> {
         match event {
             TaskEvent::AgentAsked { chat, round, prompt, .. } if is_cut(prompt) => {

@@ -39,8 +39,11 @@ impl Artifacts {
         Ok(files)
     }
 
-    /// The content of an artifact. `NOT_FOUND` when it was too large to keep, or its file is not there any more;
-    /// `CONFLICT` when the file was changed by others.
+    /// The content of an artifact.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it was too large to keep, or its file is gone; `CONFLICT` when the file was changed by others; those of reading the
+    /// workspace.
     pub async fn read(&self, owner: domain::WorkspaceId, artifact: &Artifact) -> Result<Value, Error> {
         let Some(offset) = artifact.offset else {
             return Err(Error::not_found("content of", &artifact.id).hint("it was too large; its digest was kept"));

@@ -61,6 +61,10 @@ fn when(at: Timestamp) -> String {
 
 impl Artifacts {
     /// Artifacts from `since` on (inclusive), before `until`; at most `limit` of them (1 to 200), oldest first.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; `UPSTREAM_UNAVAILABLE` when the table does not answer; `INTERNAL` for a row that
+    /// cannot be read.
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -125,6 +129,7 @@ pub(super) async fn write(
 
 fn port(error: ports::Error) -> Error {
     match error.kind() {
+        _ if error.is_full() => Error::storage_full(),
         ports::Kind::Retry => {
             tracing::warn!(%error, "the index of artifacts did not answer");
             Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")

@@ -5,7 +5,7 @@ use crate::{flow::Flow, observe::Log};
 use domain::{Code, Error, TaskConfig};
 
 impl Artifacts {
-    /// Keeps what a task that has ended leaves behind, as its flow's `artifacts.yaml` says; how many files that is. To do
+    /// Keeps the artifacts of a task that has ended, as its flow's `artifacts.yaml` says; how many files that is. To do
     /// it again changes nothing.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// Space around everything, and for the headline.
 const MARGIN: f64 = 28.0;
 const HEADLINE: f64 = 44.0;
-/// About what a letter takes at the sizes of the text.
+/// The approximate width of a letter at the sizes of the text.
 const LETTER: f64 = 7.4;
 const SMALL_LETTER: f64 = 6.2;
 /// Longer texts are cut.

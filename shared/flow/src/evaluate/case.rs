@@ -60,7 +60,7 @@ impl Stage<'_> {
     /// task, and makes no other one.
     pub fn place(&self, planned: &Planned<'_>) -> (WorkspaceId, TaskId) {
         let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
-        (own, TaskId::from_key(&own.to_string(), "task"))
+        (own, TaskId::root(TaskId::from_key(&own.to_string(), "task").0))
     }
 
     /// Brings a case on as far as is possible at once: makes its task, and answers the task's questions. None while it plays; else how
@@ -185,7 +185,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Answers what a task or one of its descendants asks; the same answer again has no effect. A question that the case has no
+    /// Answers the questions of a task or one of its descendants; the same answer again has no effect. A question that the case has no
     /// answer to would wait for ever.
     async fn answer(&self, own: WorkspaceId, root: TaskView, answers: &Map<String, Value>) -> Result<(), Error> {
         let mut open = vec![root];

@@ -167,7 +167,7 @@ impl Evaluations {
                 let result = stage.judge(one, ended).await?;
                 let is_lost = result.outcome == Outcome::Error;
                 self.note(record, result).await?;
-                // Not before it is written down: one that was stopped no longer tells why.
+                // The result is written down first: a stopped task does not tell why it failed.
                 if is_lost {
                     stage.stop(one).await;
                 }

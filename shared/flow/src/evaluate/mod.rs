@@ -145,13 +145,19 @@ impl Evaluations {
         Ok(evaluation)
     }
 
-    /// Reads an evaluation. `NOT_FOUND` when the workspace has none of this id.
+    /// Reads an evaluation.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the workspace has none of this id; `INTERNAL` when the table does not answer or the record cannot be read.
     pub async fn get(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Evaluation, Error> {
         let found = self.find(workspace, id).await?;
         found.map(|(evaluation, _)| evaluation).ok_or_else(|| Error::not_found("evaluation", id))
     }
 
     /// The evaluations of a workspace, the newest first.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; `INTERNAL` when the table does not answer or a record cannot be read.
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -170,6 +176,9 @@ impl Evaluations {
     /// Resumes evaluations that have not ended and should have been driven before `before`: their message was lost. Goes through a
     /// page of the open ones, from `cursor` on; returns how many were resumed, and the cursor of the next page. One whose message
     /// is only slow gets it twice, which is harmless.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the table or the queue does not answer or a record of the page cannot be read. Those before it are resumed then.
     pub async fn resume(
         &self,
         before: Timestamp,
@@ -179,10 +188,14 @@ impl Evaluations {
         let mut told = 0;
         let page = self.table.query(&Query::all(OPEN, limit).after(cursor)).await.map_err(internal)?;
         for item in &page.items {
-            let open: Open = serde_json::from_str(&item.body).map_err(internal)?;
+            let open = serde_json::from_str::<Open>(&item.body);
             let ids = item.key.sk.split_once('/');
             let ids = ids.and_then(|(workspace, id)| Some((workspace.parse().ok()?, id.parse().ok()?)));
-            if let Some((workspace, id)) = ids.filter(|_| open.at < before) {
+            let (Ok(open), Some((workspace, id))) = (open, ids) else {
+                tracing::error!(key = %item.key.sk, "an open evaluation cannot be read, and is not resumed");
+                continue;
+            };
+            if open.at < before {
                 self.tell(workspace, id, open.next, None).await?;
                 told += 1;
             }

@@ -7,10 +7,13 @@ use domain::NodeId;
 use std::collections::{HashMap, HashSet};
 
 impl Graph {
-    /// Builds a graph, or says everything that is wrong with it, sorted by place.
+    /// Builds a graph, or says everything that is wrong with it.
     ///
     /// A later node with a taken id, and an edge that is there twice or leads nowhere, count as not there for the checks
     /// that follow, except that such an edge still counts for the degree of its known end: one mistake, one fault.
+    ///
+    /// # Errors
+    /// All faults, sorted by place.
     pub fn build(nodes: Vec<NewNode>, edges: Vec<NewEdge>) -> Result<Self, Vec<GraphFault>> {
         let mut draft = Draft::link(nodes, &edges);
         draft.check_nodes();

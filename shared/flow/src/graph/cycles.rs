@@ -75,7 +75,7 @@ impl Draft {
             }
         }
         owner::find(&mut forward, &order, &reach);
-        // Of a merge that is reached by nothing but an edge back it is not known who comes.
+        // The children that come to a merge are unknown if only an edge back reaches it.
         let unknown: HashSet<FaultAt> = back
             .iter()
             .filter(|(_, to)| self.nodes[*to].role == Role::Merge && forward.inbound[*to].is_empty())

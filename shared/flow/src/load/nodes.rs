@@ -18,7 +18,7 @@ use std::{collections::HashMap, time::Duration};
 pub(super) const MAX_SUBTASKS: u32 = 10_000;
 
 impl Loader<'_> {
-    /// Step 3: makes the nodes, and checks what each may do in its role.
+    /// Step 3: makes the nodes, and checks each against its role.
     pub(super) fn construct_nodes(&mut self) -> HashMap<NodeId, Node> {
         let manifests = std::mem::take(&mut self.docs.workflow.value.nodes);
         let mut nodes = HashMap::with_capacity(manifests.len());

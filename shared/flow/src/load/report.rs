@@ -67,8 +67,8 @@ impl Faults {
         self.faults.insert(fault(at, code, message.into(), hint.into()));
     }
 
-    /// Adds one of a flow that could run all the same. Manifests that an earlier version accepted keep running: a check that is
-    /// new, or a version that does not match any more, ends no task.
+    /// Adds one of a flow that could run all the same. Manifests that an earlier version accepted keep running: neither a new check
+    /// nor a version that has stopped matching ends a task.
     pub(super) fn refuse(
         &mut self,
         at: At<'_>,
@@ -114,7 +114,7 @@ pub(super) struct At<'a> {
 /// How all entry points can be seen.
 pub(super) const ENTRYPOINTS: &str = "`buildscale flow entrypoints`";
 
-/// The hint for a name that is not there: the one that was meant, else what there is. None when there is nothing of the kind.
+/// The hint for a name that is not there: the nearest known name, else all known ones. None when there is nothing of the kind.
 /// `all` says where all of them can be seen.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, all: &str) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();

@@ -116,7 +116,7 @@ impl Step<'_> {
         }
     }
 
-    /// Stops the agent that is being asked: its answer is not wanted any more.
+    /// Stops the agent that is being asked: the task does not need its answer.
     pub fn stop_agent(&mut self, stop_id: StopId) {
         let Some(execution) = &self.state.execution else { return };
         let Mode::Agent { chat, .. } = execution.mode else { return };

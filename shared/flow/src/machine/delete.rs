@@ -30,7 +30,7 @@ impl TaskMachine {
     }
 }
 
-/// The same decision, with the effect that removes what the task has left behind when that is due: once the task is deleted and
+/// The same decision, with the effect that removes the remains of the task when that is due: once the task is deleted and
 /// has ended, and again when the worker that did so is gone.
 pub(super) fn clear(
     state: &TaskState,

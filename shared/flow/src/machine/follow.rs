@@ -82,7 +82,7 @@ impl TaskMachine {
     }
 }
 
-/// Whether no message can come any more that the recorded task had: all of its children have ended, and their messages are kept for turns
+/// Whether none of the recorded task's messages can still come: all of its children have ended, and their messages are kept for turns
 /// that do not come. Or, where other work may have run than then, whether all of the turn is there and was not enough.
 fn is_stuck(state: &TaskState, record: &Record) -> bool {
     let ended = state.held.iter().filter_map(|held| match held {
@@ -107,7 +107,7 @@ impl Step<'_> {
         self.carry_out(route, 0);
     }
 
-    /// Whether a request to stop is that of a parent that does not need the task any more, and that did not stop the recorded
+    /// Whether a request to stop is that of a parent that does not need the task, and that did not stop the recorded
     /// one before its end.
     pub fn outlives(&self, stop_id: StopId) -> bool {
         let Some(origin) = &self.config.origin else { return false };

@@ -171,7 +171,7 @@ impl Step<'_> {
         }
     }
 
-    /// Gives back what the node had or waited for, if this step has ended it or has it wait for something else.
+    /// Gives back the slots that the node had or waited for, if this step has ended it or has it wait for something else.
     pub(super) fn give_slots(&mut self) {
         let gives = |event: &TaskEvent| {
             matches!(
@@ -189,7 +189,7 @@ impl Step<'_> {
     }
 }
 
-/// The letters that give back what a task has or waits for.
+/// The letters that give back the slots that a task has or waits for.
 pub(super) fn given_back(state: &TaskState, config: &TaskConfig, places: Option<Places>) -> Vec<Letter> {
     let Some(Execution { slots, place, .. }) = &state.execution else { return Vec::new() };
     let slots = slots.as_ref().map(|holder| Letter {

@@ -75,16 +75,16 @@ pub struct Execution {
     pub usage: Usage,
     /// Tools called so far.
     pub tool_calls: u32,
-    /// Under which name it has slots or waits for them.
+    /// The name under which it has slots or waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
-    /// Under which name its command has a place on its machine or waits for one.
+    /// The name under which its command has a place on its machine or waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Since when the machine of its command is not ready for it.
+    /// The time from which on the machine of its command is not ready for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unready_since: Option<Timestamp>,
-    /// Since when it waits, or waited last.
+    /// The start of its wait, or of its last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Timestamp>,
     /// The answer of its agent or of people: it is not asked for again after the death of a worker.
@@ -110,7 +110,7 @@ pub enum Mode {
     Running,
     /// Nothing is held for it until a letter wakes the task.
     Waiting {
-        /// For what.
+        /// The wait.
         wait: Wait,
     },
     /// Its agent answers.
@@ -156,7 +156,7 @@ const HEARD: usize = 32;
 pub struct Finished {
     /// Why it failed.
     pub error: Option<Error>,
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
 }
 

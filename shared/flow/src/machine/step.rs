@@ -1,4 +1,4 @@
-//! One step of a task: carrying out what the router decided, and ending a node.
+//! One step of a task: carrying out the router's decision, and ending a node.
 
 use crate::{
     Flow,
@@ -76,7 +76,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Sends what overtakes, as far as the queue lets it.
+    /// Sends a command that overtakes other messages, as far as the queue lets it.
     pub fn hurry(&mut self, to: ActorId, command: &impl serde::Serialize) {
         if let Ok(command) = serde_json::to_value(command) {
             self.decision.send.push(Letter { to, command, deliver_at: None, priority: ports::URGENT });
@@ -87,7 +87,7 @@ impl<'a> Step<'a> {
         self.flow.nodes.get(id)
     }
 
-    /// Makes what the router decided happen.
+    /// Carries out the router's decision.
     pub fn carry_out(&mut self, route: Route, queue_ms: u64) {
         let Route { events, posts, next, .. } = self.as_recorded(route);
         self.decision.events.extend(events);
@@ -173,7 +173,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Ends the node that executes with what it was given; after that is remembered, where the node says so.
+    /// Ends the executing node with the given output; first the output is remembered, if the node says so.
     pub fn end_with(&mut self, node: NodeId, output: Value) {
         let repeats = self.config.repeats();
         let remembers = self.node(&node).is_some_and(|node| node.remember.is_some()) && !repeats;
@@ -204,7 +204,7 @@ impl<'a> Step<'a> {
             return;
         };
         if let Some((_, reason)) = &self.state.stopping {
-            // It waited for the node to end, and that will not any more.
+            // It waited for the end of the node, which now never comes.
             self.kill_command("resume");
             let route = self.router().stop(stopped(reason));
             return self.carry_out(route, 0);

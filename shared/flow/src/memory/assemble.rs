@@ -27,7 +27,7 @@ impl Memory {
     /// The context of a node. `query` is the text that "nearest in meaning" is measured against.
     ///
     /// Items are whole or left out; the nearest come first; of the same order the same items come every time. `left_out` counts
-    /// what matched and did not fit, and once more each store that was not looked at to its end.
+    /// items that matched and did not fit, and one more for each store that was not looked at to its end.
     ///
     /// # Errors
     /// `NOT_FOUND` for a profile that there is not; the store's and the ranker's own.

@@ -75,6 +75,7 @@ impl Memory {
 /// A store's failure as a node's: passing where another try may do.
 fn port(error: ports::Error) -> Error {
     match error.kind() {
+        _ if error.is_full() => Error::storage_full(),
         ports::Kind::Retry => {
             tracing::warn!(%error, "memory did not answer");
             Error::new(Code::UpstreamUnavailable, "memory did not answer").hint("try again")

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[async_trait]
 pub trait Ranker: Send + Sync {
     /// The scores of `texts`.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the service behind it does not answer. The ranking by words has none.
     async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error>;
 }
 

@@ -41,7 +41,10 @@ fn partition(workspace: WorkspaceId, task: TaskId) -> String {
 }
 
 impl Memory {
-    /// The memory of a task now: the same memory gives the same snapshot, in whatever order it was written.
+    /// The memory of a task now: the same memory gives the same snapshot, in any order of its writes.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer; `INTERNAL` when a memory cannot be read.
     pub async fn snapshot(&self, scope: &Scope, at: Timestamp) -> Result<Snapshot, Error> {
         let mut snapshot = Snapshot { at, ..Snapshot::default() };
         for store in StoreKind::ALL {
@@ -57,6 +60,9 @@ impl Memory {
     }
 
     /// Keeps the snapshot of a task that ends. Once: a task that ends again after a crash keeps its first one.
+    ///
+    /// # Errors
+    /// As [`Memory::snapshot`]. A snapshot that is not whole then is not shown, and the next try writes it again.
     pub async fn keep_snapshot(&self, scope: &Scope, task: TaskId, at: Timestamp) -> Result<(), Error> {
         let pk = partition(scope.workspace, task);
         let head = Key::new(&pk, HEAD);
@@ -85,6 +91,9 @@ impl Memory {
     }
 
     /// The snapshot that was kept of a task; none when there is none.
+    ///
+    /// # Errors
+    /// As [`Memory::snapshot`].
     pub async fn kept_snapshot(&self, workspace: WorkspaceId, task: TaskId) -> Result<Option<Snapshot>, Error> {
         let mut query = Query::all(partition(workspace, task), MAX_WRITES);
         let (mut head, mut items) = (None, Vec::new());

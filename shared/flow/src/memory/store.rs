@@ -242,6 +242,9 @@ impl Memory {
     }
 
     /// The item under a key of a store.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer; `INTERNAL` when the item cannot be read.
     pub async fn recall(&self, scope: &Scope, store: StoreKind, key: &str) -> Result<Option<ContextItem>, Error> {
         let pk = partition(scope, store);
         let Some(pointer) = self.table.get(&Key::new(&pk, format!("key/{key}"))).await.map_err(port)? else {

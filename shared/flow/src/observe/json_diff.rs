@@ -22,10 +22,18 @@ mod present {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
 
+    /// Writes a value that is there.
+    ///
+    /// # Errors
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
         value.as_ref().unwrap_or(&Value::Null).serialize(serializer)
     }
 
+    /// Reads a value that is there; null is one.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
         Value::deserialize(deserializer).map(Some)
     }

@@ -36,7 +36,7 @@ pub(super) enum What {
     WentUp { merge: NodeId },
     /// The task has come to its end.
     Ended { status: Status, output: Value, exit: Option<NodeId>, error: Option<Error> },
-    /// The task was not needed any more and was stopped. How far it had come is chance.
+    /// The task was stopped because its result was not needed. How far it had come is chance.
     Stopped,
 }
 

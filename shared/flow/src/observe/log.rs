@@ -26,6 +26,9 @@ impl Log {
     }
 
     /// The next event; none at the end of what there is.
+    ///
+    /// # Errors
+    /// Those of [`actor::read_after`]; the same place is read again then.
     pub async fn next(&mut self, table: &dyn Table) -> Result<Option<TaskEvent>> {
         loop {
             if let Some(event) = self.page.pop_front() {

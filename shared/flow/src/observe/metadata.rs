@@ -1,4 +1,4 @@
-//! With what a run was made (spec 002 §10.2), so that anybody can verify the exact code and configuration later.
+//! The code and configuration that a run was made with (spec 002 §10.2), so that they can be verified exactly later.
 //!
 //! The engine's version and the fingerprints of its adapters are written down when the task is made. All else follows from
 //! the bundle of manifests, which is kept under its hash and never changes.
@@ -24,7 +24,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The revision of the events that logs hold.
 const EVENTS: u32 = 1;
 
-/// With what a run was made. Immutable.
+/// The code and configuration that a run was made with. Immutable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMetadata {
     /// The task.

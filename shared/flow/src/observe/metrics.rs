@@ -118,6 +118,9 @@ impl TaskMetrics {
 
     /// Counts the tasks of before the start of this process, which have not ended: most of them are not driven now. Reads
     /// every workspace, so it is for the background.
+    ///
+    /// # Errors
+    /// Those of listing the workspaces and of [`Tasks::list`]. The tasks until then are counted.
     pub async fn count_earlier(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
         let set =
             |counting| self.counters.lock().unwrap_or_else(PoisonError::into_inner).phases.count_earlier(counting);

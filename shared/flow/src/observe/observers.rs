@@ -38,7 +38,7 @@ pub trait Sinks: Send + Sync {
 /// Takes secrets out of the data of an event of a task.
 pub type Clean = Arc<dyn Fn(&TaskConfig, &mut Value) + Send + Sync>;
 
-/// Tells sinks what tasks do. No task waits for one, and none can change a task.
+/// Passes the facts of tasks to sinks. No task waits for one, and none can change a task.
 pub struct Observers {
     flows: FlowCache,
     sinks: Arc<dyn Sinks>,
@@ -65,7 +65,7 @@ struct Listener {
 }
 
 impl Observers {
-    /// Opens what flows list through `sinks`. `flows` is shared with the machine that drives the tasks.
+    /// Opens the observers of flows through `sinks`. `flows` is shared with the machine that drives the tasks.
     pub fn new(flows: FlowCache, sinks: Arc<dyn Sinks>, clean: Clean, patience: Patience) -> Self {
         Self { flows, sinks, clean, patience, state: Mutex::default() }
     }

@@ -85,7 +85,7 @@ impl Counts {
     }
 }
 
-/// What a pump carries.
+/// The payload of a pump.
 pub trait Carried: Send + Sync + 'static {
     /// How much memory it takes while it waits, in bytes.
     fn bytes(&self) -> usize;
@@ -287,7 +287,7 @@ mod tests {
         let working = tokio::spawn(work);
         // A caller waits for queued facts, and for none that were dropped.
         let settled = tokio::spawn(pump.settled());
-        // poll: time is paused, and passes when nothing moves any more
+        // poll: time is paused, and passes when all tasks are idle
         sleep(Duration::from_secs(10)).await;
         assert!(!settled.is_finished());
         sink.0.add_permits(100);

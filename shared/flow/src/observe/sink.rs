@@ -19,7 +19,7 @@ pub trait Sink<T = TaskFact>: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Lost {
-    /// Why, for people; without secrets.
+    /// The reason, for people; without secrets.
     pub why: String,
     /// Whether it may well be taken later.
     pub again: bool,

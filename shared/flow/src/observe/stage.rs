@@ -172,16 +172,16 @@ pub struct AnswerGiven {
     pub answers: Map<String, Value>,
     /// Its author.
     pub by: String,
-    /// When.
+    /// The time of the answers.
     pub at: Timestamp,
 }
 
 /// A pause of the inspector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Since when.
+    /// The time of the pause.
     pub at: Timestamp,
-    /// Until when; none while it lasts.
+    /// The time of the continuation; none while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continued_at: Option<Timestamp>,
 }
@@ -194,7 +194,7 @@ pub struct Merge {
     /// Those that could have come and failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ChildName>,
-    /// Those that are not waited for any more.
+    /// Those that the merge has stopped waiting for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cancelled: Vec<ChildName>,
 }

@@ -16,6 +16,9 @@ const CHUNK: usize = 64 * 1024;
 
 impl Tasks {
     /// The stages of a task, in the order in which they began: those numbered above `after`, at most `limit` of them.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; those of [`Tasks`].
     pub async fn history(
         &self,
         workspace: WorkspaceId,
@@ -31,6 +34,9 @@ impl Tasks {
 
     /// The trace of a task and all its descendants: JSON Lines without ids, times, durations and money. Two runs that did the
     /// same have the same bytes. Rebuilt from the logs, one page of one log at a time.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; those of [`Tasks`], which also end the stream.
     pub async fn trace_stream(
         &self,
         workspace: WorkspaceId,
@@ -51,11 +57,17 @@ impl Tasks {
     }
 
     /// The same as one text, for runs that are not too long.
+    ///
+    /// # Errors
+    /// As [`Tasks::trace_stream`].
     pub async fn trace(&self, workspace: WorkspaceId, task: TaskId) -> Result<String, Error> {
         self.trace_stream(workspace, task).await?.try_collect().await
     }
 
     /// The place where two runs part, and the runs of each node in both.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when one of the tasks is not there; those of [`Tasks`].
     pub async fn diff(&self, workspace: WorkspaceId, a: TaskId, b: TaskId) -> Result<TaskDiff, Error> {
         for task in [a, b] {
             self.get(workspace, task).await?;
@@ -64,7 +76,10 @@ impl Tasks {
         diff::compare((a, b), tracer(a), tracer(b)).await.map_err(internal)
     }
 
-    /// With what a run was made; of a clone or a subtask, that of the task which people made.
+    /// The code and configuration that a run was made with; for a clone or a subtask, those of the task that a person made.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task, its manifests are gone, or nothing was recorded when it was made; those of [`Tasks`].
     pub async fn metadata(&self, workspace: WorkspaceId, task: TaskId) -> Result<RunMetadata, Error> {
         let view = self.get(workspace, task).await?;
         let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);

@@ -1,10 +1,10 @@
-//! The trace of a run: what a task and all its descendants did, in one order that no race changes (spec 002 §6, §10.7).
+//! The trace of a run: the steps of a task and all its descendants, in one order that no race changes (spec 002 §6, §10.7).
 //!
 //! JSON Lines, without ids, times, durations and money. Children come right after the fork that made them, each with all that
 //! it did, by their places; the merge that takes them follows. So a trace reads from cause to effect, the first line in which
 //! two differ is where two runs part, and one parent at a time is in memory, however many children it has.
 //!
-//! Chance is left out: attempts, retries, pauses, the progress of a child that was stopped because it was not needed any more.
+//! Chance is left out: attempts, retries, pauses, the progress of a child that was stopped because its result was not needed.
 //! Answers from outside show as the outputs of nodes, so that a re-run with recorded answers has the same trace.
 
 use super::{
@@ -40,6 +40,9 @@ impl Tracer {
     }
 
     /// The next line; none at the end.
+    ///
+    /// # Errors
+    /// Those of [`actor::read_after`], of the log that is read now.
     pub async fn next(&mut self) -> Result<Option<Line>> {
         loop {
             if let Some(line) = self.ready.pop_front() {

@@ -40,7 +40,7 @@ pub fn alias(entrypoint: &str) -> Option<&'static str> {
     NAMES.iter().find(|(ours, theirs)| *ours == name || theirs.contains(&name)).map(|(ours, _)| *ours)
 }
 
-/// Every name that [`alias`] knows, for faults that list what there is.
+/// Every name that [`alias`] knows, for faults that list the choices.
 pub fn known() -> impl Iterator<Item = &'static str> {
     NAMES.iter().flat_map(|(ours, theirs)| std::iter::once(*ours).chain(theirs.iter().copied()))
 }

@@ -1,4 +1,4 @@
-//! Between JSON and CEL, and the meter that bounds what one evaluation may use.
+//! Conversion between JSON and CEL, and the meter that bounds the cost of one evaluation.
 //!
 //! CEL has no endless loops, but a nest of `map`s in a few hundred bytes can ask for more than a machine has. So every
 //! place that copies, compares or walks a value pays for it from one budget ([`super::rewrite`] puts the toll gates in), and

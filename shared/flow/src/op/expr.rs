@@ -57,13 +57,18 @@ enum Step {
 
 static COMPILED: LazyLock<RwLock<HashMap<String, Arc<Plan>>>> = LazyLock::new(RwLock::default);
 
-/// Whether `source` is an expression that can be evaluated: it parses, and every name and function in it exists. The
-/// fault, in words.
+/// Whether `source` is an expression that can be evaluated: it parses, and every name and function in it exists.
+///
+/// # Errors
+/// The first fault, in words, with its line and column where the parser knows them.
 pub fn check(source: &str) -> Result<(), String> {
     compiled(source).map(drop)
 }
 
 /// The nodes whose outputs an expression reads.
+///
+/// # Errors
+/// As [`check`].
 pub fn outputs_read(source: &str) -> Result<Vec<String>, String> {
     let mut nodes = Vec::new();
     compiled(source)?.outputs(&mut nodes);
@@ -80,7 +85,10 @@ pub fn constant(source: &str) -> Option<Value> {
     }
 }
 
-/// Evaluates `source`. `UNPROCESSABLE` says what went wrong and where.
+/// Evaluates `source`.
+///
+/// # Errors
+/// `UNPROCESSABLE`, with the expression, for one that cannot be parsed or fails on these values.
 pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
     let wrong = |message: String| {
         let source = shorten(source, SHOWN);
@@ -91,6 +99,9 @@ pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
 }
 
 /// Evaluates `source` to a list, as a split over it needs.
+///
+/// # Errors
+/// `UNPROCESSABLE` for a value that is no list; those of [`eval`].
 pub fn eval_list(source: &str, scope: &Scope<'_>) -> Result<Vec<Value>, Error> {
     match eval(source, scope)? {
         Value::Array(items) => Ok(items),
@@ -360,7 +371,7 @@ fn in_context(expr: &IdedExpr, reads: &Reads, scope: &Scope<'_>) -> Result<Value
             }
         };
         let value = match (fields, whole) {
-            // Only what is named: the rest of a large input is not touched.
+            // Only the named parts: the rest of a large input is not touched.
             (Some(fields), Value::Object(object)) => {
                 let named: Vec<(&str, &Value)> =
                     fields.iter().filter_map(|field| Some((field.as_str(), object.get(field)?))).collect();

@@ -57,8 +57,10 @@ impl Functions {
         all
     }
 
-    /// Adds a function under `module:function`, for nodes. `INVALID_ARGUMENT` when the name has another form, `CONFLICT`
-    /// when it is taken.
+    /// Adds a function under `module:function`, for nodes.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the name has another form, `CONFLICT` when it is taken.
     pub fn register(
         &mut self,
         name: &str,
@@ -68,7 +70,10 @@ impl Functions {
     }
 
     /// Adds a function that agents can call, too: its input is then their arguments, which fit the signature, and its scope
-    /// has nothing else. Refused as [`Functions::register`] says.
+    /// has nothing else.
+    ///
+    /// # Errors
+    /// Those of [`Functions::register`].
     pub fn register_tool(
         &mut self,
         name: &str,
@@ -108,7 +113,10 @@ impl Functions {
         self.0.keys().map(String::as_str)
     }
 
-    /// Calls a function. `NOT_FOUND` when there is none of this name; a panic in it is `INTERNAL`.
+    /// Calls a function.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is none of this name; `INTERNAL` when it panics; those of the function.
     pub fn call(&self, name: &str, input: &Value, scope: &Scope<'_>) -> Result<Value, Error> {
         let function = self.0.get(name).ok_or_else(|| {
             let known = self.known().collect::<Vec<_>>().join(", ");

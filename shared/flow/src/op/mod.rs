@@ -71,6 +71,9 @@ impl std::fmt::Debug for Scope<'_> {
 
 /// Evaluates an operation that needs nothing from the outside; none for one that does (a tool, a command, an agent,
 /// people).
+///
+/// # Errors
+/// Those of the operation: [`expr::eval`], [`template::render`] or [`Functions::call`].
 pub fn pure(op: &Op, functions: &Functions, scope: &Scope<'_>) -> Option<Result<Value, Error>> {
     match op {
         Op::Identity => Some(Ok(scope.input.clone())),
@@ -82,6 +85,9 @@ pub fn pure(op: &Op, functions: &Functions, scope: &Scope<'_>) -> Option<Result<
 }
 
 /// The score of one arrival at a merge by `best_of`: a finite number. `arrival` has `from, child, status, output`.
+///
+/// # Errors
+/// `UNPROCESSABLE` when the expression fails or gives no finite number.
 pub fn score(source: &str, arrival: &Value, scope: &Scope<'_>) -> Result<f64, Error> {
     let value = expr::eval(source, &scope.with_input(arrival))?;
     value.as_f64().filter(|score| score.is_finite()).ok_or_else(|| {

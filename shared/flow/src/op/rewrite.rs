@@ -38,7 +38,10 @@ enum Gate {
 }
 
 impl Rewrite {
-    /// Checks and rewrites one expression; the fault, in words.
+    /// Checks and rewrites one expression.
+    ///
+    /// # Errors
+    /// The first fault, in words: a name or function that there is not, a nesting that is too deep, a name that is taken.
     pub fn visit(&mut self, expr: &mut IdedExpr) -> Result<(), String> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);

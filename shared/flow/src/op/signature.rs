@@ -13,7 +13,10 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// A signature. `INVALID_ARGUMENT` when `parameters` is no JSON Schema of an object.
+    /// A signature.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when `parameters` is no JSON Schema of an object.
     pub fn new(description: impl Into<String>, parameters: Value) -> Result<Self, Error> {
         if parameters.get("type") != Some(&json!("object")) {
             return Err(Error::invalid(

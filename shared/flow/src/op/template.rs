@@ -19,12 +19,18 @@ enum Part<'a> {
     Expr(&'a str),
 }
 
-/// Whether every expression in `template` can be evaluated. The first fault, in words.
+/// Whether every expression in `template` can be evaluated.
+///
+/// # Errors
+/// The first fault, in words, with the expression that it is in.
 pub fn check(template: &Value) -> Result<(), String> {
     each_expr(template, &mut |source| expr::check(source).map_err(|fault| format!("in {{{{{source}}}}}: {fault}")))
 }
 
 /// The nodes whose outputs a template reads.
+///
+/// # Errors
+/// As [`check`].
 pub fn outputs_read(template: &Value) -> Result<Vec<String>, String> {
     let mut nodes = Vec::new();
     each_expr(template, &mut |source| {
@@ -38,6 +44,9 @@ pub fn outputs_read(template: &Value) -> Result<Vec<String>, String> {
 
 /// The names that a template reads of its input, as in `input.name`: the arguments that a model is told to give. One that is
 /// read in another way is not found; it is no fault to give it.
+///
+/// # Errors
+/// A fault of the braces, in words. Expressions are not parsed.
 pub fn inputs_read(template: &Value) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     each_expr(template, &mut |source| {
@@ -64,13 +73,19 @@ fn each_expr(template: &Value, visit: &mut dyn FnMut(&str) -> Result<(), String>
     }
 }
 
-/// Fills a template in. `UNPROCESSABLE` names the expression that failed.
+/// Fills a template in.
+///
+/// # Errors
+/// `UNPROCESSABLE`, with the expression, when one fails or the template is broken; `PAYLOAD_TOO_LARGE` when it gives more than 16 MiB.
 pub fn render(template: &Value, scope: &Scope<'_>) -> Result<Value, Error> {
     let mut room = MAX_TEXT;
     fill(template, scope, MAX_DEPTH, &mut room)
 }
 
 /// Fills a template that is a text in, to a text.
+///
+/// # Errors
+/// As [`render`].
 pub fn render_text(template: &str, scope: &Scope<'_>) -> Result<String, Error> {
     let mut room = MAX_TEXT;
     let mut text = String::new();

@@ -99,7 +99,7 @@ impl TaskEffects {
         tools::run_command(&workspace, &command).await
     }
 
-    /// Ends a command whose result is no longer needed.
+    /// Ends a command whose result is not needed.
     pub(super) async fn kill(&self, workspace: WorkspaceId, call: CallId) {
         if let Ok(workspace) = self.workspaces.open(workspace).await {
             tools::kill_command(&workspace, call).await;

@@ -86,7 +86,7 @@ impl TaskEffects {
         }
     }
 
-    /// Has in memory what a re-run follows: the log of the recorded task, in short.
+    /// Keeps the record that a re-run follows in memory: the log of the recorded task, in short.
     pub(super) async fn read_record(&self, config: &TaskConfig) -> ports::Result<()> {
         let Some(replay) = &config.replay else { return Ok(()) };
         if self.flows.cache().record(replay.of).is_some_and(|record| record.has_ended()) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Gives requests of agents to the providers of their flows, and every other request to the installation's own model.
 ///
-/// Which flow a request is of is said by the request ([`ModelRequest::flow`]), which only the engine makes: a person who names
+/// The request names its flow ([`ModelRequest::flow`]), and only the engine makes such requests: a person who names
 /// a model in a chat reaches no provider, and no key, of anybody's flow.
 pub struct FlowModels {
     own: Arc<dyn Model>,

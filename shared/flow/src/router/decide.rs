@@ -49,7 +49,7 @@ pub enum Post {
     Arrived(TaskId, Arrival),
     /// The parent's child has come to its end.
     Ended(TaskId, ChildName, ChildEnd),
-    /// A child is not wanted any more.
+    /// A child is not needed, and is stopped.
     Cancel(ChildName),
 }
 
@@ -71,7 +71,7 @@ pub struct Router<'a> {
 /// How the node of a task ended.
 #[derive(Debug)]
 pub struct Outcome<'a> {
-    /// How.
+    /// The status.
     pub status: Status,
     /// Its output.
     pub output: &'a Value,

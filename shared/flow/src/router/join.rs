@@ -296,7 +296,7 @@ impl Router<'_> {
         Join::Begin { merge: merge.id.clone(), taken, failed, with_failed, cancelled, partial }
     }
 
-    /// The error with the children that failed: of the first ones which, why, and the task to look at; and how many more.
+    /// The error with the children that failed: of the first ones the name, the reason and the task to look at; of the others the count.
     fn with_failed(&self, error: Error, failed: &[(ChildName, &ChildEnd)]) -> Error {
         const TOLD: usize = 10;
         const MESSAGE: usize = 500;
@@ -346,7 +346,7 @@ impl Router<'_> {
         names
     }
 
-    /// Whether what this fork makes comes together again, in this task or in one above.
+    /// Whether the children of this fork meet again, in this task or in one above.
     pub(super) fn is_joined(&self, node: &NodeId) -> bool {
         let fork = self.graph.position(node).and_then(|at| Some((at, self.graph.at(at)?)));
         fork.is_some_and(|(at, fork)| self.graph.goes_above(at, fork.forks.len() + 1))

@@ -63,9 +63,9 @@ pub enum Position {
 pub struct Arrived {
     /// The child.
     pub child: String,
-    /// From where.
+    /// The node that it comes from.
     pub from: NodeId,
-    /// How it was.
+    /// Its status.
     pub status: Status,
     /// Its output.
     pub output: Arc<Value>,
@@ -334,7 +334,7 @@ impl Place {
                 self.status = Some(*status);
                 self.current = Arc::new(output.clone());
                 self.position = Position::Ended;
-                // These are not read any more, and a log of many children is long.
+                // Nothing reads these after the end, and a log of many children is long.
                 self.arrivals.clear();
                 self.good.clear();
                 self.forks.values_mut().for_each(|fork| fork.ended.clear());

@@ -13,7 +13,7 @@ use domain::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// In which turns a recorded task was told what, and how it ended.
+/// The messages of a recorded task by turn, and its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     turn_of: HashMap<String, usize>,

@@ -86,7 +86,7 @@ impl Play<'_> {
                     play.router().finished(&node, &outcome)
                 }
                 Next::Spawn(fork) => play.children_of(&fork, how),
-                Next::Same => panic!("it waits for nobody"),
+                Next::Same => panic!("it waits for no child"),
                 Next::End => break,
             };
         }

@@ -12,6 +12,10 @@ impl Tasks {
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
     /// tools and people; with it, nodes that do not come after that node take their recorded output, and the rest runs for
     /// real.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the task, its log or its manifests are not there; `CONFLICT` for a child, and for a task that has not ended;
+    /// `INVALID_ARGUMENT` for a node `from` that there is not; `RATE_LIMITED` as for [`Tasks::create`].
     pub async fn replay(
         &self,
         workspace: WorkspaceId,
@@ -27,6 +31,9 @@ impl Tasks {
 
     /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in
     /// all below it, unless their input changes because of nodes that run now.
+    ///
+    /// # Errors
+    /// As [`Tasks::replay`]; `CONFLICT` when no node of the task failed.
     pub async fn retry(
         &self,
         workspace: WorkspaceId,
@@ -82,7 +89,7 @@ impl Tasks {
     }
 }
 
-/// Whether a node failed, of the task itself or of one below it. A child that was not needed any more did not.
+/// Whether a node failed, of the task itself or of one below it. A child that was stopped as not needed did not.
 fn tells_of_a_failure(event: &TaskEvent) -> bool {
     match event {
         TaskEvent::NodeFinished { status, .. } => *status == Status::Failure,

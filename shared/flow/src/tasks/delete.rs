@@ -7,7 +7,11 @@ use ports::{Expect, Write};
 
 impl Tasks {
     /// Gives a task, and all below it, another priority where they wait: for a worker, for slots and for places of commands. An agent
-    /// that is asked gets it, too. `CONFLICT` when the task has ended, or its flow takes tasks in their order.
+    /// that is asked gets it, too.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a priority beyond -100 to 100; `NOT_FOUND` when the task or its manifests are not there; `CONFLICT` when it
+    /// has ended, or its flow takes tasks in their order.
     pub async fn prioritize(
         &self,
         workspace: WorkspaceId,
@@ -27,7 +31,10 @@ impl Tasks {
     }
 
     /// Takes a task off the list, with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash and the
-    /// chats of its agents as chats do; the logs stay. `CONFLICT` for a clone or subtask: it goes with the task that made it.
+    /// chats of its agents as chats do; the logs stay.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; `CONFLICT` for a clone or subtask: it goes with the task that made it.
     pub async fn delete(
         &self,
         workspace: WorkspaceId,

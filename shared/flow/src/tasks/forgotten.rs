@@ -10,7 +10,7 @@ use super::{
 use domain::{Error, TaskId, Timestamp};
 use ports::{Error as PortError, Expect, Key, Query, Write};
 
-/// In how many parts the index has them: one key of an index takes a thousand writes a second.
+/// The number of parts in which the index has them: one key of an index takes a thousand writes a second.
 pub const START_SHARDS: u8 = 16;
 
 fn shard(task: TaskId) -> u8 {
@@ -29,23 +29,37 @@ pub(super) fn waits(task: TaskId, at: Timestamp) -> Key {
 impl Tasks {
     /// Begins tasks of a shard once more that have waited since before `before`, at most `limit` of them; how many. From now on
     /// they wait since now. One whose message is only slow gets it twice, which is harmless.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`]; `INTERNAL` also for an item that cannot be read. The tasks before it have begun.
     pub async fn begin_forgotten(&self, shard: u8, before: Timestamp, limit: usize) -> Result<usize, Error> {
         let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
         let page = self.table.query_index(&range).await.map_err(internal)?;
+        let mut begun = 0;
         for item in &page.items {
-            let start: Start = serde_json::from_str(&item.body).map_err(internal)?;
             let Some(index) = &item.index else { continue };
             let task = index.sk.rsplit('/').next().and_then(|id| id.parse().ok());
             let Some(task) = task else { continue };
-            self.mailbox.send(start.message.clone()).await.map_err(internal)?;
-            let again = Start { at: self.clock.now(), ..start };
-            let put = Write::put(item.key.clone(), text(&again).map_err(internal)?, Expect::Rev(item.rev));
-            match self.table.commit(vec![put.indexed(waits(task, again.at))]).await {
+            let now = self.clock.now();
+            // One that cannot be read waits on like the others, so that it does not stay in front of them.
+            let body = match serde_json::from_str::<Start>(&item.body) {
+                Ok(start) => {
+                    self.mailbox.send(start.message.clone()).await.map_err(internal)?;
+                    begun += 1;
+                    text(&Start { at: now, ..start }).map_err(internal)?
+                }
+                Err(error) => {
+                    tracing::error!(%task, %error, "the beginning of a task cannot be read");
+                    item.body.clone()
+                }
+            };
+            let put = Write::put(item.key.clone(), body, Expect::Rev(item.rev));
+            match self.table.commit(vec![put.indexed(waits(task, now))]).await {
                 // It has begun, or another process was faster.
                 Ok(()) | Err(PortError::Conflict { .. }) => {}
                 Err(error) => return Err(internal(error)),
             }
         }
-        Ok(page.items.len())
+        Ok(begun)
     }
 }

@@ -11,6 +11,9 @@ const LISTED: usize = 20_000;
 impl Tasks {
     /// The visits of a run to each node: its own stages, and those of its clones and subtasks, at most `most` tasks in all. Of
     /// more children than that, failed ones are looked at first, and the nodes that the others may have come to say so.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when a task of the run with children is not there; those of [`Tasks`].
     pub async fn paint(&self, flow: &Flow, workspace: WorkspaceId, task: TaskId, most: usize) -> Result<Paint, Error> {
         let mut paint = Paint::new();
         let (mut open, mut seen) = (VecDeque::from([task]), 0);

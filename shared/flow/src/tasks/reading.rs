@@ -28,7 +28,10 @@ pub struct TaskPage {
 }
 
 impl Tasks {
-    /// One task. `NOT_FOUND` when the workspace has none of this id.
+    /// One task.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the workspace has none of this id; those of [`Tasks`].
     pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
         match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
             Some(item) => serde_json::from_str(&item.body).map_err(internal),
@@ -38,6 +41,9 @@ impl Tasks {
     }
 
     /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Tasks`].
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -50,6 +56,9 @@ impl Tasks {
     }
 
     /// The tasks of a workspace whose ids begin with `prefix`, clones and subtasks among them, in the order of their ids.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a prefix that no id begins with; those of [`Tasks`].
     pub async fn with_prefix(&self, workspace: WorkspaceId, prefix: &str, limit: usize) -> Result<TaskPage, Error> {
         let begins = prefix.to_ascii_lowercase();
         if begins.is_empty()
@@ -69,6 +78,9 @@ impl Tasks {
     }
 
     /// The children of a task, in their order.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; those of [`Tasks::list`].
     pub async fn children(
         &self,
         workspace: WorkspaceId,
@@ -100,6 +112,9 @@ impl Tasks {
     }
 
     /// The state of a task as its log has it now.
+    ///
+    /// # Errors
+    /// As [`Tasks::each_event`].
     pub async fn state(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskState, Error> {
         let mut state = TaskState::default();
         self.each_event(workspace, task, |_, event| state.apply(event)).await?;
@@ -107,6 +122,9 @@ impl Tasks {
     }
 
     /// Every event of a task with its number, in order.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`]; `INTERNAL` also for an event that cannot be read. A task that there is not has no events.
     pub async fn each_event(
         &self,
         workspace: WorkspaceId,

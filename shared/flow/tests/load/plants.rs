@@ -105,7 +105,7 @@ pub const PLANTS: &[Plant] = &[
     ("schemas/thought.json", "\"type\": \"string\"", "\"type\": «\"strng\"", "invalid_schema", "2020-12"),
 ];
 
-/// Faults that change what the graph is, each alone.
+/// Faults that change the graph, each alone.
 pub const ALONE: &[Plant] = &[
     ("metrics.yaml", "name: node_duration", "name: «node_durations", "unknown_metric", "did you mean `node_duration`?"),
     ("metrics.yaml", "type: histogram", "type: «counter", "wrong_value", "leave `type` out"),

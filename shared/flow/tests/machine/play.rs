@@ -1,4 +1,4 @@
-//! The task machine, played by hand: inputs in, events, letters and effects out. No I/O, no time but what the test says.
+//! The task machine, played by hand: inputs in, events, letters and effects out. No I/O, and only the time that the test sets.
 
 use actor::{Decision, EffectKey, Input, Letter, Machine, StopRequest, Target};
 use domain::{
@@ -87,7 +87,7 @@ impl Play {
         Self::new(json!(nodes), &edges)
     }
 
-    /// Hands in one input; returns what happened, a word or two an event.
+    /// Hands in one input; returns the events, a word or two for each.
     pub fn input(&mut self, input: Input<TaskMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id().0 };

@@ -146,7 +146,7 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
     ];
     assert_eq!(asked, expected.map(|(model, key)| (model.to_owned(), key.to_owned())));
     let opened = host.opened.lock().unwrap().clone();
-    assert_eq!(opened.len(), 3, "one a key");
+    assert_eq!(opened.len(), 3, "one per key");
     assert_eq!((opened[0].adapter.as_str(), &opened[0].config["reasoning"]), ("openai", &"low".into()));
 }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use workspace::{Expect, Workspaces, Writer};
 
-/// Everyone who follows, one after the other.
+/// All followers, one after the other.
 #[derive(Clone, Default)]
 pub struct All(Arc<Mutex<Vec<Arc<dyn Follow<TaskMachine>>>>>);
 

@@ -24,9 +24,9 @@ pub enum Step {
     Begin(String),
     /// The node that it executes ended.
     Done(String),
-    /// A task learned what became of another one.
+    /// A task learned the end of another one.
     Heard { by: String, of: String },
-    /// A task learned that it is not wanted any more.
+    /// A task learned that it is not needed.
     Stop(String),
 }
 

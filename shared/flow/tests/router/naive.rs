@@ -8,8 +8,8 @@
 //!
 //! * A task goes along edges. It makes children at branches and splits and waits for them.
 //! * At a merge of its own it waits; at one of a task above, it is over, and lies there with its output.
-//! * It is over when it reaches an exit, fails, goes up, or waits and nothing can come any more. Children that are not over
-//!   are not wanted any more then.
+//! * It is over when it reaches an exit, fails, goes up, or waits and nothing can come. Children that are not over
+//!   are then unwanted.
 //! * A branch whose clones meet nowhere is over with the first clone that succeeds.
 //! * While a task waits, the first of its merges to which something came, or may come, or could have come but failed, is the
 //!   one it waits at; see [`Naive::judge`] for when that begins.
@@ -54,7 +54,7 @@ pub struct Token {
     children: BTreeMap<NodeId, Vec<String>>,
     /// The tasks whose end it has learned of.
     heard: BTreeSet<String>,
-    /// Children that it does not want any more.
+    /// Children that it has stopped.
     unwanted: BTreeSet<String>,
     /// Merges that have begun.
     begun: BTreeSet<NodeId>,
@@ -303,10 +303,10 @@ impl<'a> Naive<'a> {
 
     /// Whether a merge begins, and with what.
     ///
-    /// * `all` and `best_of`: when no child can come any more, and none can go past the task, to a merge above. With `fail`, not
+    /// * `all` and `best_of`: when no further child can come, and none can go past the task, to a merge above. With `fail`, not
     ///   if one that could have come failed; and if no child came, only with `include`, or if there was nothing to split.
     /// * `first_success`: with the first that succeeded; `quorum`: with those that succeeded when they are enough. Not if
-    ///   no child can come any more, nor go past the task; and with `fail`, not after one that could have come failed.
+    ///   no further child can come, nor go past the task; and with `fail`, not after one that could have come failed.
     fn judge(&mut self, task: &str, merge: &GraphNode) {
         let came = self.came(task, &merge.id);
         let failed = self.failed_before(task, &merge.id);
@@ -374,7 +374,7 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Nothing can come any more: the task is as the children that it waits for are.
+    /// Nothing more can come: the task is as the children that it waits for are.
     fn complete(&mut self, task: &str) {
         let token = self.tasks[task].clone();
         let fork = token.waits_for.clone().unwrap_or_else(|| panic!("{task:?} waits for nothing"));

@@ -144,7 +144,7 @@ impl Script {
     }
 }
 
-/// A value without what errors say in it: that is for people.
+/// A value without the messages of errors in it: those are for people.
 pub fn without_errors(value: &Value) -> Value {
     match value {
         Value::Array(values) => values.iter().map(without_errors).collect(),

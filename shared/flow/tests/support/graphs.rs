@@ -145,7 +145,7 @@ impl Plan {
     }
 }
 
-/// A line a node: `role id options > targets`.
+/// One line per node: `role id options > targets`.
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for NewNode { id, role, continue_on_failure, always_fail, join, .. } in &self.nodes {

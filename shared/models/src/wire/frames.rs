@@ -16,6 +16,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Takes bytes, and adds the events that are whole now.
+    ///
+    /// # Errors
+    /// [`Fault::Nonsense`] for a frame whose length, checksum or headers are wrong. The events before it are among `events`.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
         self.bytes.extend_from_slice(bytes);
         let mut read = 0;

@@ -94,7 +94,7 @@ struct Ids {
     by_call: HashMap<String, String>,
 }
 
-/// OpenAI takes no longer ones.
+/// OpenAI refuses longer ones.
 const LONGEST_ID: usize = 40;
 
 impl Ids {

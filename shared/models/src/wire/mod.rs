@@ -188,6 +188,10 @@ impl Decoding {
     }
 
     /// Takes bytes. After a fault, pieces from before it are still to be had.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`] for a body over [`LARGEST`], [`Fault::Told`] for an error of the provider's, [`Fault::Nonsense`] for a frame or
+    /// an event that cannot be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > LARGEST {
@@ -209,6 +213,10 @@ impl Decoding {
     }
 
     /// The body is over.
+    ///
+    /// # Errors
+    /// Those of [`Self::push`], about the last event. [`Fault::Cut`] when the answer has no end; [`Fault::NoAnswer`] for a body in another
+    /// format.
     pub fn end(&mut self) -> Result<(), Fault> {
         let mut events = Vec::new();
         if let Framing::Events(reader) = &mut self.framing {

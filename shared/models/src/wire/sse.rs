@@ -13,7 +13,7 @@ pub(super) struct Reader {
     line: Vec<u8>,
     /// The last byte ended a line as a carriage return: a line feed right after it belongs to it, in whichever packet it comes.
     after_return: bool,
-    /// The first line is over, so no byte order mark can come any more.
+    /// The first line is over, so no byte order mark can follow.
     begun: bool,
     name: String,
     data: Option<String>,

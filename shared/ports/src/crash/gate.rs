@@ -1,5 +1,5 @@
 //! The gate in front of all computations of a process. It stands open. A suspect closes it: then nothing begins, the suspect waits
-//! until what runs has paused or ended, computes alone, and opens it again.
+//! until running computations have paused or ended, computes alone, and opens it again.
 //!
 //! A computation that passes the open gate costs two stores and two loads, and no lock. Each thread has a seat that says whether
 //! it computes. To enter is to take the seat and then to look at the gate; to close is to shut the gate and then to look at the
@@ -36,7 +36,7 @@ thread_local! {
     };
     /// How many computations of this thread are inside of each other.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Whether this thread computes what is alone.
+    /// Whether the computation of this thread is alone.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -47,7 +47,7 @@ static GATE: Mutex<Gate> =
 static OPENED: Condvar = Condvar::new();
 
 struct Gate {
-    /// Who closed it.
+    /// The turn that closed it.
     owner: Option<u64>,
     last: u64,
     /// Whether its owner is alone.
@@ -94,7 +94,7 @@ fn leave() {
     }
 }
 
-/// Enters, unless somebody is alone: then `waker` is woken when the gate opens.
+/// Enters, unless another computation is alone: then `waker` is woken when the gate opens.
 pub fn enter(waker: &Waker) -> Option<Inside> {
     if DEPTH.get() > 0 || ALONE.get() {
         return Some(Inside::deeper());
@@ -113,7 +113,7 @@ pub fn enter(waker: &Waker) -> Option<Inside> {
     }
 }
 
-/// Enters as soon as nobody is alone. For threads that may wait.
+/// Enters as soon as no computation is alone. For threads that may wait.
 pub fn enter_waiting() -> Inside {
     loop {
         if let Some(inside) = enter(Waker::noop()) {
@@ -153,7 +153,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Closes the gate and waits until nobody else computes. `overdue` is called when the turn has lasted too long, just before the
+    /// Closes the gate and waits until no other thread computes. `overdue` is called when the turn has lasted too long, just before the
     /// others go on beside it. Whether it is alone: false when the others did not pause in time.
     pub fn poll(&mut self, context: &mut Context<'_>, overdue: impl FnOnce() + Send + 'static) -> Poll<bool> {
         let mut gate = gate();
@@ -224,7 +224,7 @@ impl Drop for Turn {
     }
 }
 
-/// Whether this thread computes what is alone.
+/// Whether the computation of this thread is alone.
 pub fn is_alone() -> bool {
     ALONE.get()
 }

@@ -5,18 +5,18 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// After so many deaths while it computed alone an input is refused. So whoever kills the process three times in a row, at whatever
-/// moments, has nothing refused that did not end it.
+/// An input is refused after this many deaths while it computed alone. So an operator who kills the process three times in a
+/// row, at any moments, has no innocent input refused.
 pub const ENOUGH: u32 = 3;
-/// How long what is known of an input counts.
+/// The lifetime of the record of an input.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How many inputs are known at most: as many as are computed at once.
 pub const MOST: usize = 1024;
 
-/// What a thread was at when the process died.
+/// The computation of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Which input.
+    /// The input.
     pub id: Id,
     /// For people: a route, or a file.
     pub place: String,
@@ -24,22 +24,22 @@ pub struct Mark {
     pub alone: bool,
 }
 
-/// What is known of an input.
+/// The record of a suspect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// Which one.
+    /// The input.
     pub id: Id,
     /// For people.
     pub place: String,
-    /// In how many deaths of the process it was being computed.
+    /// The number of deaths of the process while it was computed.
     pub deaths: u32,
-    /// In how many of these nothing else was.
+    /// The number of these in which it was computed alone.
     pub alone: u32,
     /// When the last one was found.
     pub at: Timestamp,
 }
 
-/// What may be done with an input.
+/// The judgement on an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing is known.
@@ -55,12 +55,12 @@ pub enum Standing {
 pub struct Suspects {
     /// The version of the program that found them.
     pub version: String,
-    /// They.
+    /// The suspects.
     pub cases: Vec<Case>,
 }
 
 impl Suspects {
-    /// Those that still count for this version. Another version may have mended what killed the one before, so it tries again; alone.
+    /// Those that still count for this version. Another version may have fixed the fault of the one before, so it tries again; alone.
     #[must_use]
     pub fn for_version(mut self, version: &str, now: Timestamp) -> Self {
         self.cases.retain(|case| now.since(case.at) < KEPT);
@@ -89,7 +89,7 @@ impl Suspects {
         self.cases.retain(|case| !gone.contains(&case.id));
     }
 
-    /// What may be done with an input.
+    /// The standing of an input.
     pub fn standing(&self, id: Id, now: Timestamp) -> Standing {
         match self.cases.iter().find(|case| case.id == id) {
             Some(case) if now.since(case.at) >= KEPT => Standing::Free,
@@ -99,7 +99,7 @@ impl Suspects {
         }
     }
 
-    /// An input came to its end. What was known of it.
+    /// An input came to its end. Returns its record, if it had one.
     pub fn survived(&mut self, id: Id) -> Option<Case> {
         let known = self.cases.iter().position(|case| case.id == id)?;
         Some(self.cases.remove(known))
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_read_as_it_was_written() {
+    fn suspects_are_read_as_they_were_written() {
         let mut known = Suspects::default().for_version("1", at(0));
         known.died(&[mark(1, true)], at(0));
         let text = serde_json::to_string(&known).unwrap_or_default();

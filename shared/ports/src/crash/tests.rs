@@ -68,7 +68,7 @@ fn told(name: &str, alone: bool) -> Vec<(String, bool)> {
     vec![(format!("{name} {}", id(name)), alone)]
 }
 
-/// Where the process died in these inputs, so often alone and so often beside others.
+/// The state after the process died in these inputs: alone or beside others.
 fn with(deaths: &[(&str, bool)]) -> (InMemory, Arc<Crashes>) {
     let register = InMemory::default();
     let mut known = Suspects::default().for_version("1", SystemClock.now());
@@ -136,7 +136,7 @@ fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), Refused> {
         "nothing was known, so nothing is written"
     );
 
-    // What is handed to another thread belongs to it, and what waits for a disk has a mark, too.
+    // A part on another thread belongs to the work, and a part that waits for a disk has a mark, too.
     let seen = register.clone();
     block_on(computing(work.clone(), async move {
         let handed = hand_on();
@@ -162,7 +162,7 @@ fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), 
     let seen = register.clone();
     let mut future = pin!(computing(work.clone(), async move {
         assert_eq!(seen.marks(), told("bad", true));
-        // Nobody begins meanwhile, and whoever wants to is called when it is over.
+        // No other computation begins meanwhile; one that asks is woken when this one is over.
         let begins = thread::spawn(|| gate::enter(Waker::noop()).is_some());
         assert_eq!(begins.join().ok(), Some(false));
         // Parts of it do, where it is handed on within this poll.
@@ -182,7 +182,7 @@ fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), 
 }
 
 #[test]
-fn who_does_not_pause_in_time_is_no_longer_waited_for() -> Result<(), Refused> {
+fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), Refused> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[("bad", false)]);
     let work = crashes.work("bad".into(), id("bad"))?;
@@ -195,7 +195,7 @@ fn who_does_not_pause_in_time_is_no_longer_waited_for() -> Result<(), Refused> {
 }
 
 #[test]
-fn who_is_alone_for_too_long_has_others_beside_it() {
+fn a_suspect_that_is_alone_for_too_long_gets_others_beside_it() {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[("bad", false)]);
     let seen = register.clone();

@@ -14,16 +14,16 @@ use std::{
 };
 
 thread_local! {
-    /// What this thread computes on.
+    /// The current work of this thread.
     static CURRENT: RefCell<Option<Arc<Work>>> = const { RefCell::new(None) };
 }
 
-/// What the thread computes on; none outside of a poll of [`computing`] or [`whole`], and of what they hand on.
+/// The current work of this thread; none outside of a poll of [`computing`] or [`whole`], and of the parts that they hand on.
 pub fn current() -> Option<Arc<Work>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The place of a mark, for whoever finds that it is not alone any more.
+/// The place of a mark, for the thread that finds that others compute beside it.
 pub(super) struct Slot {
     pub number: AtomicUsize,
     pub is_overdue: AtomicBool,
@@ -89,7 +89,7 @@ impl Asking {
 pub struct Work {
     pub(super) crashes: Arc<Crashes>,
     pub(super) place: String,
-    /// What it was known by; the last one counts.
+    /// Its ids so far; the last one counts.
     pub(super) ids: Mutex<Vec<Id>>,
     pub(super) is_suspect: AtomicBool,
     /// Whether it is alone from its beginning to its end.
@@ -162,7 +162,7 @@ impl Drop for Current {
 }
 
 /// `future`, with a mark of `work` in the register until it ends. If the work is suspect it is alone in each poll, and has a mark while
-/// it is polled only: what it waits for says nothing.
+/// it is polled only: a death while it waits is no evidence.
 pub async fn computing<F: Future>(work: Arc<Work>, future: F) -> F::Output {
     let mut future = pin!(future);
     let (usual, mut marked) = (Slot::new(), None);
@@ -195,7 +195,7 @@ pub async fn computing<F: Future>(work: Arc<Work>, future: F) -> F::Output {
 }
 
 /// `future`, with a mark of `work` in the register from its beginning to its end, also while it waits. Alone as long, if the work is
-/// suspect. For what waits for nothing but a disk.
+/// suspect. For work that waits for nothing but a disk.
 pub async fn whole<F: Future>(work: Arc<Work>, future: F) -> F::Output {
     let (mut future, mut question) = (pin!(future), Asking::new(&work.crashes));
     let is_alone = work.is_suspect() && poll_fn(|context| question.poll(context)).await;
@@ -230,14 +230,14 @@ pub async fn guarded<F: Future>(
     }
 }
 
-/// What a thread computes on, to be handed on to a thread that may wait.
+/// The current work of a thread, to be handed on to a thread that may wait.
 #[derive(Clone, Debug)]
 pub struct Handed {
     work: Option<Arc<Work>>,
     is_alone: bool,
 }
 
-/// What this thread computes on.
+/// The current work of this thread, to be handed on.
 pub fn hand_on() -> Handed {
     Handed { work: current(), is_alone: gate::is_alone() }
 }

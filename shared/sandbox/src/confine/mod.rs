@@ -49,7 +49,7 @@ const FIRST: i32 = 3;
 /// The confinement of one command.
 #[derive(Debug)]
 pub(crate) struct Fence {
-    /// Which of the system's folders it can read.
+    /// The folders of the system that it can read.
     pub readable: Readable,
     /// The only folder of the workspace that it can read.
     pub root: OwnedFd,
@@ -62,7 +62,7 @@ pub(crate) struct Fence {
 }
 
 /// Keeps commands from looking into this process: their starting thread shares its memory, so Landlock sees no border there. There is no core
-/// dump of it any more, and no debugger without privileges. It also closes this process's open files to them: its parent may have left it files
+/// dump of it then, and no debugger without privileges. It also closes this process's open files to them: its parent may have left it files
 /// without the mark that closes them. A repetition changes nothing.
 pub(crate) fn harden() -> io::Result<()> {
     close_fds::set_fds_cloexec_threadsafe(FIRST, &[]);

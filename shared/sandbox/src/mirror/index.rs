@@ -24,6 +24,9 @@ pub(super) struct Index(BTreeMap<FilePath, Entry>);
 
 impl Index {
     /// Reads all files on disk. Entries that no manifest can name are removed: links, devices, names that are no paths, and files over `limit`.
+    ///
+    /// # Errors
+    /// Those of the disk; a stray entry that cannot be removed is one of them.
     pub fn read(folder: &Folder, limit: u64) -> io::Result<Self> {
         let mut index = Self::default();
         let (mut folders, mut strays) = (vec![FilePath::root()], 0_u128);
@@ -104,6 +107,10 @@ impl Index {
     }
 
     /// The changes that make a manifest hold.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a root that is no folder, an entry below something that is no folder, a file over the budget's length, and
+    /// files that are together more than the budget.
     pub fn changes(&self, manifest: &Manifest, budget: &Budget) -> Result<Changes> {
         let invalid = |reason: String| Err(Error::Invalid(reason));
         let mut changes = Changes::default();

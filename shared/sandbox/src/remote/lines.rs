@@ -123,7 +123,7 @@ impl Lines {
     async fn reconnect(&mut self) -> Result<()> {
         loop {
             if self.tries >= TRIES {
-                return Err(Error::unavailable("the sandbox", "it does not answer any more"));
+                return Err(Error::unavailable("the sandbox", "it does not answer"));
             }
             if self.tries > 0 {
                 sleep(PAUSE * 2_u32.pow(self.tries - 1)).await;

@@ -105,7 +105,7 @@ struct Limits {
     cpu: u64,
 }
 
-/// The messages of a world, a line each.
+/// The messages of a world, one line each.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
     /// The command runs. With it comes the listener of the forwarder, if there is a network.

@@ -130,7 +130,7 @@ async fn the_end_of_a_workspace_ends_all_of_it() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         cage.sandboxes().release("01990000-0000-7000-8000-000000000001".parse().unwrap()).await.unwrap();
-        assert_eq!(marked("MARK_all="), [""; 0], "when it returns nothing runs any more");
+        assert_eq!(marked("MARK_all="), [""; 0], "when it returns all processes have ended");
     };
     let (did, ()) = tokio::join!(alone(&cage, "all", command), ending);
     assert_eq!((did.end.signal, did.end.timed_out), (Some(9), false));

@@ -86,7 +86,7 @@ fn node(fact: &TaskFact, chat: Option<ChatId>, content: bool) -> Option<Value> {
         attributes = attributes.text("buildscale.node.output", &output.to_string());
     }
     let name = agent.map_or_else(|| format!("node {node}"), |agent| format!("invoke_agent {agent}"));
-    let start = before(end_of(fact), number(metrics, "duration_ms"));
+    let start = end_of(fact) - Duration::from_millis(number(metrics, "duration_ms"));
     Some(whole(fact, (node_span(fact)?, Some(task_span(fact.task_id))), &name, start, attributes))
 }
 
@@ -104,7 +104,7 @@ fn tool(fact: &TaskFact, content: bool) -> Option<Value> {
             .maybe("gen_ai.tool.call.result", text(data, "output"));
     }
     let own = format!("{:016x}", span_id(&format!("{}#{}", fact.task_id, fact.number)));
-    let start = before(fact.at, number(data, "duration_ms"));
+    let start = fact.at - Duration::from_millis(number(data, "duration_ms"));
     Some(whole(fact, (own, node_span(fact)), &format!("execute_tool {tool}"), start, attributes))
 }
 
@@ -156,11 +156,6 @@ fn said(output: &Value) -> String {
 
 fn end_of(fact: &TaskFact) -> Timestamp {
     text(&fact.data, "at").and_then(|at| at.parse().ok()).unwrap_or(fact.at)
-}
-
-fn before(end: Timestamp, ms: u64) -> Timestamp {
-    let ms = Duration::from_millis(ms).as_millis();
-    Timestamp::from_millis(end.as_millis().saturating_sub(i64::try_from(ms).unwrap_or_default()))
 }
 
 pub(super) fn nanos(at: Timestamp) -> String {

@@ -1,7 +1,7 @@
-//! Turns of chats as spans: a span a turn, a call of a model and a call of a tool, made of the events of the turn alone. The same
+//! Turns of chats as spans: one span per turn, per call of a model and per call of a tool, made of the events of the turn alone. The same
 //! events make the same spans, so a turn can be sent again at any time.
 //!
-//! What was said is left out unless the configuration wants it.
+//! Contents of messages are left out unless the configuration includes them.
 
 use super::{
     attributes::{Attributes, provider_name},
@@ -52,7 +52,7 @@ struct Asked {
     finish: Option<&'static str>,
 }
 
-/// What is known of a turn.
+/// The state of reading a turn.
 struct Reading<'a> {
     log: &'a TurnLog,
     content: bool,
@@ -233,7 +233,7 @@ impl Reading<'_> {
             .map(|(key, call)| {
                 let is_model = call.asked.is_some();
                 let ended = call.ended.unwrap_or(end);
-                // What had not ended when the turn did was stopped with it.
+                // A call that had not ended when the turn did was stopped with it.
                 let open = call.ended.is_none().then(|| failed.clone().unwrap_or_else(|| told.clone()));
                 let error = call.error.clone().or(open);
                 let attributes = if is_model { shared(call.described()) } else { call.described() };

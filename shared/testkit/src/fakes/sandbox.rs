@@ -206,7 +206,7 @@ impl FakeSandbox {
         self.inner().begun.clone()
     }
 
-    /// Which machine it is.
+    /// The id of the machine.
     pub fn machine(&self) -> uuid::Uuid {
         self.machine
     }
@@ -221,7 +221,7 @@ impl FakeSandbox {
         self.inner().asked.clone()
     }
 
-    /// Nothing can begin any more under the places that were granted.
+    /// The granted places lapse: nothing can begin under them.
     pub fn lapse(&self) {
         self.inner().granted.clear();
     }

@@ -62,6 +62,10 @@ pub(super) enum TooMuch {
 }
 
 impl Shape {
+    /// Reads the shape of a schema.
+    ///
+    /// # Errors
+    /// The place of the fault: a circle of references, or more subschemas, names or levels than the limits above.
     pub fn of(source: &Value) -> Result<Self, SchemaError> {
         let mut reader =
             Reader { source, names: Names::of(source)?, known: HashMap::new(), nodes: Vec::new(), multiplies: false };
@@ -134,8 +138,11 @@ impl Shape {
         Ok(())
     }
 
-    /// That checking a value takes at most so many applications. A schema without references applies each subschema once to each
+    /// Whether checking a value takes at most `most` applications. A schema without references applies each subschema once to each
     /// part of a value at most, so it is not counted.
+    ///
+    /// # Errors
+    /// [`TooMuch::Applications`] when it takes more, [`TooMuch::Depth`] when the schema and the value nest too deep.
     pub fn fits_budget(&self, value: &Value, most: u64) -> Result<(), TooMuch> {
         if !self.multiplies {
             return Ok(());

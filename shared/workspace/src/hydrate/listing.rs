@@ -18,6 +18,10 @@ pub(crate) enum Listed {
 }
 
 impl Listed {
+    /// The target state that an entry stands for.
+    ///
+    /// # Errors
+    /// `INTERNAL` for a file without a digest.
     pub fn of(entry: &Entry) -> Result<Self> {
         Ok(match entry.kind {
             Kind::Folder => Self::Folder,

@@ -83,7 +83,7 @@ impl Workspace {
     /// The paths that changed since the mark, as they are now; none when there are too many. It begins before the mark as the
     /// repair does: for clocks that differ.
     async fn changed_since(&self, mark: Timestamp) -> Result<Option<Told>> {
-        let from = Timestamp::from_millis(mark.as_millis() - i64::try_from(OVERLAP.as_millis()).unwrap_or(0));
+        let from = mark - OVERLAP;
         let (mut cursor, mut paths, mut deep) = (None, BTreeSet::new(), BTreeSet::new());
         loop {
             let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };

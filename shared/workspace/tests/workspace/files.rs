@@ -2,6 +2,7 @@
 
 use crate::common::{World, path, person, versions};
 use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
+use ports::{Key, Table, Write};
 use std::sync::Arc;
 use testkit::fakes::{FakeTable, Faults};
 use uuid::Uuid;
@@ -50,6 +51,44 @@ async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
     assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
     assert_eq!(world.table.items(), []);
     assert!(!world.home().exists());
+}
+
+#[tokio::test]
+async fn no_move_makes_a_path_that_nothing_could_be_written_at() {
+    let (_world, workspace) = World::new().await;
+    let deep = |top: &str, names: usize| path(&format!("/data/{top}{}", "/x".repeat(names)));
+    workspace.write(&deep("a", 30), "deep", Expect::Any, &person()).await.unwrap();
+    workspace.mkdir(&deep("b", 20), &person()).await.unwrap();
+    let below = path(&format!("{}/a", deep("b", 20)));
+    let refused = workspace.mv(&path("/data/a"), &below, &person()).await.unwrap_err();
+    assert_eq!(refused.code, Code::InvalidArgument, "{refused}");
+    let long = "n".repeat(250);
+    for number in 0..15 {
+        let at = path(&format!("/data/long{}/{number}", format!("/{long}").repeat(number)));
+        workspace.write(&at, "x", Expect::Any, &person()).await.unwrap();
+    }
+    workspace.mv(&path("/data/long"), &path(&format!("/data/{long}")), &person()).await.unwrap();
+    let refused =
+        workspace.mv(&path(&format!("/data/{long}")), &path(&format!("/data/b/{long}/{long}/{long}")), &person()).await;
+    assert_eq!(refused.unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(text(&workspace, deep("a", 30).as_str()).await, "deep");
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_off_is_finished_by_the_next_one() {
+    let (world, workspace) = World::new().await;
+    let all = world.all.clone();
+    workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
+    // The first commit of a deletion, after which the process died.
+    let id = world.id.to_string();
+    let record = Write::delete(Key::new("workspaces", &id), ports::Expect::Any);
+    let note = Write::put(Key::new("workspaces/deleted", &id), "{}", ports::Expect::Any);
+    world.table.commit(vec![record, note]).await.unwrap();
+    assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
+    all.delete(world.id).await.unwrap();
+    assert_eq!(world.table.items(), []);
+    assert!(!world.home().exists());
+    assert_eq!(all.delete(world.id).await.unwrap_err().code, Code::NotFound);
 }
 
 #[tokio::test]

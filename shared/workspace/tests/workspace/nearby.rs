@@ -1,11 +1,13 @@
 //! A workspace's sandbox: its mirror gets only missing contents, and no caller waits for a sandbox that is gone.
 
 use crate::common::{Machine, World, path, person, put, tree};
-use domain::{FileId, FilePath};
-use ports::{ManifestEntry, SandboxState};
+use async_trait::async_trait;
+use domain::{Code, FileId, FilePath};
+use ports::{IndexQuery, Item, Key, ManifestEntry, Page, Query, SandboxState, Table, Write};
 use std::{fs, ops::Deref, path::PathBuf, sync::Arc};
-use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes};
+use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes, FakeTable};
 use uuid::Uuid;
+use workspace::Workspaces;
 
 /// Another worker, which has the use of a sandbox.
 struct Near {
@@ -189,4 +191,36 @@ async fn a_call_that_cannot_be_repeated_begins_once() {
     assert_eq!(workspace.begin(call, grant(3)).await.unwrap(), grant(3));
     workspace.not_begun(call, grant(1)).await.unwrap();
     assert_eq!(workspace.begin(call, grant(4)).await.unwrap(), grant(3));
+}
+
+/// A table that can be read and not written.
+struct ReadsOnly(Arc<FakeTable>);
+
+#[async_trait]
+impl Table for ReadsOnly {
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        self.0.get(key).await
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        self.0.query(query).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.0.query_index(query).await
+    }
+    async fn commit(&self, _: Vec<Write>) -> ports::Result<()> {
+        Err(ports::Error::unavailable("the table", "it is away"))
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_is_no_conflict_of_calls() {
+    let (world, workspace) = World::new().await;
+    let (call, grant) = (domain::CallId(Uuid::now_v7()), ports::Grant { machine: Uuid::nil(), number: 1 });
+    let disk = world.root.path().join("other");
+    let table = Arc::new(ReadsOnly(world.table.clone()));
+    let all = Workspaces::new(table, world.blobs.clone(), world.clock.clone(), disk);
+    let away = all.open(world.id).await.unwrap();
+    assert_eq!(away.begin(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
+    workspace.begin(call, grant).await.unwrap();
+    assert_eq!(away.not_begun(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
 }

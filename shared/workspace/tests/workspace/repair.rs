@@ -1,7 +1,7 @@
 //! After a crash at any point, `latest/` agrees with the index.
 
 use crate::common::{World, path, person, tree};
-use domain::{FileId, Principal};
+use domain::{FileId, Principal, WorkspaceId};
 use std::fs;
 use uuid::Uuid;
 use workspace::{Expect, Repaired};
@@ -137,4 +137,29 @@ async fn a_projection_that_lost_its_content_in_a_crash_gets_it_when_it_is_made_a
     fs::remove_file(world.on_disk("/chats/c.md")).unwrap();
     workspace.create_projection(&chat, id, "head", &person()).await.unwrap();
     assert_eq!(world.disk_text("/chats/c.md").as_deref(), Some("head"));
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_fails_is_made_up_for_and_delays_no_other_workspace() {
+    let (world, workspace) = World::new().await;
+    let other = WorkspaceId(Uuid::now_v7());
+    world.all.create(other, "other", &Principal::local()).await.unwrap();
+    world.all.checkpoint().await.unwrap();
+    world.clock.skip(600_000);
+    let mark = || fs::read_to_string(world.root.path().join(other.to_string()).join("mark")).unwrap();
+    let before = mark();
+    // A disk that is away: the commits hold, and nothing of them comes to `latest/`.
+    let aside = world.root.path().join("aside");
+    fs::rename(world.home(), &aside).unwrap();
+    fs::write(world.home(), "").unwrap();
+    workspace.write(&path("/data/1"), "one", Expect::Any, &person()).await.unwrap();
+    world.all.open(other).await.unwrap().write(&path("/data/2"), "two", Expect::Any, &person()).await.unwrap();
+    drop(workspace);
+    assert!(world.all.checkpoint().await.is_err());
+    assert_ne!(mark(), before, "the other one is durable all the same");
+    assert!(world.all.checkpoint().await.is_err(), "it is not forgotten");
+    fs::remove_file(world.home()).unwrap();
+    fs::rename(&aside, world.home()).unwrap();
+    world.all.checkpoint().await.unwrap();
+    assert_eq!(world.disk_text("/data/1").unwrap(), "one");
 }

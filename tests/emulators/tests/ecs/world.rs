@@ -96,7 +96,7 @@ impl World {
         self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Looks every five seconds of this world's time until it is no longer starting; how it is then. Says how long that took.
+    /// Looks every five seconds of this world's time until the start is over; returns the view then. Says how long that took.
     pub async fn until_settled(&self, worker: &EcsSandboxes, workspace: WorkspaceId) -> SandboxView {
         for _ in 0..200 {
             match worker.look(workspace).await {

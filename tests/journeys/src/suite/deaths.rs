@@ -42,7 +42,7 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
         let moment = watches[chat].events().len() + 1 + random.below(12);
         let ended = *turns.get(chat).ok_or("no such chat")?;
         watches[chat].until(|events| events.len() >= moment || terminal(events) >= ended).await?;
-        // If all was done so quickly that nothing ran any more, there is a next time.
+        // If all was done so quickly that nothing ran, there is a next time.
         kills += usize::from(deployment.kill().await?);
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The deployment and the workspace of a journey.
 #[derive(Clone)]
 pub struct Stage {
-    /// In which world.
+    /// The world.
     pub world: World,
     /// The deployment that it shares with others.
     pub shared: Arc<Deployment>,

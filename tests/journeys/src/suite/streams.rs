@@ -82,7 +82,7 @@ pub(super) async fn a_workspace_tells_its_watchers_of_every_change(stage: Stage)
     let client = stage.client();
     let place = client.place().await?;
     let before = client.file(&place, "/projects/before.md", "there before").await?;
-    // As a page does: it opens the stream, and then loads what there is.
+    // As a page does: it opens the stream, and then loads the current state.
     let watch = client.watch_live(&place).await?;
     let told = |name: &'static str, of: Value| {
         move |event: &Event| {
@@ -127,7 +127,7 @@ pub(super) async fn a_workspace_tells_its_watchers_of_every_change(stage: Stage)
     let is_deleted = told("chat_deleted", json!({ "chat_id": chat_id }));
     watch.until(|events| events.iter().any(&is_deleted)).await?;
 
-    // A client that was away hears what it missed; what it had heard may come again.
+    // A client that was away gets the events that it missed; events that it had may come again.
     let seen = watch.events();
     let left = seen.iter().position(&is_moved).ok_or("not told")?;
     let missed = client.watch_after(&place, seen[left].id);

@@ -37,7 +37,7 @@ impl Account {
     /// Removes the workspaces that were made.
     pub(super) async fn tidy(&self) {
         for workspace in self.client.made() {
-            // Some are gone already, and of others this person is no owner any more.
+            // Some are gone already, and others have another owner by now.
             drop(self.client.ask(Method::DELETE, &format!("/api/v1/workspaces/{workspace}"), Value::Null).await);
         }
     }

@@ -49,7 +49,7 @@ pub fn writes_took_effect_once(log: &Log, versions: &[Versioned], records: &[Cal
     Ok(())
 }
 
-/// `latest/` has the files and folders of the index, with their contents, and nothing else.
+/// `latest/` has exactly the files and folders of the index, with their contents.
 pub fn latest_agrees_with_the_index(index: &BTreeSet<StoredFile>, disk: &BTreeSet<FileOnDisk>) -> Held {
     const NAME: &str = "latest_agrees_with_the_index";
     if let Some(lost) = index.difference(disk).next() {

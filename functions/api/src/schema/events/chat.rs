@@ -27,7 +27,7 @@ pub enum ChatWaiting {
     Slots {
         /// The message to come.
         message_id: Uuid,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
     },
@@ -35,7 +35,7 @@ pub enum ChatWaiting {
     Place {
         /// The call.
         call_id: Uuid,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
     },
@@ -45,10 +45,10 @@ pub enum ChatWaiting {
         call_id: Uuid,
         /// Why it could not begin.
         message: String,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
-        /// When it is made again.
+        /// The time at which it is made again.
         #[schema(format = DateTime, required = true)]
         until: Option<String>,
     },
@@ -122,7 +122,7 @@ pub struct ChatObservation {
     /// is not known, anything else that it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// What a command used.
+    /// The resources that a command used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<StageResources>,
     /// Whether the output was cut.
@@ -137,7 +137,7 @@ pub struct ChatFileUpdated {
     pub path: String,
     /// Its version; 0 when it is gone.
     pub v: u64,
-    /// Which file.
+    /// The file.
     pub file_id: Uuid,
     /// The author.
     pub author: String,
@@ -158,7 +158,7 @@ pub struct ChatPlanStep {
     pub done: u32,
     /// Steps in all.
     pub total: u32,
-    /// Which file the plan is.
+    /// The id of the plan file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<Uuid>,
 }
@@ -189,9 +189,9 @@ pub struct ChatPermissionRequired {
 pub struct ChatPermissionResolved {
     /// The permission.
     pub permission_id: Uuid,
-    /// How.
+    /// The decision.
     pub outcome: Outcome,
-    /// By whom: a principal, `stop` or `timeout`.
+    /// The source of the decision: a principal, `stop` or `timeout`.
     pub by: String,
 }
 
@@ -217,7 +217,7 @@ pub struct ChatModeChanged {
     /// The plan that it is about.
     #[schema(required = true)]
     pub plan_path: Option<String>,
-    /// By whom.
+    /// The sender of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -227,13 +227,13 @@ pub struct ChatModeChanged {
 pub struct ChatPlanApproved {
     /// The path of the plan at that moment.
     pub plan_path: String,
-    /// Which file it is.
+    /// The plan file.
     pub plan_id: Uuid,
     /// The version.
     pub v: u64,
-    /// Who approved it, as `user:<id>`.
+    /// The person who approved it, as `user:<id>`.
     pub by: String,
-    /// When.
+    /// The time of the approval.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -293,7 +293,7 @@ pub struct ChatDone {
 /// The turn was stopped.
 #[derive(Serialize, ToSchema)]
 pub struct ChatStopped {
-    /// Why, such as `user_cancelled`.
+    /// The reason, such as `user_cancelled`.
     pub reason: String,
     /// The text of the model until then.
     pub partial_response: String,

@@ -24,10 +24,10 @@ pub struct TaskStarted {
     pub input: Value,
     /// The node that it begins at.
     pub start: String,
-    /// When.
+    /// The time of the creation.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Where it comes from, for a clone or a subtask.
+    /// The origin of a clone or a subtask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<TaskStartedBy>,
     /// Files given along.
@@ -54,7 +54,7 @@ pub struct TaskStartedBy {
 pub struct TaskReplay {
     /// The recorded task.
     pub of: Uuid,
-    /// What does not come after this node takes its recorded output. Without it every node runs, on recorded answers.
+    /// Nodes that do not come after this one take their recorded outputs. Without it every node runs, on recorded answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Whether only what failed runs for real.
@@ -72,7 +72,7 @@ pub struct TaskNodeStarted {
     pub attempt: u32,
     /// How long the task waited in the queue before it, in milliseconds.
     pub queue_ms: u64,
-    /// When.
+    /// The time of the start.
     #[schema(format = DateTime)]
     pub at: String,
     /// The failure that it was begun anew for.
@@ -164,7 +164,7 @@ pub struct TaskTool {
     pub tool: String,
     /// Its arguments; cut when they are long.
     pub args: String,
-    /// How it ended: a misuse is a failure, what merely went wrong is partial.
+    /// The outcome: a misuse is a failure, any other error is partial.
     pub status: TaskStatus,
     /// The answer; cut when it is long.
     pub output: String,
@@ -177,7 +177,7 @@ pub struct TaskTool {
     /// How long it waited before, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<u64>,
-    /// What it used, where it ran as processes of its own.
+    /// The resources that it used, if it ran as processes of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<StageResources>,
 }
@@ -195,7 +195,7 @@ pub struct TaskPlanStep {
     pub title: String,
     /// The plan file.
     pub plan_path: String,
-    /// Which file it is.
+    /// The id of the plan file.
     #[schema(required = true)]
     pub plan_id: Option<Uuid>,
     /// Steps done.
@@ -224,7 +224,7 @@ pub struct TaskQuestion {
     pub question_id: Uuid,
     /// The questions.
     pub questions: Vec<Question>,
-    /// When.
+    /// The time of the questions.
     #[schema(format = DateTime)]
     pub at: String,
     /// When no answer becomes a failure; none for never.
@@ -237,12 +237,12 @@ pub struct TaskQuestion {
 pub struct TaskAnswered {
     /// The node.
     pub node: String,
-    /// One value a question.
+    /// One value per question.
     #[schema(value_type = Object)]
     pub answers: Map<String, Value>,
-    /// Who.
+    /// The person who answered.
     pub by: String,
-    /// When.
+    /// The time of the answers.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -254,14 +254,14 @@ pub struct TaskNodeFinished {
     pub node: String,
     /// Counts from 1.
     pub attempt: u32,
-    /// How.
+    /// The status.
     pub status: TaskStatus,
     /// Its output; null when it failed without one.
     #[schema(value_type = Value)]
     pub output: Value,
     /// Its usage.
     pub metrics: StageMetrics,
-    /// When.
+    /// The time of the end.
     #[schema(format = DateTime)]
     pub at: String,
     /// Why it failed.
@@ -279,13 +279,13 @@ pub enum TaskWaiting {
         node: String,
         /// The attempt that it waits after.
         attempt: u32,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
-        /// Until when.
+        /// The end of the wait.
         #[schema(format = DateTime)]
         until: String,
-        /// The retry that follows, with what went wrong.
+        /// The retry that follows, with the error.
         retry: TaskRetry,
     },
     /// Its flow, or the node, has as many at work as may be.
@@ -294,12 +294,12 @@ pub enum TaskWaiting {
         node: String,
         /// The attempt that begins then.
         attempt: u32,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
         /// The names that it waits for.
         names: Vec<String>,
-        /// Under which name it waits.
+        /// The name under which it waits.
         holder: String,
         /// The retry that it begins with.
         retry: Option<TaskRetry>,
@@ -312,10 +312,10 @@ pub enum TaskWaiting {
         node: String,
         /// The attempt that begins then.
         attempt: u32,
-        /// Since when.
+        /// The start of the wait.
         #[schema(format = DateTime)]
         at: String,
-        /// Under which name it waits.
+        /// The name under which it waits.
         holder: String,
         /// The retry that it begins with.
         retry: Option<TaskRetry>,
@@ -341,14 +341,14 @@ pub struct TaskCaught {
 /// The task is like this from here on.
 #[derive(Serialize, ToSchema)]
 pub struct TaskStatusSet {
-    /// How.
+    /// The new status.
     pub status: TaskStatus,
 }
 
 /// A re-run cannot go on as the recorded task did: from here on it decides by itself.
 #[derive(Serialize, ToSchema)]
 pub struct TaskDiverged {
-    /// When.
+    /// The time of the divergence.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -356,9 +356,9 @@ pub struct TaskDiverged {
 /// The router decided where the task goes on.
 #[derive(Serialize, ToSchema)]
 pub struct TaskRouted {
-    /// From where.
+    /// The node that it leaves.
     pub from: String,
-    /// To where.
+    /// The node that it reaches.
     pub to: String,
 }
 
@@ -371,7 +371,7 @@ pub struct TaskForked {
     pub kind: ChildKind,
     /// The targets of its edges.
     pub to: Vec<String>,
-    /// How many.
+    /// The number of children.
     pub total: u32,
 }
 
@@ -394,9 +394,9 @@ pub struct TaskChildArrived {
 /// A child has come to its end.
 #[derive(Serialize, ToSchema)]
 pub struct TaskChildFinished {
-    /// Which.
+    /// The child.
     pub child: String,
-    /// How.
+    /// Its status.
     pub status: TaskStatus,
     /// Its output; null for one that went on into a merge.
     #[schema(value_type = Value)]
@@ -413,11 +413,11 @@ pub struct TaskChildFinished {
 pub struct TaskMerged {
     /// The merge.
     pub node: String,
-    /// Whose outputs it takes; everyone's that has come when empty.
+    /// The children whose outputs it takes; when empty, all that have come.
     pub taken: Vec<String>,
     /// Those that could have come and failed.
     pub failed: Vec<String>,
-    /// Children that are not waited for any more.
+    /// Children that the merge has stopped waiting for.
     pub cancelled: Vec<String>,
 }
 
@@ -435,7 +435,7 @@ pub struct TaskWentUp {
 pub struct TaskPaused {
     /// The node.
     pub node: String,
-    /// When.
+    /// The time of the pause.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -445,7 +445,7 @@ pub struct TaskPaused {
 pub struct TaskContinued {
     /// Whether it pauses again after one node.
     pub step: bool,
-    /// When.
+    /// The time of the continuation.
     #[schema(format = DateTime)]
     pub at: String,
 }
@@ -453,7 +453,7 @@ pub struct TaskContinued {
 /// The task has come to its end. It is the last event of its stream.
 #[derive(Serialize, ToSchema)]
 pub struct TaskEnd {
-    /// How.
+    /// The status.
     pub status: TaskStatus,
     /// The output of the task.
     #[schema(value_type = Value)]
@@ -461,7 +461,7 @@ pub struct TaskEnd {
     /// The exit that it reached; none when it ended elsewhere.
     #[schema(required = true)]
     pub exit: Option<String>,
-    /// When.
+    /// The time of the end.
     #[schema(format = DateTime)]
     pub at: String,
     /// Why it failed, or `CANCELLED`.
@@ -474,11 +474,11 @@ pub struct TaskEnd {
 pub struct TaskParked {
     /// Always `PAUSED`.
     pub code: ErrorCode,
-    /// Why.
+    /// The reason.
     pub message: String,
-    /// When.
+    /// The time of the pause.
     #[schema(format = DateTime)]
     pub at: String,
-    /// What to do about it.
+    /// Advice for the operator.
     pub hint: String,
 }

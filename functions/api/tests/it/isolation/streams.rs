@@ -138,7 +138,7 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
         Err(StatusCode::UNAUTHORIZED),
         "somebody else signed it"
     );
-    // The ticket of a person who is no member any more opens nothing.
+    // The ticket of a former member opens nothing.
     let member = format!("{}/members/{}", ann.workspace, user_id(&viewer));
     world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
     assert_eq!(open(of(&office, 0)).await, Err(StatusCode::NOT_FOUND));

@@ -25,7 +25,7 @@ pub(super) struct Family<V> {
     series: BTreeMap<Labels, V>,
 }
 
-/// How many, how much together, and how many up to each bound.
+/// The count, the sum, and the count up to each bound.
 pub(super) struct Buckets {
     bounds: Bounds,
     count: u64,

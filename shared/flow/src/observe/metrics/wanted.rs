@@ -18,7 +18,7 @@ pub(super) struct Wanted {
     pub flow: String,
     /// Nothing at all.
     silent: bool,
-    /// Only what is listed.
+    /// Only the listed ones.
     listed_only: bool,
     listed: BTreeMap<&'static str, Listed>,
     /// People's descriptions: lines of `buildscale_flow_metrics_info`, without their values.

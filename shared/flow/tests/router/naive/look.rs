@@ -40,7 +40,7 @@ impl Naive<'_> {
         nodes.filter(|node| node.role == Role::Merge && node.forks == forks).cloned().collect()
     }
 
-    /// Whether what a fork makes meets again: at a merge of the task that forks, or of one above.
+    /// Whether the children of a fork meet again: at a merge of the task that forks, or of one above.
     pub(super) fn meets_again(&self, fork: &NodeId) -> bool {
         let depth = self.node(fork).forks.len();
         let mut nodes = self.script.graph.nodes().iter();

@@ -92,7 +92,7 @@ pub async fn error(model: &dyn Model, request: ModelRequest) -> ModelError {
     answers(model, request).await.pop().unwrap().unwrap_err()
 }
 
-/// A server that gives these answers, one a request; then 500.
+/// A server that gives these answers, one per request; then 500.
 pub struct Server(pub MockServer);
 
 struct InTurn(Mutex<VecDeque<ResponseTemplate>>);

@@ -1,0 +1,112 @@
+//! The data of the events of workspaces (`domain::WorkspaceEvent`).
+
+use super::super::{ChatStatus, TaskPhase, TaskStatus};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A file or folder was made, written, moved, removed or restored, by any author.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceFileUpdated {
+    /// Its path after the change; the last one, if it is gone.
+    pub path: String,
+    /// Its current version; 0 for a folder, for a chat's own file, and for one that is gone.
+    pub v: u64,
+    /// Its identity.
+    pub file_id: Uuid,
+    /// Its kind.
+    pub kind: EntryKind,
+    /// The effect of the change.
+    pub op: FileOp,
+    /// Its path before the change, if it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The author: `user:…`, `agent:…` or `system`.
+    pub author: String,
+    /// The time of the change.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// The kind of an entry of a workspace.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A file with versions.
+    File,
+    /// A folder.
+    Folder,
+    /// A file whose history is kept elsewhere, such as a chat's: it has an identity, but no versions.
+    Projection,
+}
+
+/// The effect of a change on a file or folder.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOp {
+    /// A folder, or a projection, was made.
+    Made,
+    /// A version was written, or was found to be current already.
+    Written,
+    /// It has another path.
+    Moved,
+    /// It is in the trash.
+    Removed,
+    /// It came back from the trash.
+    Restored,
+    /// It is gone for good.
+    Purged,
+}
+
+/// A chat was made, has another status or title, or began or ended a turn.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceChatUpdated {
+    /// The chat.
+    pub chat_id: Uuid,
+    /// Its title.
+    pub title: String,
+    /// Its status.
+    pub status: ChatStatus,
+    /// The turn that runs or waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<Uuid>,
+    /// The number of open questions and requests for permission.
+    pub waiting_for: u64,
+    /// The time at which it last began or ended a turn.
+    #[schema(format = DateTime)]
+    pub active_at: String,
+}
+
+/// A chat was deleted.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceChatDeleted {
+    /// The chat.
+    pub chat_id: Uuid,
+}
+
+/// A task was made, or has another phase or status. Clones and subtasks are not told: the task's own stream has them.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceTaskUpdated {
+    /// The task.
+    pub task_id: Uuid,
+    /// The name of its flow.
+    pub flow: String,
+    /// Its phase.
+    pub phase: TaskPhase,
+    /// Its status.
+    pub status: TaskStatus,
+    /// The node that waits for a person, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<String>,
+    /// The time at which it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+}
+
+/// A task was deleted.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceTaskDeleted {
+    /// The task.
+    pub task_id: Uuid,
+}

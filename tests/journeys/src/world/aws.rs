@@ -1,6 +1,6 @@
 //! A deployment on this machine: the resources of `template.yaml`, made of emulators and of our own Lambda.
 
-use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, token};
+use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, process::Process, token};
 use crate::{Binaries, Client, PATIENCE, Result};
 use aws::DynamoTable;
 use aws_sdk_sqs::types::QueueAttributeName::{
@@ -21,7 +21,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
+    process::Command,
     sync::{Mutex, watch},
 };
 
@@ -122,7 +122,7 @@ pub struct Aws {
     /// In front of the API, and of the streams where a function holds them.
     pub gateways: Vec<Gateway>,
     _front: Front,
-    _stream: Option<Child>,
+    _stream: Option<Process>,
     _role: Role,
     /// The emulators of all of it.
     pub emulators: Arc<Emulators>,
@@ -320,10 +320,10 @@ fn owned(settings: Settings<'_>) -> Vec<(String, String)> {
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-async fn launch_stream(binary: &Path, environment: &[(String, String)]) -> Result<(Child, String)> {
+async fn launch_stream(binary: &Path, environment: &[(String, String)]) -> Result<(Process, String)> {
     let mut command = Command::new(binary);
     command.env_clear().envs(environment.iter().cloned()).env("BUILDSCALE__SERVER__LISTEN", "127.0.0.1:0");
-    let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).kill_on_drop(true).spawn()?;
+    let mut child = Process::spawn(command.stdout(Stdio::piped()).stdin(Stdio::null()))?;
     let mut lines = BufReader::new(child.stdout.take().ok_or("no stdout")?).lines();
     let address = loop {
         let line = lines.next_line().await?.ok_or("the stream server ended before it served")?;

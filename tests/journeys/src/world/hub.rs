@@ -1,6 +1,6 @@
 //! The hub: one process, killed, ended and started as a person would.
 
-use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings};
+use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, process::Process};
 use crate::{Binaries, Client, PATIENCE, Result};
 use serde_json::Value;
 use std::{
@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
+    process::Command,
     sync::watch,
     time::timeout,
 };
@@ -48,10 +48,10 @@ pub(super) async fn deploy(binaries: &Binaries, settings: Settings<'_>) -> Resul
     Ok(Deployed { hub, folder })
 }
 
-/// A running hub. It dies when it is dropped.
+/// A running hub. It is killed, and has ended, when it is dropped.
 pub struct Hub {
     binary: PathBuf,
-    child: Child,
+    child: Process,
     data: PathBuf,
     environment: Vec<(String, String)>,
     url: watch::Sender<String>,
@@ -128,14 +128,14 @@ impl Hub {
     }
 }
 
-async fn launch(binary: &Path, data: &Path, environment: &[(String, String)]) -> Result<(Child, String)> {
+async fn launch(binary: &Path, data: &Path, environment: &[(String, String)]) -> Result<(Process, String)> {
     let mut command = Command::new(binary);
     command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data-dir"]).arg(data).env_clear();
     command.env("BUILDSCALE_LOG", "warn").envs(environment.iter().cloned());
     // A test that reads the log gives it a file.
     let log = fs::OpenOptions::new().append(true).open(data.join(LOG));
     let stderr = log.map_or_else(|_| Stdio::inherit(), Stdio::from);
-    let mut child = command.stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true).spawn()?;
+    let mut child = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr))?;
     let mut lines = BufReader::new(child.stdout.take().ok_or("no stdout")?).lines();
     let line = timeout(PATIENCE, lines.next_line()).await??.ok_or("it ended before it was ready")?;
     let ready: Value = serde_json::from_str(&line)?;

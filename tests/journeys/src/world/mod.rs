@@ -3,6 +3,7 @@
 mod account;
 mod aws;
 mod hub;
+mod process;
 
 pub use account::Account;
 pub use aws::{Aws, Emulators, Options};

@@ -1,7 +1,7 @@
 //! The events of chats and tasks: permission to watch, and the start of the stream. Another function serves the stream itself.
 
 use crate::{
-    Context,
+    StreamContext,
     access::{Access, Read},
     chats::InChat,
     error::Answer,
@@ -77,7 +77,7 @@ pub(crate) struct Watch {
         body = schema::ChatEvent, content_type = "text/event-stream",
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]
 pub(crate) async fn watch_chat(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InChat>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
@@ -102,7 +102,7 @@ pub(crate) async fn watch_chat(
         body = schema::TaskEvent, content_type = "text/event-stream",
         example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]
 pub(crate) async fn watch_task(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InTask>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
@@ -128,7 +128,7 @@ pub(crate) async fn watch_task(
         content_type = "text/event-stream",
         example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
 pub(crate) async fn watch_workspace(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,

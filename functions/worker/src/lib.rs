@@ -11,7 +11,7 @@ pub use metrics::Metrics;
 
 use actor::{Executor, Job, Kind, Verdict, held::watched};
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
-use ports::{Delivery, MAX_BATCH, Queue, Receipt};
+use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -58,7 +58,7 @@ enum Lease {
 #[derive(Clone)]
 pub struct Worker {
     kinds: Arc<BTreeMap<&'static str, Arc<dyn Kind>>>,
-    queue: Arc<dyn Queue>,
+    queue: Arc<dyn QueueReceiver>,
     options: Options,
     metrics: Arc<Metrics>,
     executor: Executor,
@@ -66,7 +66,11 @@ pub struct Worker {
 
 impl Worker {
     /// A worker for actors of these kinds and the queue that feeds it.
-    pub fn new(kinds: impl IntoIterator<Item = Arc<dyn Kind>>, queue: Arc<dyn Queue>, options: Options) -> Self {
+    pub fn new(
+        kinds: impl IntoIterator<Item = Arc<dyn Kind>>,
+        queue: Arc<dyn QueueReceiver>,
+        options: Options,
+    ) -> Self {
         let kinds = kinds.into_iter().map(|kind| (kind.name(), kind)).collect();
         Self { kinds: Arc::new(kinds), queue, options, metrics: Arc::default(), executor: Executor::default() }
     }

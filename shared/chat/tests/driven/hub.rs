@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use domain::{Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue, Spilling, Table};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueReceiver, Spilling, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;

@@ -16,7 +16,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
+use domain::{ActorRef, Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
 use http::{HeaderMap, StatusCode};
 use ports::Table;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub trait Streams: Send + Sync {
     /// that cannot be read.
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,
@@ -83,12 +83,12 @@ pub(crate) async fn watch_chat(
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
-    let actor = chat::actor_id(at.workspace_id, at.chat_id);
+    let actor = ActorRef::Chat { workspace: at.workspace_id, chat: at.chat_id };
     // The end of the log comes first: events of a turn that begins after the view was read are above it.
-    let next = actor::next_number(&*context.table, &actor).await?;
+    let next = next_number(&*context.table, &actor.into()).await?;
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     let first = view.turn_seq.unwrap_or(next);
-    Ok(context.streams.open(&actor, first, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, first, &headers, watch.after.as_deref()).await?)
 }
 
 /// The events of a task as Server-Sent Events, from its beginning when no cursor is given. The last one is `done` or
@@ -109,14 +109,14 @@ pub(crate) async fn watch_task(
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
-    let actor = flow::machine::actor_id(at.workspace_id, at.task_id);
+    let actor = ActorRef::Task { workspace: at.workspace_id, task: at.task_id };
     if view.phase == TaskPhase::Finished
         && let Some(after) = cursor(&headers, watch.after.as_deref())
-        && has_all(&*context.table, &actor, after).await?
+        && has_all(&*context.table, &actor.into(), after).await?
     {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(context.streams.open(&actor, 1, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, 1, &headers, watch.after.as_deref()).await?)
 }
 
 /// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.

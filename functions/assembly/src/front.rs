@@ -1,11 +1,10 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Readers, Ways, changes::WorkspaceChanges, secrets};
-use actor::ActorId;
 use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
-use domain::WorkspaceId;
+use domain::{ActorRef, WorkspaceId};
 use http::HeaderMap;
 use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
@@ -86,7 +85,7 @@ pub struct OwnFeeds {
 impl Streams for OwnFeeds {
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,

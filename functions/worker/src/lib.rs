@@ -9,7 +9,8 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{Executor, Job, Kind, Verdict, held::watched};
+use actor::{ActorId, Executor, Job, Kind, Verdict, held::watched};
+use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
 use std::{
@@ -198,9 +199,9 @@ impl Worker {
     }
 
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
-        let kind = group.split('/').next().unwrap_or_default();
+        let actor = ActorId::from_group(group);
         let span = actor_span(group);
-        match self.kinds.get(kind) {
+        match self.kinds.get(actor.kind()) {
             Some(kind) => {
                 let verdict = watched(group, kind.deliver(deliveries, cut)).instrument(span).await;
                 if cut.is_cancelled() {
@@ -209,7 +210,7 @@ impl Worker {
                 verdict
             }
             None => {
-                tracing::error!(group, kind, "no actor of this kind is known here");
+                tracing::error!(group, kind = actor.kind(), "no actor of this kind is known here");
                 Verdict { done: 0, again: UNKNOWN_RESTS }
             }
         }
@@ -251,12 +252,13 @@ fn group_of(deliveries: &[Delivery]) -> &str {
     deliveries.first().map_or("", |first| &first.group)
 }
 
-/// Puts the workspace, and the chat or the task, into each line that is logged while the actor of a group is driven.
+/// Puts the workspace, and the chat, the task or the evaluation, into each line that is logged while the actor of a group is driven.
 fn actor_span(group: &str) -> Span {
-    match group.splitn(3, '/').collect::<Vec<_>>().as_slice() {
-        ["chat", workspace, chat] => info_span!("actor", workspace, chat),
-        ["task", workspace, task] => info_span!("actor", workspace, task),
-        _ => info_span!("actor", group),
+    match group.parse() {
+        Ok(ActorRef::Chat { workspace, chat }) => info_span!("actor", %workspace, %chat),
+        Ok(ActorRef::Task { workspace, task }) => info_span!("actor", %workspace, %task),
+        Ok(ActorRef::Evaluation { workspace, evaluation }) => info_span!("actor", %workspace, %evaluation),
+        Err(_) => info_span!("actor", group),
     }
 }
 

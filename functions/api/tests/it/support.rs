@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{ChatEvent, TaskEvent, Timestamp, WorkspaceId};
+use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use flow::{FlowCache, Flows, Tasks, load::Known};
 use http::{HeaderMap, Request, StatusCode};
@@ -114,7 +114,7 @@ struct LocalStreams(Feeds);
 impl Streams for LocalStreams {
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,

@@ -69,8 +69,8 @@ pub const MAX_JSON: usize = 1024 * 1024;
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// The parts that event streams and the routes for operators work with. None of them takes a command: a server that only holds streams has neither a
-/// queue nor models nor tools.
+/// The parts that event streams and the routes for operators work with. None of them takes a command: a server that only holds streams
+/// has neither a queue nor models nor tools.
 pub struct StreamContext {
     /// The states of chats.
     pub chats: chat::ChatReader,

@@ -1,7 +1,7 @@
 //! The queue: ordered in a group, one batch in flight a group, at least once. Modelled on SQS FIFO.
 //!
-//! It has three sides, each a trait of its own: [`QueueSender`] and [`QueueReceiver`] for its two ends, and [`DeadLetterQueue`] for operators.
-//! An adapter has all three; a caller takes the one that it uses.
+//! It has three sides, each a trait of its own: [`QueueSender`] and [`QueueReceiver`] for its two ends, and [`DeadLetterQueue`] for
+//! operators. An adapter has all three; a caller takes the one that it uses.
 
 use crate::Result;
 use async_trait::async_trait;
@@ -98,8 +98,8 @@ pub struct DeadLetter {
 /// attempts.
 ///
 /// # Errors
-/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer or has no room. The call may have taken
-/// effect.
+/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer or has no room. The call may have
+/// taken effect.
 #[async_trait]
 pub trait QueueSender: Send + Sync {
     /// Sends all or none of `messages`.
@@ -119,9 +119,9 @@ pub trait QueueSender: Send + Sync {
 
 /// Takes messages off the queue, and settles them.
 ///
-/// Guarantees: a group is delivered in order, its oldest due messages first, one batch at a time: while a message is in flight, no other batch
-/// of its group is. If one of a batch is rejected or times out, it comes again together with those behind it, in order, once those before it
-/// are settled. A message that was the first of a batch before comes alone, so that the failing message is found.
+/// Guarantees: a group is delivered in order, its oldest due messages first, one batch at a time: while a message is in flight, no other
+/// batch of its group is. If one of a batch is rejected or times out, it comes again together with those behind it, in order, once those
+/// before it are settled. A message that was the first of a batch before comes alone, so that the failing message is found.
 ///
 /// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was acknowledged. Changes by
 /// the methods of this trait need not survive a power cut or the end of the process, so an adapter writes them along with the

@@ -5,13 +5,13 @@
 //! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. So the signature shows the
 //!    needed right, and the matrix (`identity::Role::may`) decides.
 
-use crate::{Context, error::Failure, extract};
+use crate::{error::Failure, extract};
 use axum::extract::FromRequestParts;
 use domain::{Code, Error, Principal};
 use http::request::Parts;
 use identity::{Action, Caller, Role};
 use serde::de::DeserializeOwned;
-use std::{marker::PhantomData, sync::Arc};
+use std::marker::PhantomData;
 
 /// The caller's role in the workspace of the path; put into the request by [`crate::auth`].
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +47,10 @@ pub(crate) struct Access<N, P> {
     needs: PhantomData<N>,
 }
 
-impl<N: Needs, P: DeserializeOwned + Send> FromRequestParts<Arc<Context>> for Access<N, P> {
+impl<N: Needs, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Access<N, P> {
     type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
-        let at = extract::parameters::<P>(parts, context).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let at = extract::parameters::<P>(parts, state).await?;
         let caller = extract::caller(parts)?;
         // None: the route names no workspace, and so there is no role.
         let Standing(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;

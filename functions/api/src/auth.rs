@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{Context, access::Standing, error::Failure};
+use crate::{StreamContext, access::Standing, error::Failure};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -136,7 +136,7 @@ impl Auth {
 
     async fn caller(
         &self,
-        context: &Context,
+        context: &StreamContext,
         parts: &Parts,
         sought: Option<(WorkspaceId, Sought)>,
     ) -> Result<Caller, Error> {
@@ -170,7 +170,7 @@ impl Auth {
 
     fn ticket_holder(
         &self,
-        context: &Context,
+        context: &StreamContext,
         ticket: &str,
         workspace: WorkspaceId,
         sought: Sought,
@@ -281,7 +281,7 @@ impl Named {
 }
 
 /// The caller's role in a workspace.
-async fn role(context: &Context, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>, Error> {
+async fn role(context: &StreamContext, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>, Error> {
     let role = context.members().role(caller, workspace).await?;
     if role.is_some() || !caller.reaches(workspace) {
         return Ok(role);
@@ -297,7 +297,7 @@ async fn role(context: &Context, caller: &Caller, workspace: WorkspaceId) -> Res
 
 /// The middleware.
 pub(crate) async fn authorise(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {

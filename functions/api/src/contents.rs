@@ -61,7 +61,7 @@ pub(crate) async fn get_content(
     Access { at, .. }: Access<Read, InFile>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let path = workspace.path_of(at.file_id).await?;
     show(&workspace, &path, &headers).await
 }
@@ -80,7 +80,7 @@ pub(crate) async fn get_content_by_path(
     Query(AtPath { path }): Query<AtPath>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    show(&context.workspaces.open(at.workspace_id).await?, &path, &headers).await
+    show(&context.base.workspaces.open(at.workspace_id).await?, &path, &headers).await
 }
 
 /// The content at a path as an answer, unless the client has it.
@@ -114,7 +114,7 @@ pub(crate) async fn put_content(
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     write(&workspace, at.file_id, Given::Bytes(content), &headers, &by.into()).await
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn put_content_by_path(
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     write_at(&workspace, &path, Given::Bytes(content), &headers, &by.into()).await
 }
 

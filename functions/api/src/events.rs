@@ -1,7 +1,7 @@
 //! The events of chats and tasks: permission to watch, and the start of the stream. Another function serves the stream itself.
 
 use crate::{
-    Context,
+    StreamContext,
     access::{Access, Read},
     chats::InChat,
     error::Answer,
@@ -16,7 +16,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
+use domain::{ActorRef, Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
 use http::{HeaderMap, StatusCode};
 use ports::Table;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub trait Streams: Send + Sync {
     /// that cannot be read.
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,
@@ -77,18 +77,18 @@ pub(crate) struct Watch {
         body = schema::ChatEvent, content_type = "text/event-stream",
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]
 pub(crate) async fn watch_chat(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InChat>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
-    let actor = chat::actor_id(at.workspace_id, at.chat_id);
+    let actor = ActorRef::Chat { workspace: at.workspace_id, chat: at.chat_id };
     // The end of the log comes first: events of a turn that begins after the view was read are above it.
-    let next = actor::next_number(&*context.table, &actor).await?;
+    let next = next_number(&*context.table, &actor.into()).await?;
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     let first = view.turn_seq.unwrap_or(next);
-    Ok(context.streams.open(&actor, first, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, first, &headers, watch.after.as_deref()).await?)
 }
 
 /// The events of a task as Server-Sent Events, from its beginning when no cursor is given. The last one is `done` or
@@ -102,21 +102,21 @@ pub(crate) async fn watch_chat(
         body = schema::TaskEvent, content_type = "text/event-stream",
         example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]
 pub(crate) async fn watch_task(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InTask>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
-    let actor = flow::machine::actor_id(at.workspace_id, at.task_id);
+    let actor = ActorRef::Task { workspace: at.workspace_id, task: at.task_id };
     if view.phase == TaskPhase::Finished
         && let Some(after) = cursor(&headers, watch.after.as_deref())
-        && has_all(&*context.table, &actor, after).await?
+        && has_all(&*context.table, &actor.into(), after).await?
     {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(context.streams.open(&actor, 1, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, 1, &headers, watch.after.as_deref()).await?)
 }
 
 /// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
@@ -128,7 +128,7 @@ pub(crate) async fn watch_task(
         content_type = "text/event-stream",
         example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
 pub(crate) async fn watch_workspace(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,

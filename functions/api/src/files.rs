@@ -143,7 +143,7 @@ pub(crate) async fn list_files(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(folder): Query<InFolder>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let path = folder.path.unwrap_or_else(FilePath::root);
     let limit = page_length(folder.limit, 200, 1000)?;
     Ok(axum::Json(workspace.ls(&path, limit, folder.cursor).await?))
@@ -158,7 +158,7 @@ pub(crate) async fn create_file(
     ids: Ids,
     Json(new): Json<NewFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let writer = ids.writer(by);
     let change = match (new.kind, new.content, new.sha256) {
         (Making::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
@@ -181,7 +181,7 @@ pub(crate) async fn get_file_by_path(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.workspaces.open(at.workspace_id).await?.stat(&path).await?))
+    Ok(Shown(context.base.workspaces.open(at.workspace_id).await?.stat(&path).await?))
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -198,7 +198,7 @@ pub(crate) async fn put_file_by_path(
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
     write_at(&workspace, &path, content, &headers, &by.into()).await
 }
@@ -210,7 +210,7 @@ pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.workspaces.open(at.workspace_id).await?.by_id(at.file_id).await?))
+    Ok(Shown(context.base.workspaces.open(at.workspace_id).await?.by_id(at.file_id).await?))
 }
 
 /// Gives a file a new content, as its next version; the same content makes no version.
@@ -223,7 +223,7 @@ pub(crate) async fn put_file(
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
     write(&workspace, at.file_id, content, &headers, &by.into()).await
 }
@@ -253,7 +253,7 @@ pub(crate) async fn move_file(
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
@@ -269,7 +269,7 @@ pub(crate) async fn delete_file(
     Access { at, by, .. }: Access<Write, InFile>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };

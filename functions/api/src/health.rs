@@ -1,6 +1,6 @@
 //! For operators: liveness, readiness and metrics.
 
-use crate::{Context, error::Answer, extract::By, metrics::Requests, openapi::Text, schema::Health};
+use crate::{StreamContext, error::Answer, extract::By, metrics::Requests, openapi::Text, schema::Health};
 use axum::{
     Extension, Json,
     extract::State,
@@ -41,7 +41,7 @@ const COUNTED: usize = 100;
 /// Whether it can work: table, queue and bus answer. `degraded` names parts that are damaged or full while it can work all the same.
 #[utoipa::path(get, path = "/ready", tag = "health",
     responses((status = 200, description = "It can.", body = Health)))]
-pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<Health>> {
+pub(crate) async fn ready(State(context): State<Arc<StreamContext>>) -> Answer<Json<Health>> {
     let asked = context.ready.iter().map(|probe| async {
         let why = match tokio::time::timeout(PATIENCE, (probe.check)()).await {
             Ok(Ok(())) => return None,
@@ -61,7 +61,7 @@ pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<He
 }
 
 /// The damaged or full parts, by name. Numbers alone: anybody may ask.
-async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
+async fn degraded(context: &StreamContext) -> BTreeMap<&'static str, String> {
     let full = || ("disk", "full: requests that add are refused until there is room".to_owned());
     let mut degraded: BTreeMap<_, _> = (!(context.has_room)()).then(full).into_iter().collect();
     degraded.extend(damaged(context).await.map(|damage| ("archive", damage)));
@@ -70,7 +70,7 @@ async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
     degraded
 }
 
-async fn damaged(context: &Context) -> Option<String> {
+async fn damaged(context: &StreamContext) -> Option<String> {
     let Ok(Ok(damaged)) = tokio::time::timeout(PATIENCE, context.workspaces.damaged(COUNTED)).await else {
         return None;
     };
@@ -86,7 +86,7 @@ async fn damaged(context: &Context) -> Option<String> {
 #[utoipa::path(get, path = "/metrics", tag = "health",
     responses((status = 200, description = "All of them.", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<StreamContext>>,
     By(caller): By,
     Extension(requests): Extension<Arc<Requests>>,
 ) -> Answer<Response> {

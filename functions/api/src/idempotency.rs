@@ -5,7 +5,7 @@
 //! things under the same ids. A refusal frees the key, and so does an answer with a secret in it (`Cache-Control: no-store`). Without the header nothing is written at all.
 
 use crate::{
-    Context, MAX_JSON,
+    Context, MAX_JSON, StreamContext,
     access::Standing,
     error::{Answer, Failure},
     extract,
@@ -75,12 +75,12 @@ impl Ids {
 impl FromRequestParts<Arc<Context>> for Ids {
     type Rejection = std::convert::Infallible;
     async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Self::Rejection> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::Fresh(context.clock.clone())))
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::Fresh(context.base.clock.clone())))
     }
 }
 
 /// The middleware.
-pub(crate) async fn once(State(context): State<Arc<Context>>, request: Request, next: Next) -> Answer<Response> {
+pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Request, next: Next) -> Answer<Response> {
     let key = match request.headers().get(HEADER) {
         Some(value) if request.method() == Method::POST => key_of(value)?,
         _ => return Ok(next.run(request).await),
@@ -126,7 +126,7 @@ fn digest(parts: &Parts, body: &Bytes) -> String {
 
 /// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for and to those above it:
 /// for a lower one the request is made again, and its handler decides by that role's rights.
-async fn begin(context: &Context, place: &Key, digest: &str, role: Option<Role>) -> Answer<Option<Response>> {
+async fn begin(context: &StreamContext, place: &Key, digest: &str, role: Option<Role>) -> Answer<Option<Response>> {
     let record = Record { request: digest.to_owned(), answer: None };
     for _ in 0..2 {
         if let Some(item) = context.table.get(place).await? {
@@ -154,7 +154,7 @@ async fn begin(context: &Context, place: &Key, digest: &str, role: Option<Role>)
 
 /// Keeps an answer that says that something was done; a refusal frees the key instead.
 async fn finish(
-    context: &Context,
+    context: &StreamContext,
     place: Key,
     digest: String,
     role: Option<Role>,
@@ -182,7 +182,7 @@ async fn finish(
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-fn put(context: &Context, place: &Key, record: &Record, expect: Expect) -> Answer<Write> {
+fn put(context: &StreamContext, place: &Key, record: &Record, expect: Expect) -> Answer<Write> {
     let body = serde_json::to_string(record).map_err(damaged)?;
     Ok(Write::put(place.clone(), body, expect).expiring(context.clock.now() + KEPT))
 }

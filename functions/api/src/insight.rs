@@ -130,7 +130,7 @@ pub(crate) async fn get_memory(
     Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
-    let memory = Memory::new(context.table.clone());
+    let memory = Memory::new(context.base.table.clone());
     if view.phase == TaskPhase::Finished
         && let Some(kept) = memory.kept_snapshot(at.workspace_id, at.task_id).await?
     {
@@ -138,7 +138,7 @@ pub(crate) async fn get_memory(
     }
     let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(at.task_id);
     let scope = Scope { workspace: at.workspace_id, flow: view.flow.name, root };
-    Ok(axum::Json(memory.snapshot(&scope, context.clock.now()).await?))
+    Ok(axum::Json(memory.snapshot(&scope, context.base.clock.now()).await?))
 }
 
 /// The artifacts of a task: validated outputs, results of tools, telemetry. Each is one line of a file under `/tasks/<id>/`, at
@@ -180,7 +180,7 @@ async fn find(
     limit: Option<usize>,
     cursor: Option<String>,
 ) -> Answer<axum::Json<flow::artifact::Page>> {
-    let artifacts = Artifacts::new(context.table.clone(), context.workspaces.clone());
+    let artifacts = Artifacts::new(context.base.table.clone(), context.base.workspaces.clone());
     Ok(axum::Json(artifacts.find(workspace, wanted, page_length(limit, 50, 200)?, cursor).await?))
 }
 

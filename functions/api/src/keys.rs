@@ -58,7 +58,7 @@ pub(crate) async fn list_keys(
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
-    Ok(axum::Json(context.api_keys().list(caller.user, paging.limit()?, paging.cursor).await?))
+    Ok(axum::Json(context.base.api_keys().list(caller.user, paging.limit()?, paging.cursor).await?))
 }
 
 /// Makes an API key. Its text is in this answer and nowhere else: an `Idempotency-Key` does not bring it back, and the same
@@ -73,12 +73,13 @@ pub(crate) async fn create_key(
     in_person(&caller)?;
     // A list with somebody else's workspace in it is a mistake that should not wait until the key is used.
     for workspace in new.workspaces.iter().flatten() {
-        if context.members().role(&caller, *workspace).await?.is_none() {
+        if context.base.members().role(&caller, *workspace).await?.is_none() {
             return Err(Error::not_found("workspace", workspace).into());
         }
     }
     let KeyToMake { name, scopes, workspaces, expires_at } = new;
-    let (made, text) = context.api_keys().create(caller.user, NewKey { name, scopes, workspaces, expires_at }).await?;
+    let (made, text) =
+        context.base.api_keys().create(caller.user, NewKey { name, scopes, workspaces, expires_at }).await?;
     let body = serde_json::json!({ "key": text, "api_key": made });
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(body)))
 }
@@ -92,5 +93,5 @@ pub(crate) async fn revoke_key(
     Path(of): Path<OfKey>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
-    Ok(axum::Json(context.api_keys().revoke(caller.user, of.key_id).await?))
+    Ok(axum::Json(context.base.api_keys().revoke(caller.user, of.key_id).await?))
 }

@@ -69,20 +69,15 @@ pub const MAX_JSON: usize = 1024 * 1024;
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// The parts that the handlers work with; put together once, at start.
-pub struct Context {
-    /// The way in to chats.
-    pub chats: chat::Chats,
-    /// The way in to tasks and their flows.
-    pub tasks: flow::Tasks,
-    /// The way in to evaluations of flows.
-    pub evaluations: flow::Evaluations,
+/// The parts that event streams and the routes for operators work with. None of them takes a command: a server that only holds streams
+/// has neither a queue nor models nor tools.
+pub struct StreamContext {
+    /// The states of chats.
+    pub chats: chat::ChatReader,
+    /// The states of tasks.
+    pub tasks: flow::TaskReader,
     /// The files.
     pub workspaces: workspace::Workspaces,
-    /// The tools, for people.
-    pub tools: Arc<::tools::Registry>,
-    /// The models of the installation. No model is called from here.
-    pub models: Vec<ModelInfo>,
     /// The source of event streams.
     pub streams: Arc<dyn Streams>,
     /// The table, with the logs, and the answers under their idempotency keys.
@@ -101,7 +96,7 @@ pub struct Context {
     pub metrics: Vec<Counters>,
 }
 
-impl Context {
+impl StreamContext {
     /// The members of all workspaces, with their roles.
     pub(crate) fn members(&self) -> identity::Members {
         identity::Members::new(self.table.clone(), self.clock.clone())
@@ -113,18 +108,35 @@ impl Context {
     }
 }
 
+/// The parts that the handlers of all routes work with; put together once, at start.
+pub struct Context {
+    /// Those of event streams.
+    pub base: Arc<StreamContext>,
+    /// The way in to chats.
+    pub chats: chat::Chats,
+    /// The way in to tasks and their flows.
+    pub tasks: flow::Tasks,
+    /// The way in to evaluations of flows.
+    pub evaluations: flow::Evaluations,
+    /// The tools, for people.
+    pub tools: Arc<::tools::Registry>,
+    /// The models of the installation. No model is called from here.
+    pub models: Vec<ModelInfo>,
+}
+
 /// The whole of door 1, to be served as it is.
 pub fn router(context: Arc<Context>) -> axum::Router {
-    served(openapi::routes(), context)
+    let base = context.base.clone();
+    served(openapi::streams().with_state(base.clone()).merge(openapi::commands().with_state(context)), base)
 }
 
 /// The event streams alone, and the routes for operators: for a server that does nothing but hold streams. The same code checks the permission to
 /// watch, and nothing is ever written.
-pub fn streams(context: Arc<Context>) -> axum::Router {
-    served(openapi::streams(), context)
+pub fn streams(context: Arc<StreamContext>) -> axum::Router {
+    served(openapi::streams().with_state(context.clone()), context)
 }
 
-fn served(routes: utoipa_axum::router::OpenApiRouter<Arc<Context>>, context: Arc<Context>) -> axum::Router {
+fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext>) -> axum::Router {
     use axum::middleware::from_fn_with_state;
 
     let requests = Arc::new(metrics::Requests::default());
@@ -136,11 +148,10 @@ fn served(routes: utoipa_axum::router::OpenApiRouter<Arc<Context>>, context: Arc
         .method_not_allowed_fallback(error::no_method)
         .layer(from_fn_with_state(context.clone(), idempotency::once))
         .layer(from_fn_with_state(context.clone(), room::demand))
-        .layer(from_fn_with_state(context.clone(), auth::authorise))
+        .layer(from_fn_with_state(context, auth::authorise))
         .layer(axum::Extension(requests))
         .layer(axum::Extension(openapi::Text::of(&document)))
-        .layer(from_fn_with_state(serving, observe::observe))
-        .with_state(context);
+        .layer(from_fn_with_state(serving, observe::observe));
     match cors {
         Some(cors) => router.layer(cors),
         None => router,

@@ -60,8 +60,8 @@ pub(crate) async fn list_members(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    context.workspaces.get(at.workspace_id).await?;
-    Ok(axum::Json(context.members().list(at.workspace_id, paging.limit()?, paging.cursor).await?))
+    context.base.workspaces.get(at.workspace_id).await?;
+    Ok(axum::Json(context.base.members().list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
 /// Makes somebody a member. `FORBIDDEN` for a role above one's own, `CONFLICT` when they are a member in another role.
@@ -72,11 +72,11 @@ pub(crate) async fn add_member(
     Access { at, caller, role, .. }: Access<Administer, InWorkspace>,
     Json(new): Json<NewMember>,
 ) -> Answer<impl IntoResponse> {
-    context.workspaces.get(at.workspace_id).await?;
+    context.base.workspaces.get(at.workspace_id).await?;
     let (user, subject) = match (new.user_id, new.subject) {
         (Some(user), None) => (user, None),
         (None, Some(name)) => {
-            let Some(issuer) = context.auth.issuer() else {
+            let Some(issuer) = context.base.auth.issuer() else {
                 return Err(Error::invalid("subject", "this server takes no tokens of an issuer")
                     .hint("give a user_id")
                     .into());
@@ -88,7 +88,7 @@ pub(crate) async fn add_member(
         _ => return Err(Error::invalid("user_id", "give either a user_id or a subject").into()),
     };
     let by = Acting::of(&caller, role);
-    let member = context.members().add(at.workspace_id, user, subject, new.role, by).await?;
+    let member = context.base.members().add(at.workspace_id, user, subject, new.role, by).await?;
     Ok((StatusCode::CREATED, axum::Json(member)))
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn get_me(
     State(context): State<Arc<Context>>,
     Access { at, caller, role, .. }: Access<Read, InWorkspace>,
 ) -> Answer<axum::Json<schema::Me>> {
-    context.workspaces.get(at.workspace_id).await?;
+    context.base.workspaces.get(at.workspace_id).await?;
     let may = Action::ALL.into_iter().filter(|action| demand(&caller, role, *action).is_ok());
     Ok(axum::Json(schema::Me { user_id: caller.user.0, role: role.into(), may: may.map(Into::into).collect() }))
 }
@@ -113,7 +113,7 @@ pub(crate) async fn change_member(
     Json(new): Json<NewRole>,
 ) -> Answer<impl IntoResponse> {
     let by = Acting::of(&caller, role);
-    Ok(axum::Json(context.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
+    Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
 /// Ends a membership: somebody's, as an admin, or one's own. `CONFLICT` for the last owner.
@@ -127,6 +127,6 @@ pub(crate) async fn remove_member(
     if !leaves {
         demand(&caller, role, Action::Administer)?;
     }
-    context.members().remove(at.workspace_id, at.user_id, Acting::of(&caller, role)).await?;
+    context.base.members().remove(at.workspace_id, at.user_id, Acting::of(&caller, role)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

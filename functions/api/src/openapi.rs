@@ -1,8 +1,9 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
-    refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models,
+    personas, refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions,
+    workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -46,9 +47,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 )]
 struct Document;
 
-/// All routes.
-pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
-    OpenApiRouter::with_openapi(Document::openapi())
+/// The routes beside those of [`streams`].
+pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
+    OpenApiRouter::default()
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
         .routes(routes!(members::list_members, members::add_member))
@@ -56,11 +57,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(members::change_member, members::remove_member))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::revoke_key))
-        .routes(routes!(events::watch_workspace))
         .routes(routes!(tickets::create_ticket))
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
-        .routes(routes!(events::watch_chat))
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))
@@ -78,7 +77,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
         .routes(routes!(tasks::get_task, tasks::change_task, tasks::delete_task))
-        .routes(routes!(events::watch_task))
         .routes(routes!(insight::get_history))
         .routes(routes!(insight::list_artifacts))
         .routes(routes!(insight::find_artifacts))
@@ -115,14 +113,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))
         .routes(routes!(usage::get_usage))
-        .routes(routes!(health::health))
-        .routes(routes!(health::ready))
-        .routes(routes!(health::metrics))
         .routes(routes!(health::openapi))
 }
 
-/// Those of a server that only holds streams.
-pub(crate) fn streams() -> OpenApiRouter<Arc<Context>> {
+/// The routes that a server has which only holds streams.
+pub(crate) fn streams() -> OpenApiRouter<Arc<StreamContext>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(events::watch_workspace))
         .routes(routes!(events::watch_chat))
@@ -134,7 +129,9 @@ pub(crate) fn streams() -> OpenApiRouter<Arc<Context>> {
 
 /// The document as it is served at `/openapi.json`: a JSON object of OpenAPI 3.1.
 pub fn document() -> Value {
-    complete(routes().into_openapi())
+    let mut document = streams().into_openapi();
+    document.merge(commands().into_openapi());
+    complete(document)
 }
 
 /// The document as text, rendered once.

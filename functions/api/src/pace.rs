@@ -19,9 +19,9 @@ pub(crate) struct Paced;
 impl FromRequestParts<Arc<Context>> for Paced {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
-        if let Some(allowance) = context.auth.allowance() {
+        if let Some(allowance) = context.base.auth.allowance() {
             let turns = Arc::new(Turns(context.chats.clone()));
-            let limits = Limits::new(context.table.clone(), context.clock.clone(), turns, allowance);
+            let limits = Limits::new(context.base.table.clone(), context.base.clock.clone(), turns, allowance);
             limits.admit(extract::caller(parts)?.user).await?;
         }
         Ok(Self)

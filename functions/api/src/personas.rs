@@ -32,7 +32,7 @@ pub(crate) async fn list_skills(
 }
 
 async fn listed(context: &Context, at: InWorkspace, shelf: Shelf) -> Answer<Vec<Described>> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let all = chat::described(&workspace, shelf).await?;
     let shown = |one: chat::Described| Described {
         name: one.name,

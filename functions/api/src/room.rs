@@ -1,7 +1,7 @@
 //! On a full disk, requests that add are refused in front of their handlers, before anything of them is stored; those that read, delete, stop or
 //! pause are not.
 
-use crate::{Context, error::Answer};
+use crate::{StreamContext, error::Answer};
 use axum::{
     extract::{MatchedPath, Request, State},
     middleware::Next,
@@ -20,7 +20,11 @@ const ADD_NOTHING: [&str; 4] = ["/stop", "/pause", "/check", "/stream-tickets"];
 const TOOLS: &str = "/workspaces/{workspace_id}/tools";
 
 /// The middleware.
-pub(crate) async fn demand(State(context): State<Arc<Context>>, request: Request, next: Next) -> Answer<Response> {
+pub(crate) async fn demand(
+    State(context): State<Arc<StreamContext>>,
+    request: Request,
+    next: Next,
+) -> Answer<Response> {
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     if adds(request.method(), route) && !(context.has_room)() {
         return Err(Error::storage_full().into());

@@ -56,8 +56,8 @@ pub(crate) async fn release_sandbox(
 
 /// The sandboxes, if any are configured, of a workspace that exists.
 async fn of(context: &Context, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandboxes>>, Failure> {
-    context.workspaces.get(workspace).await?;
-    Ok(context.workspaces.sandboxes())
+    context.base.workspaces.get(workspace).await?;
+    Ok(context.base.workspaces.sandboxes())
 }
 
 fn none_here(state: SandboxState) -> SandboxView {

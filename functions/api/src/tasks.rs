@@ -183,6 +183,6 @@ pub(crate) async fn delete_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InTask>,
 ) -> Answer<impl IntoResponse> {
-    context.tasks.delete(at.workspace_id, at.task_id, CommandId(context.clock.id()), &by).await?;
+    context.tasks.delete(at.workspace_id, at.task_id, CommandId(context.base.clock.id()), &by).await?;
     Ok(StatusCode::NO_CONTENT)
 }

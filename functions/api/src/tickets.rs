@@ -52,8 +52,8 @@ pub(crate) async fn create_ticket(
             return Err(Error::invalid("chat_id", "one ticket opens one stream: give a chat_id or a task_id").into());
         }
     };
-    let now = context.clock.now();
-    let (ticket, expires_at) = context.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
+    let now = context.base.clock.now();
+    let (ticket, expires_at) = context.base.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
     let url = format!("/api/v1/workspaces/{}{place}/events?ticket={ticket}", at.workspace_id);
     let made = schema::Ticket { ticket, url, expires_at: expires_at.to_string() };
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(made)))

@@ -37,7 +37,7 @@ pub(crate) async fn list_tools(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<axum::Json<schema::Tools>> {
-    context.workspaces.get(at.workspace_id).await?;
+    context.base.workspaces.get(at.workspace_id).await?;
     let specs = context.tools.specs();
     let tools = specs.iter().map(|spec| schema::Tool {
         name: spec.name.clone(),
@@ -57,10 +57,10 @@ pub(crate) async fn call_tool(
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {
     let adds = matches!(context.tools.kind(&asked.tool), Some(Kind::Write | Kind::Exec));
-    if adds && !(context.has_room)() {
+    if adds && !(context.base.has_room)() {
         return Err(Error::storage_full().into());
     }
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     // People may edit a file without a read before: they look at it while they write.
     let seen = BTreeMap::new();
     let call_id = CallId(ids.id("call"));

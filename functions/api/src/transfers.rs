@@ -64,7 +64,7 @@ pub(crate) async fn create_upload(
     Access { at, caller, .. }: Access<Write, InWorkspace>,
     Json(wanted): Json<ToUpload>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let ToUpload { sha256, size } = wanted;
     let way = workspace.address_for(sha256, size, TRANSFER_LIFE).await?;
     let told = told(&context, &caller, at.workspace_id, way, Some((sha256, size)), true)?;
@@ -79,7 +79,7 @@ pub(crate) async fn get_address(
     State(context): State<Arc<Context>>,
     Access { at, caller, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let (way, content) = workspace.address_of(&workspace.path_of(at.file_id).await?, TRANSFER_LIFE).await?;
     Ok(([NO_STORE], axum::Json(told(&context, &caller, at.workspace_id, way, content, false)?)))
 }
@@ -92,14 +92,15 @@ fn told(
     content: Option<(Sha256, u64)>,
     writes: bool,
 ) -> Result<schema::Transfer, Error> {
-    let until = context.clock.now() + TRANSFER_LIFE;
+    let until = context.base.clock.now() + TRANSFER_LIFE;
     let request = match (way, content) {
         (Way::Past(Presigned { method, url, headers }), _) => {
             Some(schema::TransferRequest { method, url, headers: headers.into_iter().collect() })
         }
         (Way::Through, Some((sha256, size))) => {
             let bytes = writes.then_some(size);
-            let ticket = context.auth.ticket_office().issue_transfer(caller.user, workspace, sha256, bytes, until)?;
+            let ticket =
+                context.base.auth.ticket_office().issue_transfer(caller.user, workspace, sha256, bytes, until)?;
             Some(schema::TransferRequest {
                 method: if writes { "PUT" } else { "GET" }.into(),
                 url: format!("/api/v1/workspaces/{workspace}/contents/{sha256}?ticket={ticket}"),
@@ -137,8 +138,8 @@ pub(crate) async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Answer<StatusCode> {
-    let now = context.clock.now();
-    let leave = context.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
+    let now = context.base.clock.now();
+    let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
     let Some(length) = leave.writes else { return Err(other_way().into()) };
     let says = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if let Some(says) = says.filter(|says| *says != length) {
@@ -148,7 +149,7 @@ pub(crate) async fn upload(
     let _one = COMING_IN.try_acquire().map_err(|_| {
         Error::new(Code::RateLimited, format!("{AT_ONCE} contents are coming in already")).hint("try again in a moment")
     })?;
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let mut upload = workspace.receive(at.sha256, length).await?;
     let mut pieces = Pieces::of(body);
     while let Some(piece) = pieces.next().await? {
@@ -171,12 +172,12 @@ pub(crate) async fn download(
     Ticket(ticket): Ticket,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let now = context.clock.now();
-    let leave = context.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
+    let now = context.base.clock.now();
+    let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
     if leave.writes.is_some() {
         return Err(other_way().into());
     }
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let content = match workspace.length_of(at.sha256).await? {
         size if size > MAX_FILE as u64 => Given::Large { sha256: at.sha256, size },
         _ => workspace.uploaded(at.sha256).await?,

@@ -23,7 +23,7 @@ pub(crate) async fn list_trash(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     Ok(axum::Json(workspace.trash(paging.limit()?, paging.cursor).await?))
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn restore_file(
     Access { at, by, .. }: Access<Write, InFile>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     Ok(Changed(StatusCode::OK, workspace.restore(at.file_id, &ids.writer(by)).await?))
 }
 
@@ -46,6 +46,6 @@ pub(crate) async fn purge_file(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Administer, InFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     Ok(Changed(StatusCode::OK, workspace.purge(at.file_id, &by.into()).await?))
 }

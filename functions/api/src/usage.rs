@@ -39,7 +39,8 @@ pub(crate) async fn get_usage(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(days): Query<Days>,
 ) -> Answer<Json<UsedIn>> {
-    let now = jiff::Timestamp::from_millisecond(context.clock.now().as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let now =
+        jiff::Timestamp::from_millisecond(context.base.clock.now().as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
     let to = day("to", days.to.as_deref())?.unwrap_or(today);
     let from = day("from", days.from.as_deref())?.unwrap_or(to.saturating_sub((DAYS - 1).days()));

@@ -61,7 +61,7 @@ pub(crate) async fn list_versions(
     Access { at, .. }: Access<Read, InFile>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let first = paging.cursor.is_none();
     let page = workspace.versions(at.file_id, paging.limit()?, paging.cursor).await?;
     if first && page.versions.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) async fn get_version(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, AtVersion>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
     if version.size <= workspace::MAX_FILE as u64 {
         // One that cannot be read is not shown as if it could.
@@ -98,7 +98,7 @@ pub(crate) async fn get_version_content(
     Access { at, .. }: Access<Read, AtVersion>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
     let content = if version.size > workspace::MAX_FILE as u64 {
         Given::Large { sha256: version.sha256, size: version.size }
@@ -120,7 +120,7 @@ pub(crate) async fn restore_version(
     ids: Ids,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let expect = match IfMatch::of(&headers)? {
         IfMatch::Anything => Expect::File(at.file_id),
         asked @ IfMatch::Versions(_) => {
@@ -144,7 +144,7 @@ pub(crate) async fn diff_versions(
         let field = if from == 0 { "from" } else { "to" };
         return Err(Error::invalid(field, "versions count from 1").into());
     }
-    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id).await?;
     let diff = workspace.diff(at.file_id, from, to).await?;
     Ok(axum::Json(schema::Diff { from, to, diff }))
 }

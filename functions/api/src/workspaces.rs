@@ -70,8 +70,8 @@ pub(crate) async fn create_workspace(
         return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
     }
     let id = WorkspaceId(ids.id("workspace"));
-    context.members().found(id, &caller).await?;
-    let made = context.workspaces.create(id, &new.name, &caller.principal()).await?;
+    context.base.members().found(id, &caller).await?;
+    let made = context.base.workspaces.create(id, &new.name, &caller.principal()).await?;
     let place = format!("/api/v1/workspaces/{}", made.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
 }
@@ -86,14 +86,14 @@ pub(crate) async fn list_workspaces(
 ) -> Answer<impl IntoResponse> {
     scoped(&caller, Action::Read)?;
     if caller.user == Principal::local().user() {
-        let mut page = context.workspaces.list(paging.limit()?, paging.cursor).await?;
+        let mut page = context.base.workspaces.list(paging.limit()?, paging.cursor).await?;
         page.workspaces.retain(|workspace| caller.reaches(workspace.workspace_id));
         return Ok(axum::Json(page));
     }
-    let of = context.members().of(caller.user, paging.limit()?, paging.cursor).await?;
+    let of = context.base.members().of(caller.user, paging.limit()?, paging.cursor).await?;
     let reached = of.memberships.iter().filter(|membership| caller.reaches(membership.workspace));
     let mut workspaces = Vec::new();
-    for found in join_all(reached.map(|membership| context.workspaces.get(membership.workspace))).await {
+    for found in join_all(reached.map(|membership| context.base.workspaces.get(membership.workspace))).await {
         match found {
             Ok(workspace) => workspaces.push(workspace),
             // It was deleted, or its maker never got to make it.
@@ -111,7 +111,7 @@ pub(crate) async fn get_workspace(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.workspaces.get(at.workspace_id).await?))
+    Ok(axum::Json(context.base.workspaces.get(at.workspace_id).await?))
 }
 
 /// Gives a workspace another name.
@@ -122,7 +122,7 @@ pub(crate) async fn rename_workspace(
     Access { at, .. }: Access<Administer, InWorkspace>,
     Json(new): Json<Named>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.workspaces.rename(at.workspace_id, &new.name).await?))
+    Ok(axum::Json(context.base.workspaces.rename(at.workspace_id, &new.name).await?))
 }
 
 /// Removes a workspace with all its files and versions, for good.
@@ -146,7 +146,7 @@ pub(crate) async fn delete_workspace(
     loop {
         let page = context.tasks.list(at.workspace_id, &TaskFilter::default(), 200, cursor).await?;
         for task in page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished) {
-            let command = CommandId(context.clock.id());
+            let command = CommandId(context.base.clock.id());
             context.tasks.stop(at.workspace_id, task.task_id, command, &by).await?;
         }
         cursor = page.next_cursor;
@@ -154,7 +154,7 @@ pub(crate) async fn delete_workspace(
             break;
         }
     }
-    context.workspaces.delete(at.workspace_id).await?;
-    context.members().dissolve(at.workspace_id).await?;
+    context.base.workspaces.delete(at.workspace_id).await?;
+    context.base.members().dissolve(at.workspace_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

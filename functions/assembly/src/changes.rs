@@ -1,6 +1,6 @@
 //! The changes of a workspace out of its parts: records of files, and the lists of chats and tasks.
 
-use crate::Ways;
+use crate::Readers;
 use async_trait::async_trait;
 use domain::{ChatView, Code, TaskView, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
 use flow::tasks::TaskFilter;
@@ -14,7 +14,7 @@ const LISTED: usize = 100;
 /// The changes of one workspace.
 pub(crate) struct WorkspaceChanges {
     pub workspace: WorkspaceId,
-    pub ways: Ways,
+    pub readers: Readers,
 }
 
 #[async_trait]
@@ -23,7 +23,7 @@ impl Changes for WorkspaceChanges {
         changes_channel(self.workspace)
     }
     fn now(&self) -> Timestamp {
-        self.ways.base.clock.now()
+        self.readers.clock.now()
     }
     fn late(&self) -> Duration {
         workspace::LATE
@@ -32,14 +32,14 @@ impl Changes for WorkspaceChanges {
         workspace::CHANGES_KEPT
     }
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records> {
-        let files = self.ways.workspaces.open(self.workspace).await.map_err(unreadable)?;
+        let files = self.readers.workspaces.open(self.workspace).await.map_err(unreadable)?;
         let page = files.changes_from(from, cursor).await.map_err(unreadable)?;
         Ok((page.changes, page.next))
     }
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
-        let chats = self.ways.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;
+        let chats = self.readers.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;
         let tasks =
-            self.ways.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
+            self.readers.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
         let chats = chats.chats.iter().filter_map(ChatView::event);
         Ok(chats.chain(tasks.tasks.iter().filter_map(TaskView::event)).collect())
     }

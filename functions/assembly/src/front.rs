@@ -1,19 +1,17 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
-use crate::{Config, Ways, changes::WorkspaceChanges, secrets};
-use actor::ActorId;
-use api::{Auth, Counters, HasRoom, Probe, Streams};
+use crate::{Config, Readers, Ways, changes::WorkspaceChanges, secrets};
+use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
-use domain::WorkspaceId;
-use flow::observe::TaskMetrics;
+use domain::{ActorRef, WorkspaceId};
 use http::HeaderMap;
 use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;
 
-/// The parts that a deployable adds to its ways.
+/// The parts that a deployable adds of its own.
 pub struct Outside {
     /// The source of event streams.
     pub streams: Arc<dyn Streams>,
@@ -25,8 +23,6 @@ pub struct Outside {
     pub has_room: HasRoom,
     /// Its counters beside those of requests.
     pub counters: Vec<Counters>,
-    /// The counters that are told of tasks which are accepted: where the process that accepts them drives them, too.
-    pub counted_by: Option<Arc<TaskMetrics>>,
 }
 
 /// The front of a deployable.
@@ -39,26 +35,13 @@ pub struct Front {
 impl Front {
     /// In front of these ways, with the tools that people may call and the models that they may choose.
     pub fn new(ways: &Ways, tools: Arc<Registry>, models: Vec<ModelInfo>, config: &Config, outside: Outside) -> Self {
-        let Outside { streams, auth, ready, has_room, counters, counted_by } = outside;
-        let tasks = ways.tasks.clone();
         let context = api::Context {
+            base: Arc::new(stream_context(Readers::of(ways), config, outside)),
             chats: ways.chats.clone(),
-            tasks: match counted_by {
-                Some(metrics) => tasks.counted_by(metrics),
-                None => tasks,
-            },
+            tasks: ways.tasks.clone(),
             evaluations: ways.evaluations.clone(),
-            workspaces: ways.workspaces.clone(),
             tools,
             models,
-            streams,
-            table: ways.base.table.clone(),
-            clock: ways.base.clock.clone(),
-            auth,
-            origins: config.server.cors_origins.clone(),
-            ready,
-            has_room,
-            metrics: counters,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
@@ -70,17 +53,24 @@ impl Front {
 
     /// All routes, kept clean of known secrets.
     pub fn router(&self) -> Router {
-        self.clean(api::router(self.context.clone()))
+        clean(api::router(self.context.clone()), &self.known)
     }
+}
 
-    /// The routes of event streams alone, kept as clean.
-    pub fn streams(&self) -> Router {
-        self.clean(api::streams(self.context.clone()))
-    }
+/// The routes of event streams alone, kept as clean.
+pub fn streams(readers: Readers, config: &Config, outside: Outside) -> Router {
+    clean(api::streams(Arc::new(stream_context(readers, config, outside))), &config.secrets)
+}
 
-    fn clean(&self, router: Router) -> Router {
-        router.layer(from_fn_with_state(self.known.clone(), secrets::clean))
-    }
+fn clean(router: Router, known: &KnownSecrets) -> Router {
+    router.layer(from_fn_with_state(known.clone(), secrets::clean))
+}
+
+fn stream_context(readers: Readers, config: &Config, outside: Outside) -> StreamContext {
+    let Readers { table, clock, workspaces, chats, tasks } = readers;
+    let Outside { streams, auth, ready, has_room, counters } = outside;
+    let origins = config.server.cors_origins.clone();
+    StreamContext { chats, tasks, workspaces, streams, table, clock, auth, origins, ready, has_room, metrics: counters }
 }
 
 /// Streams out of this process's own feeds.
@@ -88,14 +78,14 @@ pub struct OwnFeeds {
     /// The feeds.
     pub feeds: Feeds,
     /// The files, chats and tasks whose changes are streamed.
-    pub ways: Ways,
+    pub readers: Readers,
 }
 
 #[async_trait]
 impl Streams for OwnFeeds {
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,
@@ -108,7 +98,7 @@ impl Streams for OwnFeeds {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
-        let changes = Arc::new(WorkspaceChanges { workspace, ways: self.ways.clone() });
+        let changes = Arc::new(WorkspaceChanges { workspace, readers: self.readers.clone() });
         self.feeds.changes(changes, Cursor::from_request(headers, after)).await
     }
 }

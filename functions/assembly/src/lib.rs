@@ -17,6 +17,7 @@ mod parts;
 pub mod probes;
 pub mod process;
 mod reach;
+mod readers;
 pub mod secrets;
 pub mod sweeps;
 mod traces;
@@ -29,11 +30,12 @@ pub use config::{
     Telemetry, unknown_variables,
 };
 pub use emf::Emf;
-pub use front::{Front, Outside, OwnFeeds};
+pub use front::{Front, Outside, OwnFeeds, streams};
 pub use measured::ModelMetrics;
 pub use observing::Observing;
 pub use parts::{Parts, Voices};
 pub use reach::Within;
+pub use readers::Readers;
 pub use slots::Places;
 pub use traces::TurnTraces;
 pub use ways::{Base, Machines, PLAY, Settings, Ways, tools};

@@ -17,7 +17,9 @@ use flow::{
     op::Functions,
     provider::{FlowModels, FlowProviders},
 };
-use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
+use ports::{
+    Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef, Secrets,
+};
 use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
@@ -88,13 +90,19 @@ pub struct Parts {
 
 impl Parts {
     /// Puts them together; nothing runs yet.
-    pub fn new(base: Base, voices: Voices, settings: Settings) -> Self {
-        Self::with_machines(base, voices, settings, None)
+    pub fn new(base: Base, queue: Arc<dyn QueueSender>, voices: Voices, settings: Settings) -> Self {
+        Self::with_machines(base, queue, voices, settings, None)
     }
 
     /// The same, where workspaces have sandboxes.
-    pub fn with_machines(base: Base, voices: Voices, settings: Settings, machines: Option<Machines>) -> Self {
-        let ways = Ways::accepting(base, settings, &voices.model.catalog(), machines.as_ref());
+    pub fn with_machines(
+        base: Base,
+        queue: Arc<dyn QueueSender>,
+        voices: Voices,
+        settings: Settings,
+        machines: Option<Machines>,
+    ) -> Self {
+        let ways = Ways::accepting(base, queue, settings, &voices.model.catalog(), machines.as_ref());
         let providers = FlowProviders::new(voices.secrets, voices.adapters);
         let flows = ways.flows.clone().with_providers(Arc::new(providers));
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours. None of them is
@@ -138,8 +146,8 @@ impl Parts {
 
     /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
     pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 4] {
-        let Ways { base, workspaces, cache, evaluations, .. } = &self.ways;
-        let Base { table, queue, bus, clock, .. } = base;
+        let Ways { base, queue, workspaces, cache, evaluations, .. } = &self.ways;
+        let Base { table, bus, clock, .. } = base;
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
             tools: self.tools.clone(),

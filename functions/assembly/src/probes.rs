@@ -3,7 +3,7 @@
 use api::Probe;
 use bytes::Bytes;
 use futures::FutureExt;
-use ports::{Bus, Error, Key, Queue, Result, Table};
+use ports::{Bus, Error, Key, QueueSender, Result, Table};
 use std::sync::Arc;
 
 /// The key of the request: an item that is not there, a lane without messages, a channel without subscribers.
@@ -40,7 +40,7 @@ pub fn table(table: Arc<dyn Table>) -> Probe {
 }
 
 /// How much waits; a count of some seconds ago will do.
-pub fn queue(queue: Arc<dyn Queue>) -> Probe {
+pub fn queue(queue: Arc<dyn QueueSender>) -> Probe {
     probe("queue", move || {
         let queue = queue.clone();
         async move { queue.waiting(NOTHING).await.map(drop) }

@@ -78,7 +78,7 @@ impl Sweeps {
 
     /// Those of every deployable, and others of its own.
     pub fn of(ways: &Ways, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
-        let Base { table, queue, clock, .. } = &ways.base;
+        let Base { table, clock, .. } = &ways.base;
         let (tasks, clock, patience) = (ways.tasks.clone(), clock.clone(), PATIENCE);
         let workspaces = ways.workspaces.clone();
         let behind = Behind {
@@ -86,7 +86,7 @@ impl Sweeps {
             tasks: tasks.clone(),
             chats: ways.chats.clone(),
             table: table.clone(),
-            queue: queue.clone(),
+            queue: ways.queue.clone(),
             patience,
             clock: clock.clone(),
         };

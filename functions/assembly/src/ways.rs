@@ -9,7 +9,7 @@ use flow::{
     load::{Known, SERVED},
     op::Functions,
 };
-use ports::{Blobs, Bus, Clock, ModelInfo, Queue, Sandboxes, Table};
+use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, Table};
 use slots::Places;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
@@ -20,8 +20,6 @@ use workspace::Workspaces;
 pub struct Base {
     /// Logs, indexes, small contents.
     pub table: Arc<dyn Table>,
-    /// Mailboxes.
-    pub queue: Arc<dyn Queue>,
     /// Hints to watchers.
     pub bus: Arc<dyn Bus>,
     /// Contents.
@@ -32,6 +30,15 @@ pub struct Base {
     pub files: PathBuf,
     /// Whether the mirrors are kept up to date as chats go on. With mirrors that do not last, a chat's file is written when it is read.
     pub keeps_mirrors: bool,
+}
+
+impl Base {
+    /// The files of all workspaces.
+    pub fn workspaces(&self) -> Workspaces {
+        let Self { table, bus, blobs, clock, files, keeps_mirrors } = self.clone();
+        let workspaces = Workspaces::new(table, blobs, clock, files).announcing(bus);
+        if keeps_mirrors { workspaces } else { workspaces.caching(workspace::Budget::default()) }
+    }
 }
 
 /// The machines of workspaces.
@@ -80,6 +87,8 @@ impl Default for Settings {
 pub struct Ways {
     /// The parts that they use.
     pub base: Base,
+    /// The way to mailboxes.
+    pub queue: Arc<dyn QueueSender>,
     /// Files.
     pub workspaces: Workspaces,
     /// The flows that tasks run.
@@ -95,21 +104,27 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// For deployables that watch, and those that look after work begun elsewhere: they accept no task.
-    pub fn new(base: Base, settings: Settings) -> Self {
+    /// For deployables that look after work begun elsewhere: they accept no task.
+    pub fn new(base: Base, queue: Arc<dyn QueueSender>, settings: Settings) -> Self {
         let none: Play = |_| Err("no script is played here".into());
-        Self::over(base, settings, Known::nothing(), None, none)
+        Self::over(base, queue, settings, Known::nothing(), None, none)
     }
 
     /// For those that accept tasks: of flows that name these models, and with commands on these machines.
-    pub fn accepting(base: Base, settings: Settings, models: &[ModelInfo], machines: Option<&Machines>) -> Self {
+    pub fn accepting(
+        base: Base,
+        queue: Arc<dyn QueueSender>,
+        settings: Settings,
+        models: &[ModelInfo],
+        machines: Option<&Machines>,
+    ) -> Self {
         // A model whose key is not configured yet is no fault of a flow; a provider without a server is.
         let served = SERVED.map(|provider| format!("{provider}/*"));
         let models = models.iter().map(|info| info.id.clone()).chain(served).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
         let known = Known { models: Some(models), sandbox: has_commands, ..Known::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
-        let ways = Self::over(base, settings, known, sandboxes, PLAY);
+        let ways = Self::over(base, queue, settings, known, sandboxes, PLAY);
         if !ways.base.keeps_mirrors {
             let transcript = Transcript::new(ways.base.table.clone(), ways.workspaces.clone());
             ways.workspaces.project_on_read(Arc::new(transcript));
@@ -117,12 +132,16 @@ impl Ways {
         ways
     }
 
-    fn over(base: Base, settings: Settings, known: Known, sandboxes: Option<Arc<dyn Sandboxes>>, play: Play) -> Self {
-        let Base { table, queue, bus, blobs, clock, files, keeps_mirrors } = base.clone();
-        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files).announcing(bus.clone());
-        if !keeps_mirrors {
-            workspaces = workspaces.caching(workspace::Budget::default());
-        }
+    fn over(
+        base: Base,
+        queue: Arc<dyn QueueSender>,
+        settings: Settings,
+        known: Known,
+        sandboxes: Option<Arc<dyn Sandboxes>>,
+        play: Play,
+    ) -> Self {
+        let mut workspaces = base.workspaces();
+        let Base { table, bus, clock, .. } = base.clone();
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
@@ -136,8 +155,8 @@ impl Ways {
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), of_chats);
         let tasks = Tasks::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), flows.clone())
             .with_most_waiting(settings.most_waiting);
-        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue, clock, play);
-        Self { base, workspaces, flows, cache, chats, tasks, evaluations }
+        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock, play);
+        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations }
     }
 }
 

@@ -1,21 +1,20 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, faults, origin, readonly::NoQueue, stream::Elsewhere};
+use crate::{Failure, faults, origin, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, TurnTraces, Voices, Ways, Within,
-    counters,
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, Readers, TurnTraces, Voices, Ways,
+    Within, counters,
     grants::Granted,
     log, probes, secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use flow::observe::Observers;
-use ports::{Blobs, Clock, Noted, Queue, Sandbox, Secrets, Spilling, SystemClock, Table};
+use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, Secrets, Spilling, SystemClock, Table};
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
-use tools::Registry;
 use tracing::level_filters::LevelFilter;
 use worker::Worker;
 
@@ -117,7 +116,7 @@ impl Account {
     pub fn waking(&self) -> Result<Waking, Failure> {
         let queue = Arc::new(self.cloud.queue()?);
         // It accepts nothing, so no part of flows is linked.
-        let ways = Ways::new(self.base(queue.clone())?, self.config.agents());
+        let ways = Ways::new(self.base()?, queue.clone(), self.config.agents());
         let machines = self.sandboxes(ways.base.table.clone());
         let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
         let sweeps = Sweeps::of(&ways, &self.config, machines);
@@ -130,11 +129,11 @@ impl Account {
     /// # Errors
     /// When a variable is missing.
     pub fn answering(&self) -> Result<axum::Router, Failure> {
-        let queue: Arc<dyn Queue> = Arc::new(self.cloud.queue()?);
-        let base = self.base(queue.clone())?;
+        let queue = Arc::new(self.cloud.queue()?);
+        let base = self.base()?;
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
-        let ways = Ways::accepting(base, self.config.agents(), &models, machines.as_ref());
+        let ways = Ways::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
         let outside = Outside {
             streams: Arc::new(Elsewhere),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
@@ -145,7 +144,6 @@ impl Account {
             ],
             has_room: Box::new(|| true),
             counters: vec![counters::process(self.clock.now()), counters::archive(ways.workspaces.clone())],
-            counted_by: None,
         };
         let front = Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside);
         let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
@@ -161,20 +159,19 @@ impl Account {
         options: FeedOptions,
         shutdown: CancellationToken,
     ) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
-        // Neither models nor tools nor flows nor sandboxes: nothing of them is linked.
-        let ways = Ways::new(self.base(Arc::new(NoQueue))?, self.config.agents());
-        let (table, bus, metrics) = (ways.base.table.clone(), ways.base.bus.clone(), Arc::<stream::Metrics>::default());
+        // Neither a queue nor models nor tools nor sandboxes: nothing of them is linked.
+        let base = self.base()?;
+        let readers = Readers::new(&base);
+        let (table, bus, metrics) = (base.table, base.bus, Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), options, metrics.clone(), shutdown);
         let outside = Outside {
-            streams: Arc::new(OwnFeeds { feeds, ways: ways.clone() }),
+            streams: Arc::new(OwnFeeds { feeds, readers: readers.clone() }),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
-            counted_by: None,
         };
-        let front = Front::new(&ways, Arc::new(Registry::none()), Vec::new(), &self.config, outside);
-        Ok((front.streams(), metrics))
+        Ok((assembly::streams(readers, &self.config, outside), metrics))
     }
 
     /// These routes, for callers that come by the public address.
@@ -189,15 +186,15 @@ impl Account {
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
-    fn base(&self, queue: Arc<dyn Queue>) -> Result<Base, Failure> {
+    fn base(&self) -> Result<Base, Failure> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
         let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
         let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
-        Ok(Base { table, queue, bus, blobs, clock, files, keeps_mirrors: false })
+        Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false })
     }
 
-    fn parts(&self, queue: Arc<dyn Queue>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
-        let base = self.base(queue)?;
+    fn parts(&self, queue: Arc<dyn QueueSender>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
+        let base = self.base()?;
         let known = self.config.secrets.clone();
         let secrets =
             Granted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), self.config.grants());
@@ -208,7 +205,7 @@ impl Account {
         let adapters = Arc::new(models::Adapters::new(models.clone(), within));
         let voices = Voices { model: models, adapters, secrets: keys.clone(), known };
         let machines = self.machines(&base);
-        Ok((Parts::with_machines(base, voices, self.config.agents(), machines), keys))
+        Ok((Parts::with_machines(base, queue, voices, self.config.agents(), machines), keys))
     }
 
     fn machines(&self, base: &Base) -> Option<Machines> {

@@ -21,7 +21,6 @@ pub mod worker;
 mod again;
 mod faults;
 mod origin;
-mod readonly;
 
 /// Logs the counts since the last time, as a bare line: CloudWatch takes no metrics out of lines that are wrapped into others.
 pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {

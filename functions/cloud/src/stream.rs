@@ -2,10 +2,9 @@
 //! of the two; the API holds no streams.
 
 use crate::{Failure, assemble::Account};
-use actor::ActorId;
 use async_trait::async_trait;
 use axum::response::Response;
-use domain::WorkspaceId;
+use domain::{ActorRef, WorkspaceId};
 use http::HeaderMap;
 use std::time::Duration;
 use stream::{FeedOptions, ServeOptions};
@@ -31,7 +30,7 @@ struct NotHere;
 
 #[async_trait]
 impl api::Streams for Elsewhere {
-    async fn open(&self, _: &ActorId, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
+    async fn open(&self, _: ActorRef, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
         Err(ports::Error::unavailable("event streams", NotHere))
     }
     async fn open_changes(&self, _: WorkspaceId, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {

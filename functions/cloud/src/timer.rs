@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws::EcsSandboxes;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
-use ports::Queue;
+use ports::QueueSender;
 use serde_json::{Value, json};
 use std::time::Duration;
 

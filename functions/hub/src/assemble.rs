@@ -3,13 +3,13 @@
 use crate::{Failure, backup::STORE, parts, secrets};
 use actor::held::Watchdog;
 use assembly::{
-    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, TurnTraces, Voices, Ways, Within, counters,
-    sweeps::Sweeps,
+    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Readers, TurnTraces, Voices, Ways, Within,
+    counters, sweeps::Sweeps,
 };
 use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::Tasks;
-use ports::{Blobs, Bus, Clock, Queue, Spilling, SystemClock, Table};
+use ports::{Blobs, Bus, Clock, Spilling, SystemClock, Table};
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
@@ -92,7 +92,7 @@ pub fn assemble(
     let store = Arc::new(Store::open(data.join(STORE), clock.clone(), options)?);
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
     let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
-    let queue: Arc<dyn Queue> = store.queue();
+    let queue = store.queue();
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
 
     let known = config.secrets.clone();
@@ -103,10 +103,9 @@ pub fn assemble(
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
     let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
-    let base =
-        Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
+    let base = Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
-    let engine = Parts::with_machines(base, voices, config.agents(), machines);
+    let engine = Parts::with_machines(base, queue.clone(), voices, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone());
 
@@ -129,15 +128,16 @@ pub fn assemble(
         sweeps.counters(),
     ];
     let outside = Outside {
-        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), ways: engine.ways.clone() }),
+        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), readers: Readers::of(&engine.ways) }),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         counters: counted.into_iter().chain(observing.counters()).collect(),
-        // The front accepts the tasks that have not begun yet.
-        counted_by: Some(observing.metrics.clone()),
     };
-    let front = Front::new(&engine.ways, engine.tools, engine.model.catalog(), config, outside);
+    // The front accepts the tasks that have not begun yet.
+    let tasks = engine.ways.tasks.clone().counted_by(observing.metrics.clone());
+    let front =
+        Front::new(&Ways { tasks, ..engine.ways.clone() }, engine.tools, engine.model.catalog(), config, outside);
     let Ways { workspaces, tasks, .. } = engine.ways;
     let (transcript, traces) = (engine.transcript, engine.traces);
     Ok(Hub {

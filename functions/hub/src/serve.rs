@@ -338,7 +338,7 @@ async fn learn_secrets(data: PathBuf, known: KnownSecrets, shutdown: Cancellatio
 async fn count_tasks(metrics: Arc<TaskMetrics>, context: Arc<api::Context>, shutdown: CancellationToken) {
     tokio::select! {
         () = shutdown.cancelled() => {}
-        counted = metrics.count_earlier(&context.workspaces, &context.tasks) => {
+        counted = metrics.count_earlier(&context.base.workspaces, &context.tasks) => {
             if let Err(error) = counted {
                 tracing::warn!(%error, "some tasks of before the start are not counted until they go on");
             }

@@ -42,7 +42,7 @@ pub(crate) async fn mend(
 async fn mend_some(context: &api::Context, transcript: &chat::Transcript, all: bool) -> Result<(), Error> {
     let mut cursor = None;
     loop {
-        let page = context.workspaces.list(PAGE, cursor).await?;
+        let page = context.base.workspaces.list(PAGE, cursor).await?;
         for workspace in page.workspaces {
             let id = workspace.workspace_id;
             let mut chats = None;

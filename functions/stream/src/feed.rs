@@ -15,7 +15,7 @@ use actor::{
     log::{next_number, read_after},
 };
 use bytes::Bytes;
-use domain::{ChatEvent, TaskEvent};
+use domain::{ActorRef, ChatEvent, TaskEvent};
 use futures::{StreamExt, stream};
 use ports::Result;
 use std::{
@@ -36,6 +36,8 @@ const BEATS_TO_FORGET: u32 = 12;
 
 /// One actor that somebody watches. It lives as long as a subscription or its task holds it.
 pub(crate) struct Feed {
+    /// Its key among the feeds.
+    watched: ActorRef,
     actor: ActorId,
     kind: Kind,
     shared: Arc<Shared>,
@@ -71,15 +73,19 @@ pub(crate) enum Next {
 }
 
 impl Feed {
-    pub(crate) fn new(actor: ActorId, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(watched: ActorRef, kind: Kind, shared: Arc<Shared>) -> Self {
         count(&shared.metrics.feeds);
         let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, ended: false, closing: false };
-        let (kind, state) = (Kind::of(&actor), Mutex::new(state));
-        Self { actor, kind, shared, state, blocks: Blocks::default(), oldest: OnceCell::new() }
+        let (actor, state) = (watched.into(), Mutex::new(state));
+        Self { watched, actor, kind, shared, state, blocks: Blocks::default(), oldest: OnceCell::new() }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    pub(crate) fn watched(&self) -> ActorRef {
+        self.watched
     }
 
     pub(crate) fn actor(&self) -> &ActorId {
@@ -306,6 +312,6 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         uncount(&self.shared.metrics.feeds);
-        self.shared.dropped(&self.actor);
+        self.shared.dropped(self.watched);
     }
 }

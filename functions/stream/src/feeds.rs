@@ -3,12 +3,14 @@
 use crate::{
     cursor::{Cursor, Position, Start},
     feed::Feed,
+    frame::Kind,
     lock,
     metrics::Metrics,
     options::FeedOptions,
     subscription::Subscription,
 };
-use actor::{ActorId, log::next_number};
+use actor::log::next_number;
+use domain::ActorRef;
 use ports::{Bus, Table};
 use std::{
     collections::HashMap,
@@ -28,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) shutdown: CancellationToken,
     /// A feed is found here while its task or a subscription holds it. A hold is only gained under this lock.
-    feeds: Mutex<HashMap<ActorId, Weak<Feed>>>,
+    feeds: Mutex<HashMap<ActorRef, Weak<Feed>>>,
 }
 
 impl Feeds {
@@ -66,26 +68,29 @@ impl Feeds {
     ///
     /// # Errors
     /// [`ports::Error::Unavailable`] when the table does not answer, and [`ports::Error::Damaged`] when the log cannot be read. The bus is not
-    /// needed: without it the feed looks at the log at every beat.
-    pub async fn subscribe(&self, actor: &ActorId, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
-        let feed = self.0.find(actor);
+    /// needed: without it the feed looks at the log at every beat. [`ports::Error::Invalid`] for an evaluation, which has no events.
+    pub async fn subscribe(&self, actor: ActorRef, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
+        let Some(kind) = Kind::of(actor) else {
+            return Err(ports::Error::Invalid(format!("{actor} has no events")));
+        };
+        let feed = self.0.find(actor, kind);
         let (oldest, mut next) = feed.start().await?;
         if matches!(cursor, Cursor::After(after) if after >= next) {
             // Beyond the last event that this feed has heard of; but the bus may be late, and another server may have been faster.
-            next = next_number(&*self.0.table, actor).await?.max(next);
+            next = next_number(&*self.0.table, feed.actor()).await?.max(next);
         }
         Ok(Subscription::new(feed, Position::resolve(cursor, start, oldest, next)))
     }
 }
 
 impl Shared {
-    fn find(self: &Arc<Self>, actor: &ActorId) -> Arc<Feed> {
+    fn find(self: &Arc<Self>, actor: ActorRef, kind: Kind) -> Arc<Feed> {
         let mut feeds = lock(&self.feeds);
-        if let Some(feed) = feeds.get(actor).and_then(Weak::upgrade) {
+        if let Some(feed) = feeds.get(&actor).and_then(Weak::upgrade) {
             return feed;
         }
-        let feed = Arc::new(Feed::new(actor.clone(), self.clone()));
-        feeds.insert(actor.clone(), Arc::downgrade(&feed));
+        let feed = Arc::new(Feed::new(actor, kind, self.clone()));
+        feeds.insert(actor, Arc::downgrade(&feed));
         feed
     }
 
@@ -94,16 +99,16 @@ impl Shared {
         let mut feeds = lock(&self.feeds);
         let alone = Arc::strong_count(feed) == 1;
         if alone {
-            feeds.remove(feed.actor());
+            feeds.remove(&feed.watched());
         }
         alone
     }
 
     /// Forgets a feed that is gone, unless a new one has taken its place.
-    pub(crate) fn dropped(&self, actor: &ActorId) {
+    pub(crate) fn dropped(&self, actor: ActorRef) {
         let mut feeds = lock(&self.feeds);
-        if feeds.get(actor).is_some_and(|feed| feed.strong_count() == 0) {
-            feeds.remove(actor);
+        if feeds.get(&actor).is_some_and(|feed| feed.strong_count() == 0) {
+            feeds.remove(&actor);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The wire format: one frame per event, and the few frames that are not events.
 
-use actor::{ActorId, Entry};
+use actor::Entry;
 use bytes::Bytes;
-use domain::{ChatEvent, TaskEvent, TaskId, WorkspaceEvent, native, task_native};
+use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceEvent, native, task_native};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{io::Write, time::Duration};
@@ -27,10 +27,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the first part of the actor's id.
-    pub(crate) fn of(actor: &ActorId) -> Self {
-        let kind = actor.as_str().split('/').next();
-        if kind == Some(TaskId::ACTOR) { Self::Task } else { Self::Chat }
+    /// None for an evaluation, which has no log.
+    pub(crate) fn of(actor: ActorRef) -> Option<Self> {
+        match actor {
+            ActorRef::Chat { .. } => Some(Self::Chat),
+            ActorRef::Task { .. } => Some(Self::Task),
+            ActorRef::Evaluation { .. } => None,
+        }
     }
 }
 
@@ -154,12 +157,6 @@ mod tests {
         let text = String::from_utf8_lossy(&bytes);
         let reset = "id: 3\nevent: reset\ndata: {\"reason\":\"too_old\",\"after\":3}\n\n";
         assert!(text.ends_with(reset), "{text}");
-    }
-
-    #[test]
-    fn logs_of_both_kinds_of_actors_are_told_apart() {
-        let kind = |id: &str| Kind::of(&ActorId::from_group(id));
-        assert_eq!((kind("chat/w/c"), kind("task/w/t"), kind("chat/task/t")), (Kind::Chat, Kind::Task, Kind::Chat));
     }
 
     #[test]

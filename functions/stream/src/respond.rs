@@ -1,9 +1,9 @@
 //! The answer to a request for events.
 
 use crate::{Cursor, Feeds, Start, Subscription, handover::Handover};
-use actor::ActorId;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
+use domain::ActorRef;
 use http::{HeaderMap, HeaderValue, header};
 use http_body::Frame;
 use std::{
@@ -19,7 +19,7 @@ use std::{
 /// Those of [`Feeds::subscribe`].
 pub async fn events(
     feeds: &Feeds,
-    actor: &ActorId,
+    actor: ActorRef,
     start: Start,
     headers: &HeaderMap,
     after: Option<&str>,

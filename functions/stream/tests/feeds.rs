@@ -3,7 +3,7 @@
 
 mod support;
 
-use domain::{NodeId, TaskEvent};
+use domain::{ActorRef, NodeId, TaskEvent};
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::Ordering::SeqCst},
@@ -13,6 +13,7 @@ use stream::{Cursor, FeedOptions, Feeds, Metrics, Start, Subscription};
 use support::{Faults, Log, MemoryBus, MemoryTable, Random, hidden, numbers, parse, text};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 struct World {
     table: Arc<MemoryTable>,
@@ -30,11 +31,11 @@ fn world(seed: u64, faults: Faults, options: FeedOptions) -> World {
 
 impl World {
     fn log(&self) -> Log {
-        Log::new("one", &self.table, &self.bus)
+        Log::new(&self.table, &self.bus)
     }
 
     async fn watch(&self, log: &Log, cursor: Cursor) -> Subscription {
-        self.feeds.subscribe(&log.actor, cursor, Start::Live).await.unwrap()
+        self.feeds.subscribe(log.actor, cursor, Start::Live).await.unwrap()
     }
 }
 
@@ -89,7 +90,7 @@ async fn each_visible_event_once_and_in_order_for_any_fault_of_the_bus() {
 #[tokio::test]
 async fn a_task_is_watched_like_a_chat_live_and_from_its_log() {
     let world = world(1, Faults::default(), small());
-    let mut log = Log::of("task", "one", &world.table, &world.bus);
+    let mut log = Log::of_task(&world.table, &world.bus);
     let mut live = world.watch(&log, Cursor::After(0)).await;
     let routed = |n: u64| TaskEvent::Routed { from: "a".into(), to: NodeId::from(format!("n{n}").as_str()) };
     for n in 0..40 {
@@ -131,8 +132,8 @@ async fn streams_without_a_cursor_begin_at_the_turn_or_live() {
     let world = world(1, Faults::default(), FeedOptions::default());
     let mut log = world.log();
     log.chatter(9).await;
-    let mut live = world.feeds.subscribe(&log.actor, Cursor::None, Start::Live).await.unwrap();
-    let mut turn = world.feeds.subscribe(&log.actor, Cursor::None, Start::Turn(4)).await.unwrap();
+    let mut live = world.feeds.subscribe(log.actor, Cursor::None, Start::Live).await.unwrap();
+    let mut turn = world.feeds.subscribe(log.actor, Cursor::None, Start::Turn(4)).await.unwrap();
     log.chatter(1).await;
     for (reader, first) in [(&mut live, 10), (&mut turn, 4)] {
         let mut seen = String::new();
@@ -146,7 +147,7 @@ async fn a_cursor_of_no_use_is_reset_and_the_stream_goes_on() {
     let world = world(1, Faults::default(), FeedOptions::default());
     let mut log = world.log();
     log.chatter(20).await;
-    (1..10).for_each(|first| world.table.remove(&log.actor.entry_key(first)));
+    (1..10).for_each(|first| world.table.remove(&log.entry_key(first)));
     let cases = [
         (Cursor::Unknown, Start::Live, "unknown_cursor", 20),
         (Cursor::After(21), Start::Turn(15), "unknown_cursor", 14),
@@ -154,7 +155,7 @@ async fn a_cursor_of_no_use_is_reset_and_the_stream_goes_on() {
     ];
     let mut readers = Vec::new();
     for (cursor, start, reason, after) in cases {
-        let mut reader = world.feeds.subscribe(&log.actor, cursor, start).await.unwrap();
+        let mut reader = world.feeds.subscribe(log.actor, cursor, start).await.unwrap();
         let opening = String::from_utf8(reader.next().await.unwrap().to_vec()).unwrap();
         let data = format!("{{\"reason\":\"{reason}\",\"after\":{after}}}");
         assert_eq!(parse(&opening), [(after, "reset".to_owned(), data)]);
@@ -187,7 +188,7 @@ async fn expired_deltas_are_skipped_without_a_word() {
     let world = world(1, Faults::default(), small());
     let mut log = world.log();
     log.chatter(100).await;
-    (2..90).for_each(|first| world.table.remove(&log.actor.entry_key(first)));
+    (2..90).for_each(|first| world.table.remove(&log.entry_key(first)));
     let mut reader = world.watch(&log, Cursor::After(0)).await;
     let mut seen = String::new();
     read_to(&mut reader, &mut seen, 100).await;
@@ -235,10 +236,19 @@ async fn subscribing_fails_while_the_table_is_down_and_works_afterwards() {
     let world = world(1, Faults::default(), FeedOptions::default());
     let log = world.log();
     world.table.broken.store(true, SeqCst);
-    assert!(world.feeds.subscribe(&log.actor, Cursor::None, Start::Live).await.is_err());
+    assert!(world.feeds.subscribe(log.actor, Cursor::None, Start::Live).await.is_err());
     assert_eq!(world.feeds.metrics().counts().feeds, 0);
     world.table.broken.store(false, SeqCst);
-    assert!(world.feeds.subscribe(&log.actor, Cursor::None, Start::Live).await.is_ok());
+    assert!(world.feeds.subscribe(log.actor, Cursor::None, Start::Live).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_evaluation_has_no_events_to_watch() {
+    let world = world(1, Faults::default(), FeedOptions::default());
+    let evaluation = ActorRef::Evaluation { workspace: Uuid::nil().into(), evaluation: Uuid::nil().into() };
+    let refused = world.feeds.subscribe(evaluation, Cursor::None, Start::Live).await;
+    assert!(matches!(refused, Err(ports::Error::Invalid(_))));
+    assert_eq!(world.feeds.metrics().counts().feeds, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,7 +313,7 @@ async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
     let world = world(1, Faults::default(), small());
-    let mut log = Log::of("task", "one", &world.table, &world.bus);
+    let mut log = Log::of_task(&world.table, &world.bus);
     let all = async |mut reader: Subscription| {
         let mut seen = String::new();
         while let Some(bytes) = timeout(Duration::from_secs(60), reader.next()).await.expect("the stream ends") {
@@ -329,7 +339,7 @@ async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
         Arc::new(Metrics::default()),
         world.shutdown.clone(),
     );
-    let replayed = cold.subscribe(&log.actor, Cursor::After(0), Start::Live).await.unwrap();
+    let replayed = cold.subscribe(log.actor, Cursor::After(0), Start::Live).await.unwrap();
     assert_eq!(all(replayed).await, [1, 2]);
 }
 

@@ -11,6 +11,7 @@ use axum::{
     response::Response,
     routing::get,
 };
+use domain::ActorRef;
 use futures::StreamExt;
 use serde::Deserialize;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -40,11 +41,11 @@ struct After {
 }
 
 async fn watch(
-    State((feeds, actor)): State<(Feeds, actor::ActorId)>,
+    State((feeds, actor)): State<(Feeds, ActorRef)>,
     Query(After { after }): Query<After>,
     headers: HeaderMap,
 ) -> Result<Response, StatusCode> {
-    let response = events(&feeds, &actor, Start::Live, &headers, after.as_deref()).await;
+    let response = events(&feeds, actor, Start::Live, &headers, after.as_deref()).await;
     response.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }
 
@@ -52,12 +53,12 @@ async fn start(options: ServeOptions) -> Server {
     let (table, bus) = (Arc::new(MemoryTable::default()), Arc::new(MemoryBus::new(1, Faults::default())));
     let (metrics, shutdown) = (Arc::new(Metrics::default()), CancellationToken::new());
     let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics.clone(), shutdown.clone());
-    let log = Log::new("one", &table, &bus);
+    let log = Log::new(&table, &bus);
     let app = Router::new()
         .route("/events", get(watch))
         .route("/hello", get(async || "hello"))
         .route("/health", get(async || "alive"))
-        .with_state((feeds.clone(), log.actor.clone()));
+        .with_state((feeds.clone(), log.actor));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(serve(listener, app, options, metrics, shutdown.clone()));
@@ -251,7 +252,7 @@ async fn a_full_server_says_so_and_that_it_lives() {
 async fn without_the_takeover_the_body_streams_the_same() {
     let mut server = start(ServeOptions::default()).await;
     server.log.chatter(3).await;
-    let response = events(&server.feeds, &server.log.actor, Start::Live, &HeaderMap::new(), Some("1")).await.unwrap();
+    let response = events(&server.feeds, server.log.actor, Start::Live, &HeaderMap::new(), Some("1")).await.unwrap();
     let mut body = Body::into_data_stream(response.into_body());
     let mut seen = String::new();
     while numbers(&seen) != [2, 3] {

@@ -9,9 +9,10 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{Executor, Job, Kind, Verdict, held::watched};
+use actor::{ActorId, Executor, Job, Kind, Verdict, held::watched};
+use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
-use ports::{Delivery, MAX_BATCH, Queue, Receipt};
+use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -58,7 +59,7 @@ enum Lease {
 #[derive(Clone)]
 pub struct Worker {
     kinds: Arc<BTreeMap<&'static str, Arc<dyn Kind>>>,
-    queue: Arc<dyn Queue>,
+    queue: Arc<dyn QueueReceiver>,
     options: Options,
     metrics: Arc<Metrics>,
     executor: Executor,
@@ -66,7 +67,11 @@ pub struct Worker {
 
 impl Worker {
     /// A worker for actors of these kinds and the queue that feeds it.
-    pub fn new(kinds: impl IntoIterator<Item = Arc<dyn Kind>>, queue: Arc<dyn Queue>, options: Options) -> Self {
+    pub fn new(
+        kinds: impl IntoIterator<Item = Arc<dyn Kind>>,
+        queue: Arc<dyn QueueReceiver>,
+        options: Options,
+    ) -> Self {
         let kinds = kinds.into_iter().map(|kind| (kind.name(), kind)).collect();
         Self { kinds: Arc::new(kinds), queue, options, metrics: Arc::default(), executor: Executor::default() }
     }
@@ -194,9 +199,9 @@ impl Worker {
     }
 
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
-        let kind = group.split('/').next().unwrap_or_default();
+        let actor = ActorId::from_group(group);
         let span = actor_span(group);
-        match self.kinds.get(kind) {
+        match self.kinds.get(actor.kind()) {
             Some(kind) => {
                 let verdict = watched(group, kind.deliver(deliveries, cut)).instrument(span).await;
                 if cut.is_cancelled() {
@@ -205,7 +210,7 @@ impl Worker {
                 verdict
             }
             None => {
-                tracing::error!(group, kind, "no actor of this kind is known here");
+                tracing::error!(group, kind = actor.kind(), "no actor of this kind is known here");
                 Verdict { done: 0, again: UNKNOWN_RESTS }
             }
         }
@@ -247,12 +252,13 @@ fn group_of(deliveries: &[Delivery]) -> &str {
     deliveries.first().map_or("", |first| &first.group)
 }
 
-/// Puts the workspace, and the chat or the task, into each line that is logged while the actor of a group is driven.
+/// Puts the workspace, and the chat, the task or the evaluation, into each line that is logged while the actor of a group is driven.
 fn actor_span(group: &str) -> Span {
-    match group.splitn(3, '/').collect::<Vec<_>>().as_slice() {
-        ["chat", workspace, chat] => info_span!("actor", workspace, chat),
-        ["task", workspace, task] => info_span!("actor", workspace, task),
-        _ => info_span!("actor", group),
+    match group.parse() {
+        Ok(ActorRef::Chat { workspace, chat }) => info_span!("actor", %workspace, %chat),
+        Ok(ActorRef::Task { workspace, task }) => info_span!("actor", %workspace, %task),
+        Ok(ActorRef::Evaluation { workspace, evaluation }) => info_span!("actor", %workspace, %evaluation),
+        Err(_) => info_span!("actor", group),
     }
 }
 

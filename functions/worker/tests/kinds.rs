@@ -3,7 +3,7 @@
 
 use actor::{Kind, Verdict};
 use async_trait::async_trait;
-use ports::{Delivery, Outgoing, Queue};
+use ports::{DeadLetterQueue, Delivery, Outgoing, QueueReceiver, QueueSender};
 use std::{
     sync::{Arc, Mutex, atomic::Ordering::Relaxed},
     time::Duration,

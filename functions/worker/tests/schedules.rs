@@ -7,7 +7,7 @@ use actor::{
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
-use ports::{Clock, Outgoing, Queue};
+use ports::{Clock, Outgoing, QueueSender};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use testkit::{

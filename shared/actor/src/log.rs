@@ -4,7 +4,7 @@
 //! (ARCHITECTURE.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
 
 use crate::Target;
-use domain::{CommandId, Timestamp};
+use domain::{ActorRef, CommandId, Timestamp};
 use ports::{Item, Key, Outgoing, Query, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
@@ -13,7 +13,8 @@ use uuid::Uuid;
 /// The prefix of the keys of requests to stop or hold a tree.
 const TREE_CONTROL: &str = "control/tree/";
 
-/// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
+/// An actor of any machine: also its queue group, its partition in the table, and its channel on the bus. That of a chat, a task or an
+/// evaluation is the text of its [`ActorRef`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ActorId(String);
@@ -26,6 +27,10 @@ impl ActorId {
     /// From a queue group.
     pub fn from_group(group: &str) -> Self {
         Self(group.into())
+    }
+    /// The kind of the actor: the first part of the text, which says which machine drives it ([`crate::Machine::KIND`]).
+    pub fn kind(&self) -> &str {
+        self.0.split_once('/').map_or(&self.0, |(kind, _)| kind)
     }
     /// The text.
     pub fn as_str(&self) -> &str {
@@ -79,6 +84,12 @@ impl ActorId {
                 return Ok(items);
             }
         }
+    }
+}
+
+impl From<ActorRef> for ActorId {
+    fn from(actor: ActorRef) -> Self {
+        Self(actor.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{ActorId, HoldRequest, StopRequest, log};
 use bytes::Bytes;
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Bus, Expect, Outgoing, Query, Queue, Result, Table, Write};
+use ports::{Bus, Expect, Outgoing, Query, QueueSender, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
 
@@ -91,7 +91,7 @@ impl<C: Serialize> Mail<C> {
 #[derive(Clone)]
 pub struct Mailbox {
     /// The queue for commands.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn QueueSender>,
     /// The table that keeps requests to stop.
     pub table: Arc<dyn Table>,
     /// The bus that announces requests to stop.
@@ -102,7 +102,7 @@ impl Mailbox {
     /// Sends a message of [`Mail::to`]. It is durable when this returns, and takes effect once even when it is sent several times.
     ///
     /// # Errors
-    /// Those of [`Queue::send`].
+    /// Those of [`QueueSender::send`].
     pub async fn send(&self, message: Outgoing) -> Result<()> {
         self.send_all(vec![message]).await
     }
@@ -110,7 +110,7 @@ impl Mailbox {
     /// The same with several messages, all or none of them.
     ///
     /// # Errors
-    /// Those of [`Queue::send`].
+    /// Those of [`QueueSender::send`].
     pub async fn send_all(&self, messages: Vec<Outgoing>) -> Result<()> {
         self.queue.send(messages).await
     }

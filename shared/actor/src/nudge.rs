@@ -3,7 +3,7 @@
 
 use crate::{ActorId, Content, Mail, log};
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Clock, Outgoing, Query, Queue, Result, Table};
+use ports::{Clock, Outgoing, Query, QueueSender, Result, Table};
 use serde::Deserialize;
 
 /// How many entries back it searches for unsent messages: more than lie between two commands.
@@ -26,10 +26,10 @@ struct Sent {
 /// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight writes nothing.
 ///
 /// # Errors
-/// Those of [`Table::query`] and [`Queue::send`]; [`ports::Error::Damaged`] for an entry that cannot be read.
+/// Those of [`Table::query`] and [`QueueSender::send`]; [`ports::Error::Damaged`] for an entry that cannot be read.
 pub async fn nudge(
     table: &dyn Table,
-    queue: &dyn Queue,
+    queue: &dyn QueueSender,
     clock: &dyn Clock,
     actor: &ActorId,
     since: Timestamp,

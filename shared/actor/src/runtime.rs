@@ -12,7 +12,7 @@ use crate::{
 };
 use domain::{CommandId, panic_text};
 use futures::FutureExt;
-use ports::{Bus, Clock, Delivery, KnownSecrets, Queue, Table};
+use ports::{Bus, Clock, Delivery, KnownSecrets, QueueSender, Table};
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ pub(crate) struct Ports<M: Machine> {
     pub machine: M,
     pub perform: Arc<dyn Perform<M>>,
     pub table: Arc<dyn Table>,
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn QueueSender>,
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn Follow<M>>,
@@ -91,12 +91,12 @@ pub(crate) struct Ports<M: Machine> {
 /// # Example
 /// ```
 /// use actor::{Machine, Runtime};
-/// use ports::Queue;
+/// use ports::QueueReceiver;
 /// use std::time::Duration;
 /// use tokio_util::sync::CancellationToken;
 ///
 /// /// Takes a batch of one group from the queue, and settles it.
-/// async fn work<M: Machine>(runtime: &Runtime<M>, queue: &dyn Queue) -> ports::Result<()> {
+/// async fn work<M: Machine>(runtime: &Runtime<M>, queue: &dyn QueueReceiver) -> ports::Result<()> {
 ///     let batch = queue.receive(1, Duration::from_secs(60)).await?;
 ///     let verdict = runtime.deliver(&batch, &CancellationToken::new()).await;
 ///     let receipts: Vec<_> = batch.into_iter().map(|delivery| delivery.receipt).collect();
@@ -120,7 +120,7 @@ impl<M: Machine> Runtime<M> {
         machine: M,
         perform: Arc<dyn Perform<M>>,
         table: Arc<dyn Table>,
-        queue: Arc<dyn Queue>,
+        queue: Arc<dyn QueueSender>,
         bus: Arc<dyn Bus>,
         clock: Arc<dyn Clock>,
         follow: Arc<dyn Follow<M>>,

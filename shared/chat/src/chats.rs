@@ -19,7 +19,7 @@ use domain::{
     PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId,
     event::PermissionOutcome, event::Question,
 };
-use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, URGENT, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Expect, Outgoing, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -126,7 +126,7 @@ impl Chats {
     /// Over these ports.
     pub fn new(
         table: Arc<dyn Table>,
-        queue: Arc<dyn Queue>,
+        queue: Arc<dyn QueueSender>,
         bus: Arc<dyn Bus>,
         clock: Arc<dyn Clock>,
         workspaces: Workspaces,

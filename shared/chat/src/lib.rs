@@ -43,7 +43,7 @@ pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
 pub use prompt::{Described, FrontMatter, Shelf, ToolNames, described, front_matter, system_text};
-pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
+pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;
 pub use uses::Uses;

@@ -11,9 +11,9 @@ use crate::{
 };
 use actor::{ActorId, Announcement, Decision, EffectKey, Input, Machine, Target, Tree, View};
 use domain::{
-    Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId,
-    FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
-    WorkspaceEvent, WorkspaceId, event::StopReason, native,
+    ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId,
+    Error, FileId, FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage,
+    UserId, WorkspaceEvent, WorkspaceId, event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -162,7 +162,7 @@ pub struct ModelAnswer {
 
 /// The actor of a chat.
 pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
-    ActorId::new(ChatMachine::KIND, format_args!("{workspace}/{chat}"))
+    ActorRef::Chat { workspace, chat }.into()
 }
 
 /// The key of a chat's view.
@@ -200,7 +200,7 @@ pub(crate) fn spent_partition(user: UserId) -> String {
 }
 
 impl Machine for ChatMachine {
-    const KIND: &'static str = "chat";
+    const KIND: &'static str = ActorKind::Chat.as_str();
     const VERSION: u32 = 2;
     type State = ChatState;
     type Command = ChatCommand;
@@ -269,9 +269,9 @@ impl Machine for ChatMachine {
             (None, _) => return None,
         };
         let agent = config.agent.as_ref()?;
-        let root = *agent.above.first().unwrap_or(&agent.task);
-        let root = ActorId::new(TaskId::ACTOR, format_args!("{}/{root}", config.workspace));
-        Some(Tree { root, members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
+        let task = *agent.above.first().unwrap_or(&agent.task);
+        let root = ActorRef::Task { workspace: config.workspace, task };
+        Some(Tree { root: root.into(), members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
     }
 
     fn view(state: &ChatState) -> Option<View> {

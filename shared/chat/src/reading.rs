@@ -6,8 +6,10 @@ use crate::{
     machine::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
-use ports::Query;
+use ports::{Query, Table};
 use serde::Serialize;
+use std::sync::Arc;
+use workspace::Workspaces;
 
 /// A page of chats.
 #[derive(Clone, Debug, Serialize)]
@@ -61,11 +63,26 @@ pub struct TurnUsage {
     pub usage: Usage,
 }
 
-impl Chats {
+/// Chats, for those who only watch them: it sends no command.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when a store does not answer.
+#[derive(Clone)]
+pub struct ChatReader {
+    table: Arc<dyn Table>,
+    workspaces: Workspaces,
+}
+
+impl ChatReader {
+    /// Over these.
+    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces) -> Self {
+        Self { table, workspaces }
+    }
+
     /// The chat as it is.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat; those of [`Chats`].
+    /// `NOT_FOUND` when there is no such chat; those of [`ChatReader`].
     pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
         let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
@@ -75,10 +92,40 @@ impl Chats {
     /// The chats of a workspace, the last active first.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such workspace, `INVALID_ARGUMENT` for a cursor of another list; those of [`Chats`].
+    /// `NOT_FOUND` when there is no such workspace, `INVALID_ARGUMENT` for a cursor of another list; those of [`ChatReader`].
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         self.workspaces.get(workspace).await?;
         self.page(people_partition(workspace), limit, cursor).await
+    }
+
+    async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
+        let page = page.map_err(broken_cursor)?;
+        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
+    }
+}
+
+impl Chats {
+    /// The reads alone, for those who only watch.
+    pub fn reader(&self) -> ChatReader {
+        ChatReader::new(self.table.clone(), self.workspaces.clone())
+    }
+
+    /// [`ChatReader::get`].
+    ///
+    /// # Errors
+    /// Those of [`ChatReader::get`].
+    pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        self.reader().get(workspace, chat).await
+    }
+
+    /// [`ChatReader::list`].
+    ///
+    /// # Errors
+    /// Those of [`ChatReader::list`].
+    pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+        self.reader().list(workspace, limit, cursor).await
     }
 
     /// The chats of the agents of a task, the newest first: they are on no other list, and their questions to people are found here.
@@ -92,16 +139,9 @@ impl Chats {
         limit: usize,
         cursor: Option<String>,
     ) -> Result<ChatPage, Error> {
-        let mut page = self.page(task_partition(task), limit, cursor).await?;
+        let mut page = self.reader().page(task_partition(task), limit, cursor).await?;
         page.chats.retain(|chat| chat.workspace_id == workspace);
         Ok(page)
-    }
-
-    async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
-        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
-        let page = page.map_err(broken_cursor)?;
-        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
     }
 
     /// Messages after the event numbered `after`, at most about `limit`.

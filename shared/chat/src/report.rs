@@ -3,9 +3,9 @@
 //! It is added to a finished decision and not where turns end, so that no way of ending a turn can forget it.
 
 use crate::{machine::ChatMachine, state::ChatState, uses::Uses};
-use actor::{ActorId, Decision, Letter};
+use actor::{Decision, Letter};
 use domain::{
-    ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, TaskId, Usage, json_length,
+    ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, Usage, json_length,
     task::{AgentAnswer, ToolUse},
 };
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
 
 fn letter(config: &ChatConfig, answer: AgentAnswer) -> Option<Letter> {
     let task = config.agent.as_ref()?.task;
-    let to = ActorId::new(TaskId::ACTOR, format_args!("{}/{task}", config.workspace));
+    let to = ActorRef::Task { workspace: config.workspace, task }.into();
     let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
     Some(Letter { to, command, deliver_at: None, priority: 0 })
 }

@@ -3,6 +3,7 @@
 //! Everything here is plain data with pure functions. It knows no I/O, no async, no HTTP and no vendor, so that every
 //! other crate can speak it and no test needs a fake for it.
 
+mod actor;
 mod address;
 pub mod change;
 pub mod chat;
@@ -22,6 +23,7 @@ pub mod task_native;
 mod time;
 pub mod trace;
 
+pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
 pub use change::{Announced, FileKind, FileOp, WorkspaceEvent, changes_channel};
 pub use chat::{

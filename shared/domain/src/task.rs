@@ -422,9 +422,6 @@ pub struct ContextItem {
 }
 
 impl TaskId {
-    /// The kind of actor of a task: the first part of the actor's id, for senders that know nothing of flows.
-    pub const ACTOR: &'static str = "task";
-
     /// The id of a new task without a parent, from an id that was drawn for it: the same bits, as version 8 (RFC 9562 §5.8).
     pub fn root(drawn: Uuid) -> Self {
         Self(uuid::Builder::from_custom_bytes(drawn.into_bytes()).into_uuid())

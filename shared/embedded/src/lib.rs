@@ -34,6 +34,7 @@ pub use blobs::{Hold, LocalBlobs, Stored, contents, place_of, spaces};
 pub use bus::LocalBus;
 pub use marks::{Left, Marks};
 pub use open::{Lock, OpenError};
+pub use queue::SqliteQueue;
 pub use secrets::LocalSecrets;
 pub use snapshot::{copy_store, frozen_table, known_schema};
 pub use stats::Stats;

@@ -13,7 +13,10 @@ use crate::{
     writer::{Request, Writer},
 };
 use async_trait::async_trait;
-use ports::{Clock, DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result, validate};
+use ports::{
+    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    validate,
+};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -48,13 +51,14 @@ impl Mailroom {
     }
 }
 
-pub(crate) struct SqliteQueue {
-    pub room: Arc<Mailroom>,
-    pub readers: Arc<Readers>,
-    pub writer: Writer,
-    pub clock: Arc<dyn Clock>,
+/// The queue of a [`Store`](crate::Store).
+pub struct SqliteQueue {
+    pub(crate) room: Arc<Mailroom>,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) writer: Writer,
+    pub(crate) clock: Arc<dyn Clock>,
     /// This opening of the store: receipts of an earlier one are stale.
-    pub opening: String,
+    pub(crate) opening: String,
 }
 
 /// The fields of a receipt.
@@ -76,7 +80,7 @@ impl Drop for Baton<'_> {
 }
 
 #[async_trait]
-impl Queue for SqliteQueue {
+impl QueueSender for SqliteQueue {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         validate::messages(&messages)?;
         if messages.is_empty() {
@@ -85,6 +89,13 @@ impl Queue for SqliteQueue {
         self.writer.ask(|answer| Request::Send { messages, answer }).await
     }
 
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        Ok(self.change(|mailbox, _| mailbox.waiting(lane)))
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for SqliteQueue {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         if max == 0 {
             return Ok(Vec::new());
@@ -136,11 +147,10 @@ impl Queue for SqliteQueue {
         let today = self.clock.now();
         Ok(self.change(|mailbox, now| mailbox.reject(group, &numbers, now, delay, today)) && !stale)
     }
+}
 
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        Ok(self.change(|mailbox, _| mailbox.waiting(lane)))
-    }
-
+#[async_trait]
+impl DeadLetterQueue for SqliteQueue {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.settle_all().await?;
         self.readers.with(|connection| messages::dead(connection, limit).map_err(failed))

@@ -14,7 +14,7 @@ use crate::{
     writer::{Request, Writer, WriterThread},
 };
 use domain::Timestamp;
-use ports::{Clock, Queue, Table};
+use ports::{Clock, Table};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
@@ -152,7 +152,7 @@ impl Store {
     }
 
     /// Its queue.
-    pub fn queue(&self) -> Arc<dyn Queue> {
+    pub fn queue(&self) -> Arc<SqliteQueue> {
         self.queue.clone()
     }
 

@@ -4,11 +4,13 @@
 
 use async_trait::async_trait;
 use embedded::{LocalBlobs, LocalBus, Options, Store};
-use ports::{Blobs, Bus, DeadLetter, Delivery, Outgoing, Queue, Receipt, Result, Table};
+use ports::{
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, Outgoing, QueueReceiver, QueueSender, Receipt, Result, Table,
+};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::{
-    TestClock,
+    Queue, TestClock,
     clock::holding_time,
     conformance::{self, Env},
 };
@@ -37,10 +39,17 @@ async fn the_table_conforms() {
 struct Held(Arc<dyn Queue>);
 
 #[async_trait]
-impl Queue for Held {
+impl QueueSender for Held {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         holding_time(self.0.send(messages)).await
     }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.0.waiting(lane).await
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for Held {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.0.receive(max, visibility).await
     }
@@ -53,9 +62,10 @@ impl Queue for Held {
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
         self.0.reject(receipts, delay).await
     }
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        self.0.waiting(lane).await
-    }
+}
+
+#[async_trait]
+impl DeadLetterQueue for Held {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         holding_time(self.0.dead_letters(limit)).await
     }
@@ -109,5 +119,5 @@ async fn racing_threads_conform_too() {
         Store::open(path, clock.clone(), Options { max_attempts: ATTEMPTS, ..Options::default() }).unwrap()
     };
     conformance::table(&env, || async { open().table() as Arc<dyn Table> }).await;
-    conformance::queue_races(&env, || async { open().queue() }).await;
+    conformance::queue_races(&env, || async { open().queue() as Arc<dyn Queue> }).await;
 }

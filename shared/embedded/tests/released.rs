@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use embedded::{OpenError, Options, Store, known_schema};
-use ports::{Clock, Expect, Key, Outgoing, Query, Write};
+use ports::{Clock, Expect, Key, Outgoing, Query, QueueReceiver, QueueSender, Write};
 use rusqlite::{Connection, types::Value};
 use std::{
     fmt::Write as _,

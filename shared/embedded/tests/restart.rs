@@ -3,7 +3,10 @@
 
 use bytes::Bytes;
 use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
-use ports::{Blobs, Clock, Error, Expect, Key, Outgoing, Query, SystemClock, URGENT, Write};
+use ports::{
+    Blobs, Clock, DeadLetterQueue, Error, Expect, Key, Outgoing, Query, QueueReceiver, QueueSender, SystemClock,
+    URGENT, Write,
+};
 use std::{path::Path, slice::from_ref, sync::Arc, time::Duration};
 use testkit::{SmallDisk, TestClock, clock::holding_time};
 

@@ -40,4 +40,4 @@ pub use flows::{FlowInfo, Flows};
 pub use graph::Graph;
 pub use machine::TaskMachine;
 pub use perform::TaskEffects;
-pub use tasks::{AcceptedTask, Answers, NewTask, TaskFilter, TaskPage, Tasks};
+pub use tasks::{AcceptedTask, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};

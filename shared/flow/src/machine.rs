@@ -24,8 +24,8 @@ use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admi
 use ::slots::Places;
 use actor::{ActorId, Announcement, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
-    CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
+    ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
+    TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
@@ -154,7 +154,7 @@ pub struct AgentReady {
 
 /// The actor of a task.
 pub fn actor_id(workspace: WorkspaceId, task: TaskId) -> ActorId {
-    ActorId::new(TaskMachine::KIND, format_args!("{workspace}/{task}"))
+    ActorRef::Task { workspace, task }.into()
 }
 
 /// The chat that a node talks to.
@@ -185,7 +185,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 }
 
 impl Machine for TaskMachine {
-    const KIND: &'static str = TaskId::ACTOR;
+    const KIND: &'static str = ActorKind::Task.as_str();
     const VERSION: u32 = 5;
     type State = TaskState;
     type Command = TaskCommand;

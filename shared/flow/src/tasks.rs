@@ -11,7 +11,7 @@ mod reading;
 
 pub use admission::MOST_WAITING;
 pub use forgotten::START_SHARDS;
-pub use reading::{TaskFilter, TaskPage};
+pub use reading::{TaskFilter, TaskPage, TaskReader};
 
 use crate::{
     Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy, observe::TaskMetrics,
@@ -22,7 +22,7 @@ use domain::{
     TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
-use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Outgoing, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Tasks {
     /// Over these ports.
     pub fn new(
         table: Arc<dyn Table>,
-        queue: Arc<dyn Queue>,
+        queue: Arc<dyn QueueSender>,
         bus: Arc<dyn Bus>,
         clock: Arc<dyn Clock>,
         workspaces: Workspaces,

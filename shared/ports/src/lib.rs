@@ -6,9 +6,9 @@
 //! # Example
 //! An item, and a message about it:
 //! ```
-//! use ports::{Clock, Expect, Key, Outgoing, Queue, Result, Table, Write};
+//! use ports::{Clock, Expect, Key, Outgoing, QueueSender, Result, Table, Write};
 //!
-//! async fn note(table: &dyn Table, queue: &dyn Queue, clock: &dyn Clock) -> Result<()> {
+//! async fn note(table: &dyn Table, queue: &dyn QueueSender, clock: &dyn Clock) -> Result<()> {
 //!     // A conflict if the item is there: of two workers that race, one writes it.
 //!     let key = Key::new("notes", clock.now().to_string());
 //!     table.commit(vec![Write::put(key, "milk", Expect::Absent)]).await?;
@@ -38,7 +38,10 @@ pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
-pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, POINT, Queue, Receipt, URGENT, lane, rank, tenant};
+pub use queue::{
+    DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, Outgoing, POINT, QueueReceiver, QueueSender, Receipt, URGENT,
+    lane, rank, tenant,
+};
 pub use redactor::{REDACTED, Redactor};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,

@@ -1,4 +1,7 @@
 //! The queue: ordered in a group, one batch in flight a group, at least once. Modelled on SQS FIFO.
+//!
+//! It has three sides, each a trait of its own: [`QueueSender`] and [`QueueReceiver`] for its two ends, and [`DeadLetterQueue`] for
+//! operators. An adapter has all three; a caller takes the one that it uses.
 
 use crate::Result;
 use async_trait::async_trait;
@@ -89,71 +92,94 @@ pub struct DeadLetter {
     pub at: Timestamp,
 }
 
-/// A queue of messages in groups.
+/// Sends messages to groups.
 ///
-/// Guarantees: a sent message is durable when `send` returns, and is delivered until it is acknowledged or has used up its attempts. A group is
-/// delivered in order, its oldest due messages first, one batch at a time: while a message is in flight, no other batch of its group is. If one
-/// of a batch is rejected or times out, it comes again together with those behind it, in order, once those before it are settled. A message
-/// that was the first of a batch before comes alone, so that the failing message is found.
+/// Guarantees: a sent message is durable when [`send`](Self::send) returns, and is delivered until it is acknowledged or has used up its
+/// attempts.
+///
+/// # Errors
+/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer or has no room. The call may have
+/// taken effect.
+#[async_trait]
+pub trait QueueSender: Send + Sync {
+    /// Sends all or none of `messages`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
+    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable) the
+    /// messages may have been sent: sending them again under their ids has no effect.
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
+    /// The backpressure of a [lane]: about how many of its messages are due and wait for a worker. It is enough to tell a tenant to come
+    /// back later. An adapter that cannot tell lanes apart counts them all.
+    ///
+    /// # Errors
+    /// Those of [`QueueSender`]; [`Error::Damaged`](crate::Error::Damaged) for an answer that cannot be read.
+    async fn waiting(&self, lane: &str) -> Result<usize>;
+}
+
+/// Takes messages off the queue, and settles them.
+///
+/// Guarantees: a group is delivered in order, its oldest due messages first, one batch at a time: while a message is in flight, no other
+/// batch of its group is. If one of a batch is rejected or times out, it comes again together with those behind it, in order, once those
+/// before it are settled. A message that was the first of a batch before comes alone, so that the failing message is found.
 ///
 /// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was acknowledged. Changes by
-/// `receive`, `ack`, `extend` and `reject` need not survive a power cut or the end of the process, so an adapter writes them along with the
+/// the methods of this trait need not survive a power cut or the end of the process, so an adapter writes them along with the
 /// next write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Nor is an
 /// order between groups promised. An adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority, then
 /// the one that waits longest, where a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has
 /// many groups in flight. SQS cannot, and is only fair enough not to starve a group.
 ///
 /// # Errors
-/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer or has no room, and
+/// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer, and
 /// [`Error::Damaged`](crate::Error::Damaged) for a stored message that cannot be read. The call may have taken effect.
 #[async_trait]
-pub trait Queue: Send + Sync {
-    /// Sends all or none of `messages`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
-    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`Queue`]. After [`Error::Unavailable`](crate::Error::Unavailable) the
-    /// messages may have been sent: sending them again under their ids has no effect.
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
+pub trait QueueReceiver: Send + Sync {
     /// Waits for messages and takes at most `max`, of one group at most [`MAX_BATCH`], beside each other and in order. They
     /// stay invisible for `visibility`. Returns none only when the adapter's longest wait is over. Dropping the call
     /// loses nothing.
     ///
     /// # Errors
-    /// Those of [`Queue`], also once the queue is closed.
+    /// Those of [`QueueReceiver`], also once the queue is closed.
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>>;
     /// Settles deliveries of one group: they do not come again. False when a receipt is stale; that message comes again.
     ///
     /// # Errors
-    /// Those of [`Queue`]. A stale receipt is no error.
+    /// Those of [`QueueReceiver`]. A stale receipt is no error.
     async fn ack(&self, receipts: &[Receipt]) -> Result<bool>;
     /// Keeps deliveries of one group invisible for `visibility` from now, and with them perhaps the others of their batch.
     /// False when a receipt is stale.
     ///
     /// # Errors
-    /// Those of [`Queue`]. A stale receipt is no error.
+    /// Those of [`QueueReceiver`]. A stale receipt is no error.
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool>;
     /// Gives deliveries of one batch back, and those behind them too, to come again after `delay`, still at the head of
     /// their group. False when a receipt is stale.
     ///
     /// # Errors
-    /// Those of [`Queue`]. A stale receipt is no error.
+    /// Those of [`QueueReceiver`]. A stale receipt is no error.
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool>;
-    /// About how many messages of a [lane] are due and wait for a worker: enough to tell a tenant to come back later. One that
-    /// cannot tell lanes apart counts them all.
-    ///
-    /// # Errors
-    /// Those of [`Queue`].
-    async fn waiting(&self, lane: &str) -> Result<usize>;
+}
+
+/// The dead-letter queue: messages that were put aside after too many attempts, for an operator.
+///
+/// Guarantees: a dead letter is durable, is never delivered by itself, and does not hold up its group. It stays until it is sent again, or
+/// for as long as the adapter keeps messages (SQS: 14 days).
+///
+/// # Errors
+/// Of every method: [`Error::Invalid`](crate::Error::Invalid) when the queue puts nothing aside,
+/// [`Error::Unavailable`](crate::Error::Unavailable) when it does not answer, and [`Error::Damaged`](crate::Error::Damaged) for a stored
+/// message that cannot be read.
+#[async_trait]
+pub trait DeadLetterQueue: Send + Sync {
     /// The dead letters, oldest first.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) when it has no dead-letter queue; those of [`Queue`].
+    /// Those of [`DeadLetterQueue`].
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>>;
     /// Sends the dead letters of `group` again, in order, with no attempts used. Returns their number.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) when it has no dead-letter queue; those of [`Queue`]. Some letters may be sent again by
-    /// then; calling it again sends the rest.
+    /// Those of [`DeadLetterQueue`]. Some letters may be sent again by then; calling it again sends the rest.
     async fn redrive(&self, group: &str) -> Result<usize>;
 }

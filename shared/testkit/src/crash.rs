@@ -8,13 +8,15 @@
 //! each call and [`Side`]. At that call the process dies: from then on no call through this [`Crash`] returns or takes effect.
 //! The test waits for [`Crash::died`], drops the process's tasks, and begins a new one over the same ports.
 
+use crate::Queue;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
 use futures::{Stream, StreamExt as _, stream};
 use ports::{
-    Blobs, Bus, DeadLetter, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream,
-    Outgoing, Page, Query, Queue, Receipt, Result, Subscription, Table, Write,
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo,
+    ModelRequest, ModelStream, Outgoing, Page, Query, QueueReceiver, QueueSender, Receipt, Result, Subscription, Table,
+    Write,
 };
 use std::{
     future::{Future, pending},
@@ -187,10 +189,17 @@ impl Table for Mortal<dyn Table> {
 }
 
 #[async_trait]
-impl Queue for Mortal<dyn Queue> {
+impl QueueSender for Mortal<dyn Queue> {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         self.crash.call("queue.send", self.inner.send(messages)).await
     }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.crash.call("queue.waiting", self.inner.waiting(lane)).await
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for Mortal<dyn Queue> {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.crash.call("queue.receive", self.inner.receive(max, visibility)).await
     }
@@ -203,9 +212,10 @@ impl Queue for Mortal<dyn Queue> {
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
         self.crash.call("queue.reject", self.inner.reject(receipts, delay)).await
     }
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        self.crash.call("queue.waiting", self.inner.waiting(lane)).await
-    }
+}
+
+#[async_trait]
+impl DeadLetterQueue for Mortal<dyn Queue> {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.crash.call("queue.dead_letters", self.inner.dead_letters(limit)).await
     }

@@ -20,9 +20,11 @@ mod disk;
 pub mod fakes;
 pub mod flows;
 pub mod golden;
+mod queue;
 mod random;
 
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use disk::SmallDisk;
+pub use queue::Queue;
 pub use random::Random;

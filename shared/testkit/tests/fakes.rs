@@ -3,10 +3,12 @@
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
-use ports::{Blobs, Bus, Error, Expect, Key, MAX_BODY, Outgoing, Query, Queue, Spilling, Table, Write};
+use ports::{
+    Blobs, Bus, Error, Expect, Key, MAX_BODY, Outgoing, Query, QueueReceiver, QueueSender, Spilling, Table, Write,
+};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use testkit::{
-    TestClock,
+    Queue, TestClock,
     conformance::{self, Env},
     crash::{Crash, Side},
     fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},

@@ -145,11 +145,6 @@ impl Registry {
         BUILTIN.clone()
     }
 
-    /// No tools, for a server that runs none.
-    pub fn none() -> Self {
-        Self::of(Builder::default())
-    }
-
     /// The same tools, and `exec`, which runs commands in the workspace's sandbox.
     #[must_use]
     pub fn with_commands(self, commands: Commands) -> Self {

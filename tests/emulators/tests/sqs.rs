@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use aws_lambda_events::sqs::SqsMessage;
 use domain::Timestamp;
 use emulators::{Emulator, Fate, FaultProxy, account, schedules};
-use ports::{Clock, Delivery, Outgoing, Queue, SystemClock};
+use ports::{Clock, Delivery, Outgoing, QueueReceiver, QueueSender, SystemClock};
 use std::{
     sync::{
         Arc, Mutex,
@@ -14,7 +14,10 @@ use std::{
     },
     time::Duration,
 };
-use testkit::conformance::{self, Env};
+use testkit::{
+    Queue,
+    conformance::{self, Env},
+};
 use uuid::Uuid;
 
 const ATTEMPTS: u32 = 5;

@@ -18,12 +18,12 @@ use flow::{
     memory::{Bm25, Ranker},
 };
 use models::Scripted;
-use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
+use ports::{Blobs, Bus, Clock, Model, Spilling, SystemClock, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::{
-    TestClock,
+    Queue, TestClock,
     fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
 };
 use tokio::task::JoinHandle;
@@ -122,7 +122,7 @@ impl Hub {
         let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
         let places = Places { at_once: sandbox::AT_ONCE, shared: true };
         let machines = Machines { sandboxes, commands: Some(tools::Commands::default()), places };
-        let base = Base { table, queue: queue.clone(), bus, blobs, clock, files, keeps_mirrors: true };
+        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true };
         let minute = Duration::from_secs(60);
         let settings = Settings {
             context_tokens: 10_000,
@@ -130,7 +130,8 @@ impl Hub {
             permission_timeout: minute,
             ..Settings::default()
         };
-        let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
+        let parts = Parts::with_machines(base, queue.clone(), Voices::alone(model), settings, Some(machines))
+            .with_ranker(ranker);
         let kinds = parts.kinds(Arc::new(NobodyFollows));
         let worker = working.map(|options| Worker::new(kinds, queue, options).on(parts.executor.clone()));
         let sweeps = Sweeps::of(&parts.ways, &Config::default(), []);

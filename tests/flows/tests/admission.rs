@@ -5,9 +5,10 @@ use domain::{Code, Error, TaskId, TaskPhase};
 use flow::{NewTask, Tasks};
 use flows::{Ground, Hub, Slow};
 use futures::future::join_all;
-use ports::{MAX_BATCH, Query, Queue};
+use ports::{MAX_BATCH, Query};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
+use testkit::Queue;
 use uuid::Uuid;
 
 const WAITS: &str = r#"

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{
-    Blobs, Bus, DeadLetter, Delivery, IndexQuery, Item, Key, Outgoing, Page, Query, Queue, Receipt, Result,
-    Subscription, Table, Write,
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Outgoing, Page, Query, QueueReceiver,
+    QueueSender, Receipt, Result, Subscription, Table, Write,
 };
 use std::{
     ops::Range,
@@ -16,6 +16,7 @@ use std::{
     },
     time::Duration,
 };
+use testkit::Queue;
 use tokio::{sync::Notify, time::Instant};
 
 /// The line of one process. Clones are of the same one.
@@ -113,11 +114,19 @@ impl Table for Over<dyn Table> {
 }
 
 #[async_trait]
-impl Queue for Over<dyn Queue> {
+impl QueueSender for Over<dyn Queue> {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         self.link.pass().await;
         self.inner.send(messages).await
     }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.link.pass().await;
+        self.inner.waiting(lane).await
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for Over<dyn Queue> {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.link.pass().await;
         self.inner.receive(max, visibility).await
@@ -134,10 +143,10 @@ impl Queue for Over<dyn Queue> {
         self.link.pass().await;
         self.inner.reject(receipts, delay).await
     }
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        self.link.pass().await;
-        self.inner.waiting(lane).await
-    }
+}
+
+#[async_trait]
+impl DeadLetterQueue for Over<dyn Queue> {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.link.pass().await;
         self.inner.dead_letters(limit).await

@@ -9,9 +9,9 @@ use actor::NobodyFollows;
 use assembly::{Base, Parts, Settings, Voices, Ways};
 use chat::Chats;
 use flow::Tasks;
-use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
+use ports::{Blobs, Bus, Clock, Spilling, Table};
 use std::{sync::Arc, time::Duration};
-use testkit::crash::Crash;
+use testkit::{Queue, crash::Crash};
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
@@ -50,14 +50,14 @@ impl Process {
         let model = crash.model(world.model.clone());
 
         let files = world.folder(machine);
-        let base = Base { table, queue: queue.clone(), bus, blobs, clock, files, keeps_mirrors: true };
+        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true };
         let settings = Settings {
             inactivity: INACTIVITY,
             question_timeout: PATIENCE,
             permission_timeout: PATIENCE,
             ..Settings::default()
         };
-        let parts = Parts::new(base, Voices::alone(model), settings);
+        let parts = Parts::new(base, queue.clone(), Voices::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options).on(parts.executor.clone());
         let Ways { chats, tasks, workspaces, .. } = parts.ways;

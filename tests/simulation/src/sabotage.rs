@@ -1,9 +1,12 @@
 //! Takes one safeguard out, to see that the simulator finds out: an invariant that cannot fail proves nothing.
 
 use async_trait::async_trait;
-use ports::{Expect, IndexQuery, Item, Key, Page, Query, Queue, Result, Table, Write};
+use ports::{Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write};
 use std::sync::Arc;
-use testkit::fakes::{LosingQueue, Mail};
+use testkit::{
+    Queue,
+    fakes::{LosingQueue, Mail},
+};
 
 /// A safeguard that can be taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

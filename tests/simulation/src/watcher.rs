@@ -1,7 +1,7 @@
 //! A person who watches a chat through an event stream, and loses the connection now and then.
 
 use crate::world::World;
-use domain::ChatId;
+use domain::{ActorRef, ChatId};
 use std::sync::{Arc, Mutex, PoisonError};
 use stream::{Cursor, FeedOptions, Feeds, Start};
 use testkit::Random;
@@ -35,12 +35,12 @@ impl Watcher {
     /// Watches `chat`. With `drops` the connection is lost now and then, by these choices.
     pub fn start(feeds: Feeds, world: &World, chat: ChatId, mut drops: Option<Random>) -> Self {
         let seen = Arc::new(Mutex::new(Vec::<Seen>::new()));
-        let actor = chat::actor_id(world.workspace, chat);
+        let actor = ActorRef::Chat { workspace: world.workspace, chat };
         let into = seen.clone();
         let task = tokio::spawn(async move {
             loop {
                 let last = lock(&into).last().map_or(0, |seen| seen.number);
-                let Ok(mut stream) = feeds.subscribe(&actor, Cursor::After(last), Start::Live).await else {
+                let Ok(mut stream) = feeds.subscribe(actor, Cursor::After(last), Start::Live).await else {
                     sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 };

@@ -1,16 +1,16 @@
 //! A door over embedded adapters in a temporary folder, and a client that checks every answer against the document.
 
 use actor::ActorId;
-use api::{Auth, Context, Probe, Streams};
+use api::{Auth, Context, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{ChatEvent, TaskEvent, Timestamp, WorkspaceId};
+use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use flow::{FlowCache, Flows, Tasks, load::Known};
 use http::{HeaderMap, Request, StatusCode};
-use ports::{Bus, Clock, ModelInfo, Queue, Spilling, SystemClock, Table};
+use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use stream::{FeedOptions, Feeds, Start};
-use testkit::crash::Crash;
+use testkit::{Queue, crash::Crash};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use workspace::Workspaces;
@@ -114,7 +114,7 @@ struct LocalStreams(Feeds);
 impl Streams for LocalStreams {
     async fn open(
         &self,
-        actor: &ActorId,
+        actor: ActorRef,
         first: u64,
         headers: &HeaderMap,
         after: Option<&str>,
@@ -159,23 +159,13 @@ impl Door {
         let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
         let Setup { auth, origins, ready, models, .. } = setup;
         let full = Arc::new(AtomicBool::new(false));
-        let context = Context {
-            chats,
-            evaluations: flow::Evaluations::new(
-                tasks.clone(),
-                workspaces.clone(),
-                table.clone(),
-                queue.clone(),
-                clock.clone(),
-                |_| Err("no script is played here".into()),
-            ),
-            tasks,
-            workspaces,
-            tools: Arc::new(tools),
-            models,
+        let base = Arc::new(StreamContext {
+            chats: chats.reader(),
+            tasks: tasks.reader(),
+            workspaces: workspaces.clone(),
             streams: Arc::new(LocalStreams(feeds)),
             table: table.clone(),
-            clock,
+            clock: clock.clone(),
             auth,
             origins,
             ready,
@@ -184,9 +174,19 @@ impl Door {
                 move || !full.load(Ordering::SeqCst)
             }),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
+        });
+        let streams = api::streams(base.clone());
+        let context = Context {
+            base,
+            chats,
+            evaluations: flow::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock, |_| {
+                Err("no script is played here".into())
+            }),
+            tasks,
+            tools: Arc::new(tools),
+            models,
         };
         let context = Arc::new(context);
-        let streams = api::streams(context.clone());
         let taken = AtomicUsize::new(0);
         Self { router: api::router(context), streams, table, calls, queue, taken, full, shutdown, folder }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chat::Chats;
 use domain::{ChatStatus, ChatView, Error, TaskPhase, TaskView, Timestamp, WorkspaceId};
 use flow::{Evaluations, TaskFilter, Tasks};
-use ports::{Clock, Queue, Table};
+use ports::{Clock, QueueSender, Table};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use workspace::Workspaces;
@@ -78,7 +78,7 @@ pub struct Behind {
     /// The logs.
     pub table: Arc<dyn Table>,
     /// Mailboxes.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn QueueSender>,
     /// How long an actor may well be at one thing, and how long a round rests at its end.
     pub patience: Duration,
     /// Time.

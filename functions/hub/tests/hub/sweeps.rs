@@ -2,7 +2,7 @@
 
 use crate::support::{Result, start};
 use embedded::{Durability, Options, Store};
-use ports::{Expect, Key, SystemClock, Write};
+use ports::{Expect, Key, QueueReceiver, SystemClock, Write};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc, time::Duration};

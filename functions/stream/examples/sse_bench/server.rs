@@ -12,7 +12,7 @@ use axum::{
     routing::get,
 };
 use bytes::Bytes;
-use domain::{ChatEvent, Timestamp};
+use domain::{ActorRef, ChatEvent, ChatId, Timestamp};
 use futures::{StreamExt, stream};
 use ports::{Bus, IndexQuery, Item, Key, Page, Table, Write};
 use serde::Deserialize;
@@ -27,6 +27,11 @@ use std::{
 use tokio::{io::AsyncReadExt, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+/// The chat of this name.
+fn actor(name: &str) -> ActorRef {
+    ActorRef::Chat { workspace: Uuid::nil().into(), chat: ChatId::from_key("sse_bench", name) }
+}
 
 /// An event as a model streams it: about ten words, 150 bytes on the wire.
 fn entry(number: u64) -> String {
@@ -114,8 +119,7 @@ async fn watch(
     Query(Watch { chat, after }): Query<Watch>,
     headers: HeaderMap,
 ) -> std::result::Result<Response, StatusCode> {
-    let actor = ActorId::new("chat", chat);
-    let response = events(&feeds, &actor, Start::Live, &headers, after.as_deref()).await;
+    let response = events(&feeds, actor(&chat), Start::Live, &headers, after.as_deref()).await;
     response.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }
 
@@ -144,7 +148,7 @@ pub fn stream() -> Result<()> {
         tokio::spawn(async move {
             while let Some(line) = told.recv().await {
                 let words: Vec<&str> = line.split(' ').collect();
-                let (actor, count) = (ActorId::new("chat", words[1]), words[2].parse::<u64>().unwrap());
+                let (actor, count) = (ActorId::from(actor(words[1])), words[2].parse::<u64>().unwrap());
                 let pause = Duration::from_micros(words[3].parse().unwrap());
                 let mut ticks = tokio::time::interval(pause.max(Duration::from_micros(1)));
                 for index in 0..count {

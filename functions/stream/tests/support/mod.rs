@@ -4,7 +4,7 @@
 use actor::{ActorId, Entry};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{ChatEvent, MessageId, TaskEvent, Timestamp};
+use domain::{ActorRef, ChatEvent, MessageId, TaskEvent, Timestamp};
 use futures::{StreamExt, stream};
 use ports::{Bus, Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write};
 use serde::{Serialize, de::DeserializeOwned};
@@ -171,7 +171,7 @@ impl Bus for MemoryBus {
 
 /// One actor's log, written as a worker would: commit, then publish.
 pub struct Log {
-    pub actor: ActorId,
+    pub actor: ActorRef,
     pub next: u64,
     table: Arc<MemoryTable>,
     bus: Arc<MemoryBus>,
@@ -188,13 +188,23 @@ pub fn hidden() -> ChatEvent {
 }
 
 impl Log {
-    pub fn new(name: &str, table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
-        Self::of("chat", name, table, bus)
+    /// Of a chat.
+    pub fn new(table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
+        Self::of(ActorRef::Chat { workspace: Uuid::nil().into(), chat: Uuid::nil().into() }, table, bus)
     }
 
-    pub fn of(kind: &str, name: &str, table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
-        let (actor, table, bus) = (ActorId::new(kind, name), table.clone(), bus.clone());
-        Self { actor, next: 1, table, bus, visible: Vec::new() }
+    /// Of a task.
+    pub fn of_task(table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
+        Self::of(ActorRef::Task { workspace: Uuid::nil().into(), task: Uuid::nil().into() }, table, bus)
+    }
+
+    fn of(actor: ActorRef, table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
+        Self { actor, next: 1, table: table.clone(), bus: bus.clone(), visible: Vec::new() }
+    }
+
+    /// The key of the entry whose first event has this number.
+    pub fn entry_key(&self, first: u64) -> Key {
+        ActorId::from(self.actor).entry_key(first)
     }
 
     /// Writes an entry, with `skipped` numbers after its events.
@@ -221,9 +231,9 @@ impl Log {
         let seen = entry.numbered().filter(|(_, event)| shown(event));
         self.visible.extend(seen.map(|(number, _)| number));
         self.next = next;
-        let put = Write::put(self.actor.entry_key(first), body.clone(), Expect::Absent);
+        let put = Write::put(self.entry_key(first), body.clone(), Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();
-        self.bus.publish(self.actor.as_str(), body.into()).await.unwrap();
+        self.bus.publish(&self.actor.to_string(), body.into()).await.unwrap();
     }
 
     /// Writes entries of one visible event each.

@@ -26,7 +26,10 @@ use aws_sdk_sqs::{
 use delays::Schedules;
 use flights::Flights;
 use letters::Aside;
-use ports::{Clock, DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result, validate};
+use ports::{
+    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    validate,
+};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::Duration,
@@ -117,7 +120,7 @@ impl SqsQueue {
 }
 
 #[async_trait]
-impl Queue for SqsQueue {
+impl QueueSender for SqsQueue {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         validate::messages(&messages)?;
         let now = self.0.clock.now();
@@ -136,6 +139,24 @@ impl Queue for SqsQueue {
         self.0.send_now(at_once).await
     }
 
+    async fn waiting(&self, _lane: &str) -> Result<usize> {
+        let counted = *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, count)) = counted.filter(|(at, _)| at.elapsed() < COUNT_IS_GOOD_FOR) {
+            tracing::trace!(age_ms = at.elapsed().as_millis(), count, "the queue was counted before");
+            return Ok(count);
+        }
+        let name = QueueAttributeName::ApproximateNumberOfMessages;
+        let request = self.0.client.get_queue_attributes().queue_url(&self.0.names.queue_url);
+        let answer = request.attribute_names(name.clone()).send().await.map_err(|error| unavailable(WHAT, &error))?;
+        let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
+        let count = count.ok_or_else(|| Error::Damaged("SQS does not say how many messages wait".into()))?;
+        *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), count));
+        Ok(count)
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for SqsQueue {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.0.receive(max, visibility).await
     }
@@ -173,22 +194,10 @@ impl Queue for SqsQueue {
         self.0.moved.notify_waiters();
         Ok(out.len() == receipts.len() && receipts.iter().all(|receipt| given.contains(receipt)))
     }
+}
 
-    async fn waiting(&self, _lane: &str) -> Result<usize> {
-        let counted = *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, count)) = counted.filter(|(at, _)| at.elapsed() < COUNT_IS_GOOD_FOR) {
-            tracing::trace!(age_ms = at.elapsed().as_millis(), count, "the queue was counted before");
-            return Ok(count);
-        }
-        let name = QueueAttributeName::ApproximateNumberOfMessages;
-        let request = self.0.client.get_queue_attributes().queue_url(&self.0.names.queue_url);
-        let answer = request.attribute_names(name.clone()).send().await.map_err(|error| unavailable(WHAT, &error))?;
-        let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
-        let count = count.ok_or_else(|| Error::Damaged("SQS does not say how many messages wait".into()))?;
-        *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), count));
-        Ok(count)
-    }
-
+#[async_trait]
+impl DeadLetterQueue for SqsQueue {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.0.look_aside(limit).await
     }

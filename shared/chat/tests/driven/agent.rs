@@ -7,7 +7,7 @@ use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
     Principal, Status, TaskId, WorkspaceId,
 };
-use ports::{Clock, Queue};
+use ports::{Clock, QueueSender};
 use uuid::Uuid;
 
 fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {

@@ -8,7 +8,7 @@ use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, Principal, Timestamp, native,
 };
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueSender};
 use std::sync::Arc;
 
 /// Says its pieces at once, then breaks off as its user says.

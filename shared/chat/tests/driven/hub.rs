@@ -1,11 +1,11 @@
 //! Chats and their services, in memory.
 
-use actor::{ActorId, Content, Mail, Runtime};
+use actor::{Content, Mail, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
-use domain::{Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
+use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue, Spilling, Table};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueReceiver, Spilling, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -128,8 +128,8 @@ impl Hub {
 
     /// The reports to a task, from the messages that wait for it.
     pub fn told(&self, task: TaskId) -> Vec<AgentAnswer> {
-        let group = ActorId::new("task", format_args!("{}/{task}", self.workspace));
-        let messages = self.queue.messages().into_iter().filter(|message| message.group == group.as_str());
+        let group = ActorRef::Task { workspace: self.workspace, task }.to_string();
+        let messages = self.queue.messages().into_iter().filter(|message| message.group == group);
         let answer = |mail: Mail<TaskCommand>| match mail.content {
             Content::Command { body: TaskCommand::AgentAnswered { answer } } => *answer,
             other => panic!("{other:?}"),

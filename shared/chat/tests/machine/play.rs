@@ -1,11 +1,11 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
-use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId,
-    FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId, StopReason,
-    TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, task::AgentAnswer,
+    ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
+    CommandId, FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId,
+    StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, task::AgentAnswer,
 };
 use ports::ModelRequest;
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ impl Play {
             match serde_json::from_value(letter.command.clone()) {
                 Ok(TaskCommand::AgentAnswered { answer }) => {
                     let task = TaskId(Uuid::from_u128(3));
-                    assert_eq!(letter.to, ActorId::new("task", format_args!("{}/{task}", self.config.workspace)));
+                    assert_eq!(letter.to, ActorRef::Task { workspace: self.config.workspace, task }.into());
                     assert_eq!((letter.deliver_at, answer.chat), (None, self.config.chat));
                     self.reports.push(*answer);
                 }

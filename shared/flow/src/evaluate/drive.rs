@@ -14,7 +14,7 @@ use super::{
 use crate::tasks::internal;
 use actor::{Kind, Verdict};
 use async_trait::async_trait;
-use domain::{Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
+use domain::{ActorKind, ActorRef, Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
 use futures::{FutureExt, StreamExt, stream::SelectAll};
 use ports::{Delivery, Expect, Outgoing, Subscription, Write};
 use std::{
@@ -52,7 +52,7 @@ impl Evaluations {
         number: u64,
         deliver_at: Option<Timestamp>,
     ) -> Result<(), Error> {
-        let group = format!("{}/{workspace}/{id}", self.name());
+        let group = ActorRef::Evaluation { workspace, evaluation: id }.to_string();
         let message = Outgoing {
             group,
             id: format!("{id}/{number}"),
@@ -65,7 +65,8 @@ impl Evaluations {
 
     /// Drives one by these messages, for a while.
     async fn driven(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Result<(), Error> {
-        let Some((workspace, id)) = deliveries.first().and_then(|first| ids(&first.group)) else {
+        let group = deliveries.first().map(|first| first.group.parse());
+        let Some(Ok(ActorRef::Evaluation { workspace, evaluation: id })) = group else {
             tracing::error!("a message is for no evaluation");
             return Ok(());
         };
@@ -227,7 +228,7 @@ impl Evaluations {
 #[async_trait]
 impl Kind for Evaluations {
     fn name(&self) -> &'static str {
-        "evaluation"
+        ActorKind::Evaluation.as_str()
     }
 
     async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
@@ -260,12 +261,6 @@ async fn hint(heard: &mut SelectAll<Subscription>) {
     if heard.next().await.is_none() {
         std::future::pending().await
     }
-}
-
-/// The ids in a group, which is `evaluation/<workspace>/<evaluation>`.
-fn ids(group: &str) -> Option<(WorkspaceId, EvaluationId)> {
-    let mut parts = group.split('/').skip(1);
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub use understudy::{PROVIDER, Play, Understudy};
 use crate::{Tasks, tasks::internal};
 use domain::{Code, Error, EvaluationId, Principal, Timestamp, WorkspaceId};
 use plan::plan;
-use ports::{Clock, Expect, Key, Query, Queue, Table, Write};
+use ports::{Clock, Expect, Key, Query, QueueSender, Table, Write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use workspace::Workspaces;
@@ -47,7 +47,7 @@ pub struct Evaluations {
     tasks: Tasks,
     workspaces: Workspaces,
     table: Arc<dyn Table>,
-    queue: Arc<dyn Queue>,
+    queue: Arc<dyn QueueSender>,
     clock: Arc<dyn Clock>,
     play: Play,
 }
@@ -78,7 +78,7 @@ impl Evaluations {
         tasks: Tasks,
         workspaces: Workspaces,
         table: Arc<dyn Table>,
-        queue: Arc<dyn Queue>,
+        queue: Arc<dyn QueueSender>,
         clock: Arc<dyn Clock>,
         play: Play,
     ) -> Self {

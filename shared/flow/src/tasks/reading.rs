@@ -3,8 +3,9 @@
 use super::{Tasks, internal};
 use crate::machine::{TaskState, actor_id, view_key};
 use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
-use ports::{Query, Subscription};
+use ports::{Query, Subscription, Table};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A filter of tasks.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +28,25 @@ pub struct TaskPage {
     pub next_cursor: Option<String>,
 }
 
-impl Tasks {
+/// Tasks, for those who only watch them: it sends no command.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when the table does not answer.
+#[derive(Clone)]
+pub struct TaskReader {
+    table: Arc<dyn Table>,
+}
+
+impl TaskReader {
+    /// Over this table.
+    pub fn new(table: Arc<dyn Table>) -> Self {
+        Self { table }
+    }
+
     /// One task.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the workspace has none of this id; those of [`Tasks`].
+    /// `NOT_FOUND` when the workspace has none of this id; those of [`TaskReader`].
     pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
         match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
             Some(item) => serde_json::from_str(&item.body).map_err(internal),
@@ -43,7 +58,7 @@ impl Tasks {
     /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Tasks`].
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`TaskReader`].
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -53,6 +68,53 @@ impl Tasks {
     ) -> Result<TaskPage, Error> {
         let query = Query::all(format!("{workspace}/tasks"), limit).descending().after(cursor);
         self.page(&query, filter).await
+    }
+
+    async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
+        let page = self.table.query_index(query).await.map_err(|error| match error {
+            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
+            error => internal(error),
+        })?;
+        let mut tasks = Vec::new();
+        for item in &page.items {
+            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
+            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
+                && filter.phase.is_none_or(|phase| view.phase == phase)
+                && filter.status.is_none_or(|status| view.status == status);
+            if fits {
+                tasks.push(view);
+            }
+        }
+        Ok(TaskPage { tasks, next_cursor: page.next })
+    }
+}
+
+impl Tasks {
+    /// The reads alone, for those who only watch.
+    pub fn reader(&self) -> TaskReader {
+        TaskReader::new(self.table.clone())
+    }
+
+    /// [`TaskReader::get`].
+    ///
+    /// # Errors
+    /// Those of [`TaskReader::get`].
+    pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
+        self.reader().get(workspace, task).await
+    }
+
+    /// [`TaskReader::list`].
+    ///
+    /// # Errors
+    /// Those of [`TaskReader::list`].
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        self.reader().list(workspace, filter, limit, cursor).await
     }
 
     /// The tasks of a workspace whose ids begin with `prefix`, clones and subtasks among them, in the order of their ids.
@@ -90,25 +152,7 @@ impl Tasks {
         cursor: Option<String>,
     ) -> Result<TaskPage, Error> {
         self.get(workspace, task).await?;
-        self.page(&Query::all(format!("{task}/children"), limit).after(cursor), filter).await
-    }
-
-    async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
-        let page = self.table.query_index(query).await.map_err(|error| match error {
-            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
-            error => internal(error),
-        })?;
-        let mut tasks = Vec::new();
-        for item in &page.items {
-            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
-            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
-                && filter.phase.is_none_or(|phase| view.phase == phase)
-                && filter.status.is_none_or(|status| view.status == status);
-            if fits {
-                tasks.push(view);
-            }
-        }
-        Ok(TaskPage { tasks, next_cursor: page.next })
+        self.reader().page(&Query::all(format!("{task}/children"), limit).after(cursor), filter).await
     }
 
     /// The state of a task as its log has it now.

@@ -8,7 +8,7 @@ use flow::{
     memory::Memory, op::Functions,
 };
 use futures::future::join_all;
-use ports::{Clock, Delivery, MAX_BATCH, Queue, Receipt, Table};
+use ports::{Clock, Delivery, MAX_BATCH, QueueReceiver, Receipt, Table};
 use serde_json::Value;
 use std::{
     sync::{Arc, Mutex},

@@ -6,9 +6,10 @@ mod turns;
 pub use turns::queue_in_turn;
 
 use super::{Env, table::ok};
+use crate::Queue;
 use domain::Timestamp;
 use futures::{FutureExt as _, future::join_all};
-use ports::{Delivery, Error, Outgoing, Queue, Receipt};
+use ports::{Delivery, Error, Outgoing, Receipt};
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,

@@ -1,7 +1,8 @@
 //! A queue that loses messages: as if it had been purged, as if the sender had died, or as if no message had been sent.
 
+use crate::Queue;
 use async_trait::async_trait;
-use ports::{DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result};
+use ports::{DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -72,11 +73,18 @@ impl LosingQueue {
 }
 
 #[async_trait]
-impl Queue for LosingQueue {
+impl QueueSender for LosingQueue {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         let messages = self.pass(messages)?;
         if messages.is_empty() { Ok(()) } else { self.inner.send(messages).await }
     }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.inner.waiting(lane).await
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for LosingQueue {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.inner.receive(max, visibility).await
     }
@@ -89,9 +97,10 @@ impl Queue for LosingQueue {
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
         self.inner.reject(receipts, delay).await
     }
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        self.inner.waiting(lane).await
-    }
+}
+
+#[async_trait]
+impl DeadLetterQueue for LosingQueue {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.inner.dead_letters(limit).await
     }

@@ -3,7 +3,10 @@
 use super::{Fate, Faults};
 use async_trait::async_trait;
 use domain::Timestamp;
-use ports::{Clock, DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, Result, lane, validate};
+use ports::{
+    Clock, DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    lane, validate,
+};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -204,7 +207,7 @@ fn give_back(waiting: &mut [Waiting], at: usize, when: Timestamp) {
 }
 
 #[async_trait]
-impl Queue for FakeQueue {
+impl QueueSender for FakeQueue {
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
         validate::messages(&messages)?;
         self.fate.before(WHAT).await?;
@@ -231,6 +234,21 @@ impl Queue for FakeQueue {
         self.fate.after(WHAT, ()).await
     }
 
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.fate.before(WHAT).await?;
+        let waiting = {
+            let now = self.clock.now();
+            let mut state = self.lock();
+            self.advance(&mut state, now);
+            let waits = |one: &&Waiting| one.hidden_until <= now && ports::lane(&one.message.group) == lane;
+            state.waiting.iter().filter(waits).count()
+        };
+        self.fate.after(WHAT, waiting).await
+    }
+}
+
+#[async_trait]
+impl QueueReceiver for FakeQueue {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.fate.before(WHAT).await?;
         if max == 0 || self.fate.chance(|faults| faults.empty_receive) {
@@ -303,19 +321,10 @@ impl Queue for FakeQueue {
         self.bell.notify_waiters();
         self.fate.after(WHAT, rejected).await
     }
+}
 
-    async fn waiting(&self, lane: &str) -> Result<usize> {
-        self.fate.before(WHAT).await?;
-        let waiting = {
-            let now = self.clock.now();
-            let mut state = self.lock();
-            self.advance(&mut state, now);
-            let waits = |one: &&Waiting| one.hidden_until <= now && ports::lane(&one.message.group) == lane;
-            state.waiting.iter().filter(waits).count()
-        };
-        self.fate.after(WHAT, waiting).await
-    }
-
+#[async_trait]
+impl DeadLetterQueue for FakeQueue {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.fate.before(WHAT).await?;
         let letters = {

@@ -1,7 +1,7 @@
 //! Several messages of one group at once.
 
 use super::{Env, ack, batch, message, nothing_comes, ok, one, receipts, reject};
-use ports::Queue;
+use crate::Queue;
 use std::time::Duration;
 
 pub(super) async fn a_batch_is_in_order_and_locks_its_group(queue: &dyn Queue, env: &Env) {

@@ -1,7 +1,8 @@
 //! The order of turns: guarantees that an adapter may give beyond the port.
 
 use super::{Env, ack, batch, message, ok, one, receipts, reject};
-use ports::{Outgoing, Queue, lane};
+use crate::Queue;
+use ports::{Outgoing, lane};
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// Guarantees that an adapter may give beyond the port: it takes lanes in turn, and within a lane the highest priority, then the longest wait;

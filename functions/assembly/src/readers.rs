@@ -1,0 +1,41 @@
+//! The reads behind event streams: a deployable that only watches has these, and no way to send a command.
+
+use crate::{Base, Ways};
+use chat::ChatReader;
+use flow::TaskReader;
+use ports::{Clock, Table};
+use std::sync::Arc;
+use workspace::Workspaces;
+
+/// The states of files, chats and tasks.
+#[derive(Clone)]
+pub struct Readers {
+    /// The logs.
+    pub table: Arc<dyn Table>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The files.
+    pub workspaces: Workspaces,
+    /// The chats.
+    pub chats: ChatReader,
+    /// The tasks.
+    pub tasks: TaskReader,
+}
+
+impl Readers {
+    /// For a deployable that only watches.
+    pub fn new(base: &Base) -> Self {
+        Self::over(base, base.workspaces())
+    }
+
+    /// Those of a deployable that also sends commands.
+    pub fn of(ways: &Ways) -> Self {
+        Self::over(&ways.base, ways.workspaces.clone())
+    }
+
+    fn over(base: &Base, workspaces: Workspaces) -> Self {
+        let Base { table, clock, .. } = base.clone();
+        let chats = ChatReader::new(table.clone(), workspaces.clone());
+        Self { chats, tasks: TaskReader::new(table.clone()), table, clock, workspaces }
+    }
+}

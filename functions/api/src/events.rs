@@ -109,7 +109,7 @@ pub(crate) async fn watch_task(
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
-    let actor = flow::machine::actor_id(at.workspace_id, at.task_id);
+    let actor = engine::machine::actor_id(at.workspace_id, at.task_id);
     if view.phase == TaskPhase::Finished
         && let Some(after) = cursor(&headers, watch.after.as_deref())
         && has_all(&*context.table, &actor, after).await?

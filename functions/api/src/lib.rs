@@ -74,9 +74,9 @@ pub struct Context {
     /// The way in to chats.
     pub chats: chat::Chats,
     /// The way in to tasks and their flows.
-    pub tasks: flow::Tasks,
+    pub tasks: engine::Tasks,
     /// The way in to evaluations of flows.
-    pub evaluations: flow::Evaluations,
+    pub evaluations: evaluation::Evaluations,
     /// The files.
     pub workspaces: workspace::Workspaces,
     /// The tools, for people.

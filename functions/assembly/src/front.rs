@@ -6,11 +6,11 @@ use api::{Auth, Counters, HasRoom, Probe, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::WorkspaceId;
-use flow::observe::TaskMetrics;
 use http::HeaderMap;
 use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
+use telemetry::TaskMetrics;
 use tools::Registry;
 
 /// The parts that a deployable adds to its ways.

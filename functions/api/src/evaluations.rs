@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{EvaluationId, WorkspaceId};
-use flow::evaluate::{Selection, junit};
+use evaluation::{Selection, junit};
 use http::{StatusCode, header};
 use identity::Action;
 use serde::Deserialize;

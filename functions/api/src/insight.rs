@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::{body::Body, extract::State, response::IntoResponse};
 use domain::{Error, TaskId, TaskPhase, Timestamp};
-use flow::{
+use engine::{
     artifact::{Artifacts, Wanted},
     memory::{Memory, Scope},
 };
@@ -106,7 +106,7 @@ pub(crate) async fn get_history(
         Some(cursor) => cursor.parse().map_err(|_| Error::invalid("cursor", "this is no cursor of this list"))?,
     };
     let limit = page_length(page.limit, 50, 200)?;
-    Ok(axum::Json(context.tasks.history(at.workspace_id, at.task_id, after, limit).await?))
+    Ok(axum::Json(telemetry::history(&context.tasks, at.workspace_id, at.task_id, after, limit).await?))
 }
 
 /// The trace of a task with all its clones and subtasks: one JSON line a fact, without ids, times and money. Two runs that
@@ -117,7 +117,7 @@ pub(crate) async fn get_trace(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
-    let trace = context.tasks.trace_stream(at.workspace_id, at.task_id).await?;
+    let trace = telemetry::trace_stream(&context.tasks, at.workspace_id, at.task_id).await?;
     let body = Body::from_stream(trace.map_err(|error| std::io::Error::other(error.message)));
     Ok(([(header::CONTENT_TYPE, "application/jsonl")], body))
 }
@@ -179,7 +179,7 @@ async fn find(
     wanted: &Wanted,
     limit: Option<usize>,
     cursor: Option<String>,
-) -> Answer<axum::Json<flow::artifact::Page>> {
+) -> Answer<axum::Json<engine::artifact::Page>> {
     let artifacts = Artifacts::new(context.base.table.clone(), context.base.workspaces.clone());
     Ok(axum::Json(artifacts.find(workspace, wanted, page_length(limit, 50, 200)?, cursor).await?))
 }
@@ -203,5 +203,5 @@ pub(crate) async fn diff_tasks(
     Access { at, .. }: Access<Read, InTask>,
     Query(compared): Query<Compared>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.tasks.diff(at.workspace_id, at.task_id, compared.with).await?))
+    Ok(axum::Json(telemetry::diff(&context.tasks, at.workspace_id, at.task_id, compared.with).await?))
 }

@@ -75,7 +75,7 @@ pub struct StreamContext {
     /// The states of chats.
     pub chats: chat::ChatReader,
     /// The states of tasks.
-    pub tasks: flow::TaskReader,
+    pub tasks: engine::TaskReader,
     /// The files.
     pub workspaces: workspace::Workspaces,
     /// The source of event streams.
@@ -115,9 +115,9 @@ pub struct Context {
     /// The way in to chats.
     pub chats: chat::Chats,
     /// The way in to tasks and their flows.
-    pub tasks: flow::Tasks,
+    pub tasks: engine::Tasks,
     /// The way in to evaluations of flows.
-    pub evaluations: flow::Evaluations,
+    pub evaluations: evaluation::Evaluations,
     /// The tools, for people.
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.

@@ -140,7 +140,7 @@ pub(crate) async fn answer_task(
 ) -> Answer<impl IntoResponse> {
     let command = CommandId(ids.id("command"));
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let given = flow::Answers { answers: given.answers, may_approve };
+    let given = engine::Answers { answers: given.answers, may_approve };
     context.tasks.answer(at.workspace_id, at.task_id, &at.node, given, command, &by).await?;
     Ok(schema::TaskTold::of(at.task_id))
 }

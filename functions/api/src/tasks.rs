@@ -13,7 +13,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
-use flow::{AcceptedTask, NewTask, TaskFilter};
+use engine::{AcceptedTask, NewTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Number, Value};

@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{Code, CommandId, Error, Principal, TaskPhase, WorkspaceId};
-use flow::TaskFilter;
+use engine::TaskFilter;
 use futures::future::join_all;
 use http::{StatusCode, header};
 use identity::Action;

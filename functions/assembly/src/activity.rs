@@ -1,11 +1,11 @@
 //! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks alike, of
-//! all callers; the usage of single flows is counted by [`flow::observe::TaskMetrics`], as their manifests say.
+//! all callers; the usage of single flows is counted by [`telemetry::TaskMetrics`], as their manifests say.
 
 use actor::{ActorId, Entry, Follow, Machine};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatEvent, Status, TaskEvent, Usage, event::StopReason};
-use flow::TaskMachine;
+use engine::TaskMachine;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,

@@ -3,7 +3,7 @@
 use crate::Readers;
 use async_trait::async_trait;
 use domain::{ChatView, Code, TaskView, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
-use flow::tasks::TaskFilter;
+use engine::tasks::TaskFilter;
 use std::time::Duration;
 use stream::{Changes, Records};
 

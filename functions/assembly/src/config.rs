@@ -155,7 +155,7 @@ pub struct Tasks {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { max_waiting: flow::tasks::MOST_WAITING }
+        Self { max_waiting: engine::tasks::MOST_WAITING }
     }
 }
 

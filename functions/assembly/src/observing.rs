@@ -1,14 +1,12 @@
 //! The followers of tasks: the counters, and the observers that flows, the configuration and the environment name.
 
 use crate::{Config, Failure};
-use flow::{
-    FlowCache,
-    observe::{Followers, Observers, Patience, TaskMetrics},
-};
+use engine::FlowCache;
 use ports::{Clock, Secrets};
 use serde_json::Value;
 use sinks::{Otlp, PluginSinks};
 use std::{path::Path, sync::Arc};
+use telemetry::{Followers, Observers, Patience, TaskMetrics};
 
 /// The counters of tasks, and the observers.
 #[derive(Clone)]

@@ -10,13 +10,14 @@ use crate::{
 use actor::{Executor, Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
-use flow::{
-    Flows, TaskEffects, TaskMachine, Understudy,
+use engine::{
+    FlowModels, Flows, TaskEffects, TaskMachine,
     artifact::Artifacts,
     memory::{Bm25, Memory, Ranker},
-    op::Functions,
-    provider::{FlowModels, FlowProviders},
+    provider::FlowProviders,
 };
+use evaluation::Understudy;
+use flow::op::Functions;
 use ports::{
     Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef, Secrets,
 };

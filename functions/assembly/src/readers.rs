@@ -2,7 +2,7 @@
 
 use crate::{Base, Ways};
 use chat::ChatReader;
-use flow::TaskReader;
+use engine::TaskReader;
 use ports::{Clock, Table};
 use std::sync::Arc;
 use workspace::Workspaces;

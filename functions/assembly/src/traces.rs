@@ -8,7 +8,6 @@ use actor::{ActorId, Entry, Follow};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatConfig, ChatEvent, Timestamp, TurnId};
-use flow::observe::{Carried, Lost, Patience, Pump, Sink, SinkCounts};
 use ports::{Query, Table};
 use sinks::{Otlp, TurnLog};
 use std::{
@@ -16,6 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+use telemetry::{Carried, Lost, Patience, Pump, Sink, SinkCounts};
 use tokio::{task::JoinSet, time::timeout};
 
 /// Entries that are read at once.

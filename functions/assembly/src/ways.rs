@@ -3,9 +3,9 @@
 
 use chat::{Chats, Transcript};
 use domain::Limits;
+use engine::{FlowCache, Flows, FunctionTools, Tasks};
+use evaluation::{Evaluations, Play};
 use flow::{
-    Evaluations, FlowCache, Flows, Tasks,
-    evaluate::Play,
     load::{Known, SERVED},
     op::Functions,
 };
@@ -77,7 +77,7 @@ impl Default for Settings {
             question_timeout: Duration::from_secs(24 * 3600),
             permission_timeout: Duration::from_secs(3600),
             limits: Limits::default(),
-            most_waiting: flow::tasks::MOST_WAITING,
+            most_waiting: engine::tasks::MOST_WAITING,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Ways {
     /// For deployables that look after work begun elsewhere: they accept no task.
     pub fn new(base: Base, queue: Arc<dyn QueueSender>, settings: Settings) -> Self {
         let none: Play = |_| Err("no script is played here".into());
-        Self::over(base, queue, settings, Known::nothing(), None, none)
+        Self::over(base, queue, settings, Known::default(), None, none)
     }
 
     /// For those that accept tasks: of flows that name these models, and with commands on these machines.
@@ -120,7 +120,9 @@ impl Ways {
     ) -> Self {
         // A model whose key is not configured yet is no fault of a flow; a provider without a server is.
         let served = SERVED.map(|provider| format!("{provider}/*"));
-        let models = models.iter().map(|info| info.id.clone()).chain(served).collect();
+        // The scripts of evaluations are models, too.
+        let played = format!("{}/*", evaluation::PROVIDER);
+        let models = models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
         let known = Known { models: Some(models), sandbox: has_commands, ..Known::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
@@ -162,7 +164,7 @@ impl Ways {
 
 /// The tools of agents and people: with commands, where there are machines for them.
 pub fn tools(machines: Option<&Machines>) -> Arc<Registry> {
-    let mut tools = Registry::builtin().with_functions(Arc::new(Functions::builtin()));
+    let mut tools = Registry::builtin().with_functions(Arc::new(FunctionTools(Functions::builtin())));
     if let Some(commands) = machines.and_then(|machines| machines.commands) {
         tools = tools.with_commands(commands);
     }

@@ -10,10 +10,10 @@ use assembly::{
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
-use flow::observe::Observers;
 use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, Secrets, Spilling, SystemClock, Table};
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
+use telemetry::Observers;
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 use worker::Worker;

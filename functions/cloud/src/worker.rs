@@ -70,16 +70,14 @@ mod tests {
     use assembly::Emf;
     use async_trait::async_trait;
     use aws::{QueueNames, SqsQueue};
-    use flow::{
-        FlowCache, TaskMachine,
-        manifest::Plugin,
-        observe::{Lost, Observers, Patience, Sink, Sinks, TaskFact},
-    };
+    use engine::{FlowCache, TaskMachine};
+    use flow::manifest::Plugin;
     use ports::{Clock, SystemClock};
     use std::sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     };
+    use telemetry::{Lost, Observers, Patience, Sink, Sinks, TaskFact};
 
     /// Needs a moment for each batch.
     #[derive(Default)]
@@ -132,7 +130,8 @@ mod tests {
             }))
             .unwrap(),
         );
-        let state = flow::machine::TaskState { config: Some(config.clone()), ..flow::machine::TaskState::default() };
+        let state =
+            engine::machine::TaskState { config: Some(config.clone()), ..engine::machine::TaskState::default() };
         let entry = serde_json::json!({
             "first": 1, "next": 2, "at": SystemClock.now(), "step": "00000000-0000-0000-0000-000000000004",
             "events": [domain::TaskEvent::Created { config: Box::new((*config).clone()) }],

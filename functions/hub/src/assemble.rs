@@ -8,7 +8,7 @@ use assembly::{
 };
 use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
-use flow::Tasks;
+use engine::Tasks;
 use ports::{Blobs, Bus, Clock, Spilling, SystemClock, Table};
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};

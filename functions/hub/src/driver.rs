@@ -6,7 +6,7 @@
 use crate::{Failure, assemble, assemble::Hub};
 use assembly::{Config, process};
 use domain::{Principal, Status, TaskEvent, TaskId, WorkspaceId};
-use flow::NewTask;
+use engine::NewTask;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
@@ -138,7 +138,7 @@ impl<'a> Driver<'a> {
         hub.workspaces.create(workspace, "bench", &by).await?;
         let files = hub.workspaces.open(workspace).await?;
         for (name, text) in manifests(args) {
-            let path = domain::FilePath::parse(&format!("{}/bench/{name}", flow::flows::FOLDER))?;
+            let path = domain::FilePath::parse(&format!("{}/bench/{name}", engine::flows::FOLDER))?;
             files.write(&path, text.into_bytes(), workspace::Expect::Any, &by.clone().into()).await?;
         }
         hub.tasks.flows().load(workspace, "bench").await?;
@@ -155,7 +155,7 @@ impl<'a> Driver<'a> {
     /// One task to its end; how many nodes it and its children executed.
     async fn one(&self) -> Result<u64, domain::Error> {
         let task = TaskId::root(Uuid::now_v7());
-        let actor = flow::machine::actor_id(self.workspace, task);
+        let actor = engine::machine::actor_id(self.workspace, task);
         let internal = |error: ports::Error| domain::Error::new(domain::Code::Internal, error.to_string());
         let mut events = self.hub.bus.subscribe(actor.as_str()).await.map_err(internal)?;
         let new = NewTask { input: self.input(), ..NewTask::default() };

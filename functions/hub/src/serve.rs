@@ -2,7 +2,6 @@
 
 use crate::{Failure, assemble, assemble::Hub, crashes, notify::Notifier, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
-use flow::observe::TaskMetrics;
 use models::Router;
 use ports::{KnownSecrets, Model, crash};
 use std::{
@@ -13,6 +12,7 @@ use std::{
     time::Duration,
 };
 use stream::ServeOptions;
+use telemetry::TaskMetrics;
 use tokio::{
     net::TcpListener,
     runtime::{Handle, Runtime},

@@ -1,13 +1,14 @@
 //! A loaded flow: everything a running task needs of its manifests, checked and immutable (spec 002 §2.2, §8).
 
 use crate::{
+    canonical,
     failure::Handling,
     graph::{Graph, Role},
     load::Fault,
     manifest::Settings,
-    op,
 };
-use domain::{NodeId, task::FlowRef};
+use domain::{NodeId, Sha256, task::FlowRef};
+use schema::SchemaError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,7 +17,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tools::schema::SchemaError;
 
 /// A flow that was loaded without a fault.
 #[derive(Clone, Debug)]
@@ -336,7 +336,7 @@ pub struct Schema {
     pub name: String,
     /// As it was written.
     pub source: Value,
-    compiled: tools::schema::Schema,
+    compiled: schema::Schema,
 }
 
 impl Schema {
@@ -348,8 +348,13 @@ impl Schema {
     /// # Errors
     /// It is no schema, or takes too much to check.
     pub fn compile(name: &str, source: Value) -> Result<Self, SchemaError> {
-        let compiled = tools::schema::Schema::compile(&source)?;
+        let compiled = schema::Schema::compile(&source)?;
         Ok(Self { name: name.into(), source, compiled })
+    }
+
+    /// Its revision: the SHA-256 of its text, independent of the order of its keys.
+    pub fn revision(&self) -> Sha256 {
+        canonical::hash(&self.source)
     }
 
     /// Whether the value fits.
@@ -360,6 +365,20 @@ impl Schema {
     /// The faults of a value: paths and messages, the first ten; empty when it fits.
     pub fn errors(&self, value: &Value) -> Vec<String> {
         self.compiled.errors(value, Self::MOST_ERRORS)
+    }
+}
+
+impl StoreKind {
+    /// The layers, the nearest first.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Project, Self::Global];
+
+    /// As manifests, policies and contexts name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Project => "project",
+            Self::Global => "global",
+        }
     }
 }
 
@@ -377,31 +396,21 @@ impl AskRule {
 }
 
 impl Flow {
-    /// Whether an expression of some node reads the outputs of nodes before it, so that tasks have to keep them at hand.
-    pub fn reads_outputs(&self) -> bool {
-        self.nodes.values().any(Node::reads_outputs)
-    }
-}
-
-impl Node {
-    fn reads_outputs(&self) -> bool {
-        let expression = |source: &str| op::expr::outputs_read(source).is_ok_and(|nodes| !nodes.is_empty());
-        let template = |value: &Value| op::template::outputs_read(value).is_ok_and(|nodes| !nodes.is_empty());
-        let text = |text: &str| template(&Value::String(text.to_owned()));
-        let reads = match &self.op {
-            Op::Expr(source) => expression(source),
-            Op::Template(value) => template(value),
-            Op::Tool { args, .. } => args.values().any(template),
-            Op::Command(words) => words.iter().any(|word| text(word)),
-            Op::Agent { prompt, .. } => prompt.as_deref().is_some_and(text),
-            Op::Ask(rule) => {
-                rule.approve.as_deref().is_some_and(text) || rule.questions.iter().any(|asked| text(&asked.question))
+    /// Whether executing this node runs a command.
+    pub fn runs_command(&self, node: &Node) -> bool {
+        match &node.op {
+            Op::Command(_) => true,
+            Op::Tool { tool, .. } => {
+                matches!(self.tools.get(tool).map(|binding| &binding.target), Some(ToolTarget::Command(_)))
             }
-            // The keys that a function reads are not known.
-            Op::Function(_) => true,
-            Op::Identity => false,
-        };
-        reads || self.split.as_ref().and_then(|rule| rule.over.as_deref()).is_some_and(expression)
+            _ => false,
+        }
+    }
+
+    /// Whether the provider of this `provider/model` is one of `providers.yaml`.
+    pub fn declares_provider_of(&self, model: &str) -> bool {
+        let id = model.split_once('/').map(|(id, _)| id);
+        self.settings.providers.iter().any(|provider| Some(provider.id.as_str()) == id)
     }
 }
 

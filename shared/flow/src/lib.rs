@@ -1,43 +1,33 @@
-//! The DAG engine (spec 002): flows as folders of manifests, tasks as actors, routing as a pure function.
+//! The model of a flow (spec 002): folders of manifests, loaded and checked.
 //!
 //! ```text
-//!   folder ─ load (eight steps, all faults at once) ─ Flow ─┬─ graph ── router (pure) ──┐
-//!                                                           ├─ op, memory, policy ──────┼─ machine (pure) ─ perform
-//!   Tasks (the way in) ── commands ── mailbox ──────────────┴───────────────────────────┘
+//!   folder ─ load (eight steps, all faults at once) ─ Flow ─┬─ graph       nodes, edges, the owner of each merge
+//!                                                           ├─ router      the ways that a task goes, as a pure function
+//!                                                           ├─ op          expressions, templates, functions
+//!                                                           ├─ policy      permissions of nodes
+//!                                                           ├─ failure     retries and error routes
+//!                                                           └─ draw        pictures
 //! ```
 //!
-//! A task executes at most one node at a time. Clones of a branch and subtasks of a split are tasks of their own, so that
-//! every log has one writer and a join is a message. An agent node is a conversation with a chat of its own: the same loop,
-//! models and tools as anywhere else. Nothing routes but the graph.
+//! Nothing here has I/O, is asynchronous or knows an actor: the same files are the same flow everywhere. The crate `engine` runs
+//! tasks of flows.
 
-pub mod artifact;
-mod cache;
+pub mod adapters;
+pub mod canonical;
+pub mod diff;
 pub mod draw;
-pub mod evaluate;
 pub mod failure;
 pub mod flow;
-pub mod flows;
 pub mod graph;
 pub mod in_the_box;
 pub mod load;
-pub mod machine;
 pub mod manifest;
-pub mod memory;
-pub mod observe;
+pub mod metrics;
 pub mod op;
-pub mod perform;
 pub mod policy;
-pub mod provider;
+mod reads;
 pub mod router;
-pub mod secret;
-pub mod tasks;
 pub mod template;
 
-pub use cache::FlowCache;
-pub use evaluate::{Evaluation, Evaluations, Understudy};
 pub use flow::Flow;
-pub use flows::{FlowInfo, Flows};
 pub use graph::Graph;
-pub use machine::TaskMachine;
-pub use perform::TaskEffects;
-pub use tasks::{AcceptedTask, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};

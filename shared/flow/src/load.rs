@@ -28,7 +28,7 @@ mod tree;
 
 pub use bundle::{hash, is_part, read_folder};
 pub use checks::TAMPERED;
-pub use known::{Known, SERVED, Syntax};
+pub use known::{Known, SERVED};
 pub use report::{Fault, Report};
 
 use crate::{

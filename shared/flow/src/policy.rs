@@ -2,14 +2,13 @@
 //!
 //! A denial is decided before anything runs and changes no route: the caller notes it in the history. A node that can do nothing
 //! else fails like it would of anything else; an agent goes on with the tools that are left to it. Folders are enforced where
-//! tools run, by [`confined`].
+//! tools run.
 
 use crate::{
     Flow,
     flow::{Node, PolicyRule, PolicyTarget, StoreKind, ToolBinding, ToolTarget},
     graph::Role,
 };
-pub use tools::confined;
 
 /// A use that a node is about to make.
 #[derive(Clone, Copy, Debug)]

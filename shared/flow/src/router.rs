@@ -43,9 +43,27 @@ mod join;
 mod place;
 mod record;
 
-pub use decide::{Next, Outcome, Post, Route, Router, selected};
+pub use decide::{Next, Outcome, Post, Route, selected};
 pub use place::{Fork, Place, Position};
 pub use record::Record;
+
+use crate::graph::Graph;
+use domain::{TaskConfig, Timestamp};
+
+/// The router of one task.
+#[derive(Clone, Copy, Debug)]
+pub struct Router<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The task.
+    pub config: &'a TaskConfig,
+    /// Its place.
+    pub place: &'a Place,
+    /// Now.
+    pub now: Timestamp,
+    /// For a re-run that follows a recorded task, how that went.
+    pub follows: Option<&'a Record>,
+}
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use domain::Error;
-use flow::observe::{Lost, Sink, TaskFact};
 use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
 };
+use telemetry::{Lost, Sink, TaskFact};
 use tokio::{fs, io::AsyncWriteExt};
 
 /// The length at which a file is set aside, in bytes, when nothing is said.

@@ -1,7 +1,7 @@
 //! The destinations of observers of tasks: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`); and the
 //! collector of the host, which has the turns of chats, too.
 //!
-//! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. Their facts are free of secrets
+//! The engine knows sinks as a trait ([`telemetry::Sink`]); this crate has those that need files and HTTP. Their facts are free of secrets
 //! already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and looked up when they are needed.
 
 pub mod address;
@@ -17,13 +17,11 @@ pub use webhook::{Webhook, signature};
 
 use config::Config;
 use domain::{Error, WorkspaceId, task::FlowRef};
-use flow::{
-    manifest::{Plugin, PluginKind},
-    observe::{Lost, Sink, Sinks},
-};
+use flow::manifest::{Plugin, PluginKind};
 use ports::{Address, Clock, Recipient, Secret, SecretRef, Secrets};
 use reqwest::Url;
 use std::{path::PathBuf, sync::Arc};
+use telemetry::{Lost, Sink, Sinks};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
 pub struct PluginSinks {

@@ -17,13 +17,13 @@ use crate::{
 };
 use async_trait::async_trait;
 use domain::ChatId;
-use flow::observe::{Lost, Sink, TaskFact};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
+use telemetry::{Lost, Sink, TaskFact};
 
 /// Conversations that are remembered until their node ends.
 const KEPT: usize = 10_000;

@@ -12,12 +12,12 @@ use crate::{Credential, otlp::task_span_id};
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Sha256, TraceContext};
-use flow::observe::{Lost, Sink, TaskFact};
 use hmac::{Hmac, Mac};
 use ports::Clock;
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
 use serde_json::json;
 use std::{error::Error as StdError, sync::Arc};
+use telemetry::{Lost, Sink, TaskFact};
 
 /// A webhook.
 pub struct Webhook {

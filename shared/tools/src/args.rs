@@ -2,6 +2,7 @@
 
 use domain::Error;
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use schema::Schema;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -74,6 +75,14 @@ pub(crate) fn check(validator: &Validator, schema: &Value, text: &str) -> Result
     wrong.map_or(Ok(args), Err)
 }
 
+/// The same for a schema that a flow brings, whose JSON is `source`: a text whose validation would take too much work is refused.
+pub(crate) fn arguments(schema: &Schema, source: &Value, text: &str) -> Result<Value, Error> {
+    if let Ok(value) = serde_json::from_str(text) {
+        schema.affordable(&value).map_err(|too_much| Error::invalid("args", too_much.to_string()))?;
+    }
+    check(schema.validator(), source, text)
+}
+
 /// The error for wrong arguments: it names the field, and the fields that exist.
 fn explain(first: &ValidationError<'_>, schema: &Value) -> Error {
     let at = first.instance_path().to_string();
@@ -113,4 +122,29 @@ fn names(schema: &Value) -> Vec<&str> {
 fn fields(schema: &Value) -> String {
     let names = names(schema);
     if names.is_empty() { "it takes no arguments".into() } else { format!("the arguments are: {}", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_of_a_flows_tool_have_the_budget_of_all_schemas() {
+        let mut definitions: Map<String, Value> = (0..34)
+            .map(|level| json!({ "$ref": format!("#/$defs/a{}", level + 1) }))
+            .enumerate()
+            .map(|(level, next)| (format!("a{level}"), json!({ "allOf": [next, next] })))
+            .collect();
+        definitions.insert("a34".into(), json!({ "type": ["string", "array", "object"] }));
+        let source = json!({ "$defs": definitions, "$ref": "#/$defs/a0" });
+        let refused = arguments(&Schema::compile_any_draft(&source).unwrap(), &source, "{}").unwrap_err();
+        assert!(refused.message.contains("2000000"), "{refused}");
+        let source = json!({ "properties": { "a": { "type": "integer" } } });
+        let schema = Schema::compile_any_draft(&source).unwrap();
+        assert_eq!(arguments(&schema, &source, r#"{"a": 1}"#).unwrap(), json!({ "a": 1 }));
+        assert_eq!(arguments(&schema, &source, r#"{"a": "x"}"#).unwrap_err().code, domain::Code::InvalidArgument);
+    }
 }

@@ -1,15 +1,15 @@
 //! `ask_user`: questions to people, each with the JSON Schema of its answer.
 //!
 //! The tool is never run. A chat that sees a call of it reads the questions with [`parse_questions`], suspends, and checks people's answers
-//! with [`check_answers`].
+//! with [`schema::check_answers`].
 
 use crate::{
     args,
     call::{Answer, Call},
     effects::{Declaration, Declare},
-    schema::Schema,
 };
 use domain::{Code, Error, event::Question};
+use schema::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -81,35 +81,4 @@ pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
         Ok(Question { name, question, schema, buttons })
     };
     questions.into_iter().enumerate().map(question).collect()
-}
-
-/// Checks that there is one answer to each question, and that each fits its schema.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`, with the field `answers.<name>`, for the first answer that is missing, does not fit, or has no question.
-/// `UNPROCESSABLE` when the schema of a question cannot be used.
-pub fn check_answers(questions: &[Question], answers: &Map<String, Value>) -> Result<(), Error> {
-    for question in questions {
-        let field = format!("answers.{}", question.name);
-        let answer = answers.get(&question.name).ok_or_else(|| {
-            Error::invalid(&field, format!("the question {:?} has no answer", question.name)).hint(&question.question)
-        })?;
-        let schema = Schema::compile_any_draft(&question.schema).map_err(|error| {
-            Error::new(Code::Unprocessable, format!("the schema of {:?} cannot be used: {error}", question.name))
-                .hint("stop the turn, and have the question asked with another schema")
-        })?;
-        if let Some(error) = schema.errors(answer, 1).pop() {
-            let message = format!("the answer to {:?} does not fit: {error}", question.name);
-            return Err(Error::invalid(&field, message).detail("schema", question.schema.clone()));
-        }
-    }
-    let known: BTreeSet<&str> = questions.iter().map(|question| question.name.as_str()).collect();
-    match answers.keys().find(|name| !known.contains(name.as_str())) {
-        None => Ok(()),
-        Some(unknown) => {
-            let names = known.into_iter().collect::<Vec<_>>().join(", ");
-            Err(Error::invalid(&format!("answers.{unknown}"), format!("there is no question {unknown:?}"))
-                .hint(format!("the questions are: {names}")))
-        }
-    }
 }

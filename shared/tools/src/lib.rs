@@ -31,14 +31,14 @@ mod list;
 mod plan;
 mod read;
 mod registry;
-pub mod schema;
 mod search;
 mod write;
 
-pub use ask::{check_answers, parse_questions};
+pub use ask::parse_questions;
 pub use call::{Call, Outcome};
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
 pub use effects::{Access, Effects, Touch, confined};
 pub use plan::plan_digest;
 pub use registry::{CommandTool, Functions, Kind, Registry, unknown};
+pub use schema::check_answers;
 pub use search::{check_search, search_folder};

@@ -7,13 +7,12 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read,
-    schema::Schema,
-    write,
+    exec, find, glob, grep, list, plan, read, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
+use schema::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -291,7 +290,7 @@ impl Registry {
 fn checked(name: &str, parameters: &Value, text: &str) -> Result<Value, Error> {
     let schema = Schema::compile_any_draft(parameters)
         .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} cannot be used: {error}")))?;
-    schema.arguments(parameters, text)
+    args::arguments(&schema, parameters, text)
 }
 
 /// The refusal of a call of a tool that is not among `names`, which are all that the caller has.

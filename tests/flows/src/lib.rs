@@ -12,11 +12,11 @@ use actor::NobodyFollows;
 use assembly::{Base, Config, Machines, Parts, Places, Settings, Voices, Ways, sweeps::Sweeps};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
-use flow::{
-    Evaluations, NewTask, TaskFilter, Tasks,
-    evaluate::{Evaluation, Progress, Selection},
+use engine::{
+    NewTask, TaskFilter, Tasks,
     memory::{Bm25, Ranker},
 };
+use evaluation::{Evaluation, Evaluations, Progress, Selection};
 use models::Scripted;
 use ports::{Blobs, Bus, Clock, Model, Spilling, SystemClock, Table};
 use serde_json::Value;
@@ -237,7 +237,7 @@ impl Hub {
     }
 
     pub async fn answer(&self, task: TaskId, node: &str, answers: Value) {
-        let answers = flow::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
+        let answers = engine::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
         self.tasks.answer(self.workspace, task, node, answers, self.command(), &self.by).await.unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::{Error, Message, StopReason, Usage};
-use flow::memory::Ranker;
+use engine::memory::Ranker;
 use futures::{StreamExt, stream};
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::Value;

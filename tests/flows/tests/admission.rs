@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Error, TaskId, TaskPhase};
-use flow::{NewTask, Tasks};
+use engine::{NewTask, Tasks};
 use flows::{Ground, Hub, Slow};
 use futures::future::join_all;
 use ports::{MAX_BATCH, Query};
@@ -162,7 +162,7 @@ async fn s10_12_a_tenant_with_too_much_waiting_is_refused_by_default() {
     // Room again, as soon as somebody has taken something off the queue.
     queue.receive(MAX_BATCH, Duration::from_secs(60)).await.unwrap();
     create(hub.workspace).await.unwrap();
-    assert_eq!(flow::tasks::MOST_WAITING, 100_000, "as docs/reference/configuration.md says");
+    assert_eq!(engine::tasks::MOST_WAITING, 100_000, "as docs/reference/configuration.md says");
     hub.close().await;
 }
 

@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase, TaskView};
-use flow::observe::Stage;
 use flows::{Hub, until};
 use serde_json::{Value, json};
+use telemetry::Stage;
 use uuid::Uuid;
 
 const WORKFLOW: &str = "
@@ -42,7 +42,7 @@ async fn run(policy: Option<&str>, calls: &[(&str, Value)]) -> (TaskView, Stage,
         hub.flow("clerk", [("policy.yaml", policy)]).await;
     }
     let view = hub.run("clerk", Value::Null).await;
-    let history = hub.tasks.history(hub.workspace, view.task_id, 0, 100).await.unwrap();
+    let history = telemetry::history(&hub.tasks, hub.workspace, view.task_id, 0, 100).await.unwrap();
     let stage = history.stages.into_iter().find(|stage| stage.node.as_str() == "work").unwrap();
     (view, stage, hub, folder)
 }
@@ -89,7 +89,8 @@ async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the
         (view.phase == TaskPhase::Finished).then_some(view)
     })
     .await;
-    let (one, other) = (hub.tasks.trace(hub.workspace, view.task_id), hub.tasks.trace(hub.workspace, again));
+    let (one, other) =
+        (telemetry::trace(&hub.tasks, hub.workspace, view.task_id), telemetry::trace(&hub.tasks, hub.workspace, again));
     assert_eq!(one.await.unwrap(), other.await.unwrap());
     hub.close().await;
 }

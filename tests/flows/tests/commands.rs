@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Code, Status, TaskPhase};
-use flow::observe::Stage;
 use flows::Hub;
 use serde_json::{Value, json};
+use telemetry::Stage;
 
 const TOOLS: &str = r#"
 tools:
@@ -36,7 +36,7 @@ async fn hub(folder: &tempfile::TempDir, script: &Value) -> Hub {
 }
 
 async fn stage(hub: &Hub, task: domain::TaskId) -> Stage {
-    let history = hub.tasks.history(hub.workspace, task, 0, 100).await.unwrap();
+    let history = telemetry::history(&hub.tasks, hub.workspace, task, 0, 100).await.unwrap();
     history.stages.into_iter().find(|stage| stage.node.as_str() == "work").unwrap()
 }
 

@@ -3,7 +3,7 @@
 
 use actor::Kind;
 use domain::{Code, EvaluationId, NodeId};
-use flow::evaluate::{Evaluation, Outcome, Progress, Selection};
+use evaluation::{Evaluation, Outcome, Progress, Selection};
 use flows::{Ground, Hub, until};
 use models::Scripted;
 use ports::Delivery;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Status, TaskEvent};
-use flow::artifact::{Artifacts, Kind, Wanted};
+use engine::artifact::{Artifacts, Kind, Wanted};
 use flows::Hub;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn s6_a_merge_that_ends_its_task_is_a_stage_with_arrivals_failures_and_rea
     hub.flow("split", [("workflow.yaml", SPLIT)]).await;
     let view = hub.run("split", json!([1, 0, 2])).await;
     assert_eq!(view.status, Status::Failure);
-    let history = hub.tasks.history(hub.workspace, view.task_id, 0, 100).await.unwrap();
+    let history = telemetry::history(&hub.tasks, hub.workspace, view.task_id, 0, 100).await.unwrap();
     let stage = history.stages.last().unwrap();
     assert_eq!((stage.node.as_str(), stage.status), ("join", Some(Status::Failure)));
     assert_eq!(stage.error, view.error);
@@ -41,7 +41,7 @@ async fn s6_a_merge_that_ends_its_task_is_a_stage_with_arrivals_failures_and_rea
     assert_eq!(failed[0]["message"], json!(child.error.unwrap().message));
     assert!(error.message.contains("each/work[1]"), "{}", error.message);
     assert!(error.hint.unwrap().contains(&child.task_id.to_string()));
-    let trace = hub.tasks.trace(hub.workspace, view.task_id).await.unwrap();
+    let trace = telemetry::trace(&hub.tasks, hub.workspace, view.task_id).await.unwrap();
     assert!(trace.contains(r#""merged":"join""#), "{trace}");
     hub.close().await;
 }
@@ -85,7 +85,7 @@ async fn s10_1_results_of_tools_and_prompts_are_kept_whole_and_history_shows_the
     let view = hub.run("clerk", Value::Null).await;
     assert_eq!(view.status, Status::Success, "{:?}", view.error);
 
-    let history = hub.tasks.history(hub.workspace, view.task_id, 0, 100).await.unwrap();
+    let history = telemetry::history(&hub.tasks, hub.workspace, view.task_id, 0, 100).await.unwrap();
     let stage = |name: &str| history.stages.iter().find(|stage| stage.node.as_str() == name).unwrap();
     let (looked, worked) = (stage("look"), &stage("work").conversation[0]);
     assert!(looked.tools[0].output.len() < 5_000 && looked.tools[0].output.ends_with('…'));
@@ -168,7 +168,7 @@ async fn s6_the_events_of_a_merge_that_ends_its_task_tell_of_it() {
     let hub = Hub::open(&folder, "rules: []").await;
     hub.flow("split", [("workflow.yaml", SPLIT)]).await;
     let view = hub.run("split", json!([0])).await;
-    let actor = flow::machine::actor_id(hub.workspace, view.task_id);
+    let actor = engine::machine::actor_id(hub.workspace, view.task_id);
     let log = actor::read_after::<TaskEvent>(&*hub.table, &actor, 0, 100).await.unwrap();
     let events: Vec<&TaskEvent> = log.entries.iter().flat_map(|entry| &entry.events).collect();
     let merged = |event: &&&TaskEvent| matches!(event, TaskEvent::Merged { node, .. } if node.as_str() == "join");

@@ -1,10 +1,8 @@
 //! The flows in the box, run on a real hub: every case of every one of them is green.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flow::{
-    evaluate::{Outcome, Selection},
-    in_the_box,
-};
+use evaluation::{Outcome, Selection};
+use flow::in_the_box;
 use flows::Hub;
 use serde_json::json;
 

@@ -4,7 +4,8 @@
 
 use actor::{HoldRequest, Mailbox};
 use domain::{Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
-use flow::{NewTask, flow::StoreKind, memory};
+use engine::{NewTask, memory};
+use flow::flow::StoreKind;
 use flows::{Ground, Hub, Slow, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -118,7 +119,7 @@ async fn s10_7_a_pause_holds_the_whole_tree_before_any_letter_tells_of_it() {
     let (table, queue, bus) = (ground.table.clone(), ground.queue.clone(), ground.bus.clone());
     let mailbox = Mailbox { queue, table, bus };
     let hold = HoldRequest { hold_id: Uuid::now_v7(), path: vec![root.0], at: ground.clock.now() };
-    let root_actor = flow::machine::actor_id(hub.workspace, root);
+    let root_actor = engine::machine::actor_id(hub.workspace, root);
     // However many other requests there are.
     for number in 0..300 {
         let path = vec![root.0, Uuid::from_u128(number)];

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase};
-use flow::NewTask;
+use engine::NewTask;
 use flows::{Ground, Hub, Slow};
 use serde_json::json;
 use std::sync::Arc;

@@ -77,7 +77,7 @@ async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_th
     queue.set(Mail::IsRefused);
     assert!(hub.create("numbers", json!({})).await.is_err());
     queue.set(Mail::Comes);
-    let listed = hub.tasks.list(hub.workspace, &flow::TaskFilter::default(), 9, None).await.unwrap().tasks;
+    let listed = hub.tasks.list(hub.workspace, &engine::TaskFilter::default(), 9, None).await.unwrap().tasks;
     assert_eq!(listed.iter().map(|view| view.phase).collect::<Vec<_>>(), [TaskPhase::Queued]);
     assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "it may only be slow");
     // poll: time is paused

@@ -78,7 +78,7 @@ edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
     hub.answer(task, "one", json!({ "approved": true })).await;
     hub.until(task, |view| view.node.as_ref().is_some_and(|node| node.as_str() == "two")).await;
     let answers = serde_json::Map::from_iter([("approved".to_owned(), json!(false))]);
-    let again = flow::Answers { answers, may_approve: true };
+    let again = engine::Answers { answers, may_approve: true };
     let refused = hub.tasks.answer(hub.workspace, task, "one", again, hub.command(), &hub.by).await.unwrap_err();
     assert_eq!(refused.code, Code::Conflict);
     hub.answer(task, "two", json!({ "approved": true })).await;
@@ -112,7 +112,7 @@ edges: [{from: begin, to: each}, {from: each, to: voice}, {from: voice, to: pers
         };
         let children = until(asks).await;
         let listed = async |id: TaskId| {
-            let chat = flow::machine::chat_of(id, &"voice".into(), 0);
+            let chat = engine::machine::chat_of(id, &"voice".into(), 0);
             let view = hub.table.get(&Key::new(format!("{}/chats", hub.workspace), chat.to_string())).await.unwrap();
             (hub.tasks.get(hub.workspace, id).await.is_ok(), view.is_some())
         };
@@ -136,7 +136,7 @@ edges: [{from: begin, to: each}, {from: each, to: voice}, {from: voice, to: pers
             until(|| async { (listed(child.task_id).await == (false, false)).then_some(()) }).await;
         }
         until(|| async { files.stat(&kept).await.is_err().then_some(()) }).await;
-        let all = flow::TaskFilter::default();
+        let all = engine::TaskFilter::default();
         assert!(hub.tasks.list(hub.workspace, &all, 10, None).await.unwrap().tasks.is_empty());
     }
     hub.close().await;
@@ -217,7 +217,7 @@ edges: [{from: begin, to: each}, {from: each, to: square}, {from: square, to: mo
 
 /// How many entries the log of a task has.
 async fn entries(hub: &Hub, task: TaskId) -> usize {
-    let log = Query::prefix(flow::machine::actor_id(hub.workspace, task).as_str(), "log/", 100);
+    let log = Query::prefix(engine::machine::actor_id(hub.workspace, task).as_str(), "log/", 100);
     hub.table.query(&log).await.unwrap().items.len()
 }
 

@@ -2,15 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Status, TaskId, TaskPhase};
-use flow::{
-    Flow, TaskFilter,
-    flow::Op,
-    graph::Role,
-    observe::{Stage, StageKind},
-};
+use engine::TaskFilter;
+use flow::{Flow, flow::Op, graph::Role};
 use flows::{Hub, until};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
+use telemetry::{Stage, StageKind};
 use uuid::Uuid;
 
 /// Checks a request, has an agent look something up, works on parts of it in parallel, and joins their results.
@@ -77,7 +74,7 @@ async fn open(folder: &tempfile::TempDir) -> Hub {
 async fn stages(hub: &Hub, root: TaskId) -> Vec<(TaskId, Stage)> {
     let (mut found, mut open) = (Vec::new(), vec![root]);
     while let Some(task) = open.pop() {
-        let history = hub.tasks.history(hub.workspace, task, 0, 1000).await.unwrap();
+        let history = telemetry::history(&hub.tasks, hub.workspace, task, 0, 1000).await.unwrap();
         found.extend(history.stages.into_iter().map(|stage| (task, stage)));
         let children = hub.tasks.children(hub.workspace, task, &TaskFilter::default(), 200, None).await.unwrap();
         open.extend(children.tasks.iter().map(|child| child.task_id));
@@ -141,7 +138,8 @@ async fn s9_nothing_happens_that_the_manifests_do_not_say() {
     })
     .await;
     assert_eq!((replayed.status, &replayed.output), (view.status, &view.output));
-    let (one, other) = (hub.tasks.trace(hub.workspace, view.task_id), hub.tasks.trace(hub.workspace, again));
+    let (one, other) =
+        (telemetry::trace(&hub.tasks, hub.workspace, view.task_id), telemetry::trace(&hub.tasks, hub.workspace, again));
     assert_eq!(one.await.unwrap(), other.await.unwrap());
     let metadata = hub.tasks.metadata(hub.workspace, view.task_id).await.unwrap();
     assert_eq!(metadata.manifests.len(), FILES.len(), "and the hash of every file is known");

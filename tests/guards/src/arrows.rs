@@ -10,11 +10,15 @@ const SHARED: &[(&str, &[&str])] = &[
     ("actor", &["domain", "ports"]),
     ("slots", &["actor", "domain", "ports"]),
     ("workspace", &["domain", "ports"]),
-    ("tools", &["domain", "ports", "workspace"]),
+    ("schema", &["domain"]),
+    ("tools", &["domain", "ports", "schema", "workspace"]),
     ("chat", &["actor", "domain", "ports", "slots", "tools", "workspace"]),
-    ("flow", &["actor", "chat", "domain", "ports", "slots", "tools", "workspace"]),
+    ("flow", &["domain", "schema"]),
+    ("engine", &["actor", "chat", "domain", "flow", "ports", "slots", "tools", "workspace"]),
+    ("telemetry", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
+    ("evaluation", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
     ("identity", &["domain", "ports"]),
-    ("sinks", &["domain", "flow", "ports"]),
+    ("sinks", &["domain", "flow", "telemetry", "ports"]),
     ("sandbox", &["domain", "ports", "workspace"]),
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),
@@ -35,6 +39,21 @@ const PUT_TOGETHER: &[&str] = &["assembly", "cloud", "hub"];
 /// The crates that no build of a crate may hold, by the start of the name, and the reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     ("domain", &["tokio", "futures", "async-trait"], "the vocabulary has no I/O and no async"),
+    (
+        "flow",
+        &["tokio", "futures", "async-trait", "actor", "chat", "ports", "slots", "tools", "workspace"],
+        "the model of a flow has no I/O, no async and no actor: the engine runs it",
+    ),
+    (
+        "cli",
+        &["engine", "telemetry", "evaluation", "actor", "chat", "slots", "tools", "workspace"],
+        "the command line checks folders of flows by their model alone; a hub does all else",
+    ),
+    (
+        "stream",
+        &["flow", "engine", "telemetry", "evaluation", "chat", "tools", "models", "workspace"],
+        "event streams are replayed from logs, whoever wrote them",
+    ),
     ("hub", &["aws-", "momento", "lambda_", "google-cloud", "azure_"], "the hub runs where there is no cloud"),
     (
         "hub",

@@ -9,13 +9,14 @@ use flow::{
 };
 use http::{HeaderMap, HeaderValue};
 use identity::{ApiKeys, Stream, Tickets};
+use schema::Schema;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     path::{Component, Path},
     sync::LazyLock,
 };
-use tools::{Registry, schema::Schema};
+use tools::Registry;
 
 /// A parser.
 pub struct Target {

@@ -8,7 +8,7 @@ use crate::{
 use actor::NobodyFollows;
 use assembly::{Base, Parts, Settings, Voices, Ways};
 use chat::Chats;
-use flow::Tasks;
+use engine::Tasks;
 use ports::{Blobs, Bus, Clock, Spilling, Table};
 use std::{sync::Arc, time::Duration};
 use testkit::{Queue, crash::Crash};

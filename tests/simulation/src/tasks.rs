@@ -10,7 +10,7 @@ use crate::{
 };
 use actor::Entry;
 use domain::{Code, CommandId, Error, FilePath, Principal, Status, TaskEvent, TaskId, TaskPhase};
-use flow::{Answers, NewTask, Tasks};
+use engine::{Answers, NewTask, Tasks};
 use ports::{Clock as _, Item};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};

@@ -1,6 +1,10 @@
 //! The shapes of flows, their faults, and evaluations.
 
-use flow::{flow::ContextUse, flow::Op, graph::Role as GraphRole, load::Report};
+use flow::{
+    flow::{ContextUse, Op},
+    graph::Role as GraphRole,
+    load::Report,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;

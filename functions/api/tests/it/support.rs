@@ -8,7 +8,8 @@ use bytes::Bytes;
 use chat::{Chats, Settings};
 use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
-use flow::{FlowCache, Flows, Tasks, load::Known};
+use engine::{FlowCache, Flows, Tasks};
+use flow::load::Known;
 use http::{HeaderMap, Request, StatusCode};
 use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ impl Default for Setup {
             origins: Vec::new(),
             ready: Vec::new(),
             models: Vec::new(),
-            most_waiting: flow::tasks::MOST_WAITING,
+            most_waiting: engine::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
             sandboxes: None,
         }
@@ -179,9 +180,14 @@ impl Door {
         let context = Context {
             base,
             chats,
-            evaluations: flow::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock, |_| {
-                Err("no script is played here".into())
-            }),
+            evaluations: evaluation::Evaluations::new(
+                tasks.clone(),
+                workspaces,
+                table.clone(),
+                queue.clone(),
+                clock,
+                |_| Err("no script is played here".into()),
+            ),
             tasks,
             tools: Arc::new(tools),
             models,
@@ -271,7 +277,7 @@ impl Door {
     /// The same for a task.
     pub async fn put_task_events(&self, task: &str, events: Vec<TaskEvent>) {
         let (workspace, id) = ids(task);
-        self.put_log(flow::machine::actor_id(workspace, id.parse().unwrap()), events).await;
+        self.put_log(engine::machine::actor_id(workspace, id.parse().unwrap()), events).await;
     }
 
     async fn put_log<E: serde::Serialize>(&self, actor: ActorId, events: Vec<E>) {

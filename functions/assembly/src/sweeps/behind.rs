@@ -5,7 +5,8 @@ use actor::ActorId;
 use async_trait::async_trait;
 use chat::Chats;
 use domain::{ChatStatus, ChatView, Error, TaskPhase, TaskView, Timestamp, WorkspaceId};
-use flow::{Evaluations, TaskFilter, Tasks};
+use engine::{TaskFilter, Tasks};
+use evaluation::Evaluations;
 use ports::{Clock, QueueSender, Table};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -35,7 +36,7 @@ impl Sweep for NeverBegun {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
         let begun = self.tasks.begin_forgotten(shard, self.clock.now() - self.patience, AT_ONCE).await?;
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
-        let next = (shard < flow::tasks::START_SHARDS).then(|| shard.to_string());
+        let next = (shard < engine::tasks::START_SHARDS).then(|| shard.to_string());
         Ok(Swept { count: begun as u64, failed: 0, more: next.is_some(), next })
     }
 }
@@ -153,7 +154,7 @@ impl Sweep for Behind {
         } else {
             let page = self.tasks.list(workspace, &TaskFilter::default(), AT_ONCE, round.list.take()).await?;
             for task in page.tasks {
-                let actor = flow::machine::actor_id(workspace, task.task_id);
+                let actor = engine::machine::actor_id(workspace, task.task_id);
                 dealt.with(&actor, self.family(workspace, task).await);
             }
             round.list = page.next_cursor;
@@ -187,9 +188,9 @@ impl Behind {
             }
             // It waits for no person: its last message may not have reached it.
             for child in ended {
-                count += self.nudge(&flow::machine::actor_id(workspace, child)).await?;
+                count += self.nudge(&engine::machine::actor_id(workspace, child)).await?;
             }
-            count += self.nudge(&flow::machine::actor_id(workspace, task.task_id)).await?;
+            count += self.nudge(&engine::machine::actor_id(workspace, task.task_id)).await?;
         }
         Ok(count)
     }

@@ -19,7 +19,7 @@ use crate::{
     table::{Table, when},
     value::text,
 };
-use flow::observe::TaskDiff;
+use flow::diff::TaskDiff;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -111,7 +111,7 @@ async fn a_task_whose_letters_were_lost(ground: &Ground) -> Result {
     ground.client.flow(&place, "numbers", &[("workflow.yaml", NUMBERS)]).await?;
     let letters = r#"\"outbox\":[{"#;
     let task = ground.dies_after(letters, ground.client.task(&place, "numbers", json!({}))).await?;
-    let actor = flow::machine::actor_id(workspace(&place)?, id(&task).parse()?);
+    let actor = engine::machine::actor_id(workspace(&place)?, id(&task).parse()?);
     ground.age(actor.as_str()).await?;
     assert_eq!(ground.swept().await?, json!({ "behind": 1 }));
     let ended = ground.client.until(&task, |task| task["phase"] == "finished").await?;
@@ -133,12 +133,12 @@ async fn a_task_that_never_began(ground: &Ground) -> Result {
     let listed = ground.client.get(&format!("{place}/tasks")).await?;
     assert_eq!((listed["tasks"].as_array().map(Vec::len), &listed["tasks"][0]["phase"]), (Some(1), &json!("queued")));
     assert_eq!(ground.swept().await?, json!({}), "it may only be slow");
-    ground.age_shards("starts", flow::tasks::START_SHARDS, LONG).await?;
+    ground.age_shards("starts", engine::tasks::START_SHARDS, LONG).await?;
     assert_eq!(ground.swept().await?, json!({ "never_begun": 1 }));
     let task = format!("{place}/tasks/{}", listed["tasks"][0]["task_id"].as_str().ok_or("no task_id")?);
     let ended = ground.client.until(&task, |task| task["phase"] == "finished").await?;
     assert_eq!(ended["output"], "well done", "{ended}");
-    let actor = flow::machine::actor_id(workspace(&place)?, id(&task).parse()?);
+    let actor = engine::machine::actor_id(workspace(&place)?, id(&task).parse()?);
     ground.is_done_with(actor.as_str()).await
 }
 

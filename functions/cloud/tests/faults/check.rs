@@ -80,7 +80,7 @@ impl Lane {
         let mut family = Family::new();
         for (task, _) in self.items(&format!("{}/tasks", self.workspace)).await {
             let task: TaskId = task.parse().unwrap();
-            family.insert(task, self.log_of(&flow::machine::actor_id(self.workspace, task)).await);
+            family.insert(task, self.log_of(&engine::machine::actor_id(self.workspace, task)).await);
         }
         let mut held = vec![
             must::tasks_end_once(&family),

@@ -10,7 +10,7 @@ use crate::{
     flow::{Bounds, PolicyTarget, StoreKind},
     graph::Role,
     manifest::{OpManifest, SourceManifest},
-    template,
+    op, template,
 };
 use domain::NodeId;
 use serde_json::Value;
@@ -27,6 +27,9 @@ pub const TAMPERED: &str = "tampered";
 const STORES: [&str; 3] = ["table", "default", "persistent"];
 const KEPT_IN_THE_TABLE: [&str; 9] =
     ["in_memory", "memory", "file", "json", "jsonl", "sqlite", "dynamodb", "database", "local"];
+
+/// The most subtasks of a split that says nothing.
+pub(super) const MAX_SUBTASKS: u32 = 10_000;
 
 impl Loader<'_> {
     /// Every manifest is of a version that is read here. Of `metrics.yaml` it is the author's own, and shown.
@@ -131,7 +134,7 @@ impl Loader<'_> {
             };
             let own = ["x-revision", "version", "x-version"].iter().find_map(|key| schema.source.get(*key));
             let own = own.map(|own| own.as_str().map_or_else(|| own.to_string(), str::to_owned));
-            let hash = crate::observe::revision(schema);
+            let hash = schema.revision().to_string();
             let is_hash = revision.len() >= 8 && revision.bytes().all(|letter| letter.is_ascii_hexdigit());
             let differs = match own {
                 Some(own) => (own != *revision).then_some(own),
@@ -322,7 +325,7 @@ impl Loader<'_> {
     pub(super) fn check_splits(&mut self) {
         for (place, node) in self.docs.workflow.value.nodes.iter().enumerate() {
             let over = node.split.as_ref().and_then(|split| split.over.as_deref());
-            let value = over.and_then(self.known.constant);
+            let value = over.and_then(op::expr::constant);
             if let Some(value) = value.filter(|value| !value.is_array()) {
                 let at = self.docs.workflow.at(&format!("/nodes/{place}/split/over"));
                 let message = format!("the split is over `{value}`, which is no list");
@@ -421,7 +424,7 @@ fn arrivals(graph: &crate::Graph, nodes: &[crate::manifest::NodeManifest], merge
         .filter_map(|node| {
             let split = node.split.as_ref();
             let over = split.and_then(|split| split.over.as_ref()).is_some();
-            let most = split.and_then(|split| split.max_subtasks).unwrap_or(super::nodes::MAX_SUBTASKS);
+            let most = split.and_then(|split| split.max_subtasks).unwrap_or(MAX_SUBTASKS);
             Some((node.id.as_deref()?, if over { u64::from(most) } else { 0 }))
         })
         .collect();

@@ -1,11 +1,7 @@
 //! Names outside of its folder that a flow can refer to.
 
 use crate::op::{self, function::Functions};
-use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Checks the syntax of an expression or a template, and names its fault.
-pub type Syntax = fn(&str) -> Result<(), String>;
 
 /// The providers that an installation can have: those that its configuration has keys for.
 pub const SERVED: [&str; 7] = ["openai", "anthropic", "gemini", "openrouter", "ollama", "bedrock", "scripted"];
@@ -27,59 +23,25 @@ pub struct Known {
     pub personas: Option<BTreeSet<String>>,
     /// Models, `provider/model`, with `provider/*` for all of a provider; none when they are not known here.
     pub models: Option<BTreeSet<String>>,
-    /// Whether a CEL expression is one.
-    pub expression: Syntax,
-    /// Whether a text with `{{expressions}}` is one.
-    pub template: Syntax,
-    /// The nodes whose outputs an expression reads; none of one that is none.
-    pub expression_reads: fn(&str) -> Vec<String>,
-    /// The same of a template.
-    pub template_reads: fn(&str) -> Vec<String>,
-    /// The value of an expression that is written out in it.
-    pub constant: fn(&str) -> Option<Value>,
 }
 
 impl Default for Known {
-    /// The names that BuildScale comes with: its tools, its functions, its expressions and templates. Personas and models are not known.
+    /// The names that BuildScale comes with: its tools and its functions. Personas and models are not known.
     fn default() -> Self {
         Self {
-            tools: tools::Registry::builtin().specs().iter().map(|spec| spec.name.clone()).collect(),
+            tools: op::alias::builtin().map(Into::into).collect(),
             functions: BTreeSet::new(),
             callable: BTreeSet::new(),
             networked: BTreeSet::new(),
             sandbox: false,
             personas: None,
             models: None,
-            expression: op::expr::check,
-            template: |text| op::template::check(&Value::String(text.into())),
-            expression_reads: |text| op::expr::outputs_read(text).unwrap_or_default(),
-            template_reads: |text| op::template::outputs_read(&Value::String(text.into())).unwrap_or_default(),
-            constant: op::expr::constant,
         }
         .with_functions(&Functions::builtin())
     }
 }
 
 impl Known {
-    /// Nothing, where no flow is loaded: then nothing is linked that flows are made of.
-    pub fn nothing() -> Self {
-        let none: Syntax = |_| Err("no flow is loaded here".into());
-        Self {
-            tools: BTreeSet::new(),
-            functions: BTreeSet::new(),
-            callable: BTreeSet::new(),
-            networked: BTreeSet::new(),
-            sandbox: false,
-            personas: None,
-            models: None,
-            expression: none,
-            template: none,
-            expression_reads: |_| Vec::new(),
-            template_reads: |_| Vec::new(),
-            constant: |_| None,
-        }
-    }
-
     /// The same, with these functions and no others.
     #[must_use]
     pub fn with_functions(self, functions: &Functions) -> Self {

@@ -2,9 +2,9 @@
 
 use super::{Loader, report::nearest};
 use crate::{
+    adapters::Adapters,
     manifest::MetricManifest,
-    observe::catalog::{self, Metric, Sort},
-    provider::Adapters,
+    metrics::{self, Metric, Sort},
 };
 use serde_json::Value;
 
@@ -22,8 +22,8 @@ impl Loader<'_> {
                 let message = format!("`{}` is there twice", wanted.name);
                 self.metric_fault(&format!("{at}/name"), "duplicate_id", message, "keep one of them".into());
             }
-            let Some(metric) = catalog::named(&wanted.name) else {
-                let names = catalog::ALL.iter().map(|metric| metric.name);
+            let Some(metric) = metrics::named(&wanted.name) else {
+                let names = metrics::ALL.iter().map(|metric| metric.name);
                 let hint = nearest(&wanted.name, names, "the schema of metrics.yaml").unwrap_or_default();
                 let message = format!("there is no metric `{}`", wanted.name);
                 self.metric_fault(&format!("{at}/name"), "unknown_metric", message, hint);

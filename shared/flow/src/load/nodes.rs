@@ -1,6 +1,10 @@
 //! From the nodes of `workflow.yaml` to their operations (step 3).
 
-use super::{Loader, checks::acts, report::listed};
+use super::{
+    Loader,
+    checks::{MAX_SUBTASKS, acts},
+    report::listed,
+};
 use crate::{
     failure::{self, ErrorRoute, FailureName, Handling, RetryPolicy},
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
@@ -13,9 +17,6 @@ use crate::{
 use domain::{NodeId, event::Question};
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
-
-/// The most subtasks of a split that says nothing.
-pub(super) const MAX_SUBTASKS: u32 = 10_000;
 
 impl Loader<'_> {
     /// Step 3: makes the nodes, and checks each against its role.
@@ -269,7 +270,7 @@ impl NodeCheck<'_, '_> {
         let Op::Ask(rule) = ask_op(ask) else { return };
         let mut answers = default.clone();
         answers.remove("comment");
-        if let Err(error) = tools::check_answers(&rule.all_questions(), &answers) {
+        if let Err(error) = schema::check_answers(&rule.all_questions(), &answers) {
             let message = format!("the default of `{name}` is no answer to what it asks: {}", error.message);
             self.fault("ask/default", "wrong_value", message, "give each question a value; an approval has `approved`");
         }

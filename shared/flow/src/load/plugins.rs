@@ -2,8 +2,8 @@
 
 use super::{Loader, report::nearest};
 use crate::{
+    adapters::wrong_address,
     manifest::{ConfigKey, Plugin},
-    provider::wrong_address,
 };
 use serde_json::Value;
 

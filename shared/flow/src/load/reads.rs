@@ -8,6 +8,7 @@ use crate::{
     Graph,
     graph::GraphNode,
     manifest::{NodeManifest, OpManifest},
+    op,
 };
 use domain::NodeId;
 use serde_json::Value;
@@ -64,12 +65,34 @@ fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// Whether a text is a template.
+pub(super) fn check_template(text: &str) -> Result<(), String> {
+    op::template::check(&Value::String(text.into()))
+}
+
+/// The nodes whose outputs an expression reads; none of one that is none.
+pub(super) fn expression_reads(text: &str) -> Vec<String> {
+    op::expr::outputs_read(text).unwrap_or_default()
+}
+
+fn template_reads(text: &str) -> Vec<String> {
+    op::template::outputs_read(&Value::String(text.into())).unwrap_or_default()
+}
+
+/// A reason without the list of everything that a parser would have taken.
+pub(super) fn short(reason: &str) -> String {
+    match (reason.split_once(" expecting {"), reason.rsplit_once('}')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
+        _ => reason.into(),
+    }
+}
+
 impl Loader<'_> {
     /// The nodes whose outputs a text reads; none of one that is no expression, which has its own fault.
-    pub(super) fn reads(&self, text: Text<'_>) -> Vec<String> {
+    fn reads(text: Text<'_>) -> Vec<String> {
         match text {
-            Text::Expression(text) => (self.known.expression_reads)(text),
-            Text::Template(text) => (self.known.template_reads)(text),
+            Text::Expression(text) => expression_reads(text),
+            Text::Template(text) => template_reads(text),
         }
     }
 
@@ -79,7 +102,7 @@ impl Loader<'_> {
         for (place, manifest) in nodes.iter().enumerate() {
             let Some(node) = manifest.id.as_deref().and_then(|id| graph.node(&NodeId::from(id))) else { continue };
             for (pointer, text) in texts(manifest) {
-                for name in self.reads(text) {
+                for name in Self::reads(text) {
                     let Some(read) = graph.node(&NodeId::from(name.as_str())) else { continue };
                     let Some((message, hint)) = never_there(graph, node, read) else { continue };
                     let at = self.docs.workflow.at(&format!("/nodes/{place}{pointer}"));
@@ -98,7 +121,7 @@ impl Loader<'_> {
         let known = self.docs.workflow.listed && ids.len() == nodes.len();
         for (place, manifest) in nodes.iter().enumerate().filter(|_| known) {
             for (pointer, text) in texts(manifest) {
-                for name in self.reads(text).into_iter().filter(|name| !ids.contains(&name.as_str())) {
+                for name in Self::reads(text).into_iter().filter(|name| !ids.contains(&name.as_str())) {
                     let hint = nearest(&name, ids.iter().copied(), "workflow.yaml").unwrap_or_default();
                     let at = self.docs.workflow.at(&format!("/nodes/{place}{pointer}"));
                     let message = format!("there is no node `{name}`, whose output this reads");
@@ -109,10 +132,10 @@ impl Loader<'_> {
         for (place, tool) in self.docs.tools.value.tools.iter().enumerate() {
             for (index, word) in tool.command.iter().flatten().enumerate() {
                 let at = self.docs.tools.at(&format!("/tools/{place}/command/{index}"));
-                if let Err(reason) = (self.known.template)(word) {
-                    let message = format!("this is no template: {}", super::references::short(&reason));
+                if let Err(reason) = check_template(word) {
+                    let message = format!("this is no template: {}", short(&reason));
                     self.faults.refuse(at, "bad_template", message, "a template is a text with CEL in `{{…}}`");
-                } else if let Some(name) = (self.known.template_reads)(word).first() {
+                } else if let Some(name) = template_reads(word).first() {
                     let message = format!("a tool reads its arguments only, not the output of `{name}`");
                     self.faults.refuse(at, "output_not_there", message, "give it as an argument, and read `input.…`");
                 }

@@ -2,12 +2,13 @@
 
 use super::{
     Loader,
-    reads::{Text, texts},
+    reads::{Text, check_template, expression_reads, short, texts},
     report::{ENTRYPOINTS, listed, nearest},
 };
 use crate::{
     graph::Role,
     manifest::{AssertionKind, NodeManifest, OpManifest},
+    op,
 };
 use domain::task::Status;
 use serde::Deserialize;
@@ -181,14 +182,14 @@ impl Loader<'_> {
     }
 
     fn expression(&mut self, file: In, pointer: &str, text: Option<&str>) {
-        if let Some(Err(reason)) = text.map(self.known.expression) {
+        if let Some(Err(reason)) = text.map(op::expr::check) {
             let hint = "expressions are CEL over `input`, `context`, `outputs` and `task`";
             self.refer(file, pointer, "bad_expression", format!("this is no expression: {}", short(&reason)), hint);
         }
     }
 
     fn template(&mut self, pointer: &str, text: Option<&str>) {
-        if let Some(Err(reason)) = text.map(self.known.template) {
+        if let Some(Err(reason)) = text.map(check_template) {
             let hint = "a template is a text with CEL in `{{…}}`";
             self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {}", short(&reason)), hint);
         }
@@ -251,7 +252,7 @@ impl Loader<'_> {
                     }
                     self.schema(In::Evaluations, &format!("{at}/schema"), assertion.schema.as_deref());
                     self.expression(In::Evaluations, &format!("{at}/expression"), assertion.expression.as_deref());
-                    for name in assertion.expression.as_deref().map(self.known.expression_reads).unwrap_or_default() {
+                    for name in assertion.expression.as_deref().map(expression_reads).unwrap_or_default() {
                         self.a_node(In::Evaluations, &format!("{at}/expression"), &name, ids);
                     }
                     self.expected(&at, assertion.kind, &assertion.expected, assertion.expression.is_some());
@@ -323,12 +324,4 @@ impl Loader<'_> {
 
 fn no_nodes() -> String {
     "workflow.yaml has none".into()
-}
-
-/// A reason without the list of everything that a parser would have taken.
-pub(super) fn short(reason: &str) -> String {
-    match (reason.split_once(" expecting {"), reason.rsplit_once('}')) {
-        (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
-        _ => reason.into(),
-    }
 }

@@ -40,6 +40,11 @@ pub fn alias(entrypoint: &str) -> Option<&'static str> {
     NAMES.iter().find(|(ours, theirs)| *ours == name || theirs.contains(&name)).map(|(ours, _)| *ours)
 }
 
+/// The names of the built-in tools.
+pub fn builtin() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(ours, _)| *ours)
+}
+
 /// Every name that [`alias`] knows, for faults that list the choices.
 pub fn known() -> impl Iterator<Item = &'static str> {
     NAMES.iter().flat_map(|(ours, theirs)| std::iter::once(*ours).chain(theirs.iter().copied()))

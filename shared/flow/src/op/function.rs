@@ -130,16 +130,6 @@ impl Functions {
     }
 }
 
-impl tools::Functions for Functions {
-    fn call(&self, name: &str, args: &Value) -> Result<Value, Error> {
-        self.call(name, args, &Scope::of(args))
-    }
-
-    fn words(&self, templates: &[String], args: &Value) -> Result<Vec<String>, Error> {
-        templates.iter().map(|word| super::template::render_text(word, &Scope::of(args))).collect()
-    }
-}
-
 fn wrong(wanted: &str, input: &Value) -> Error {
     Error::new(Code::Unprocessable, format!("the input is {}, not {wanted}", shown(input)))
 }

@@ -110,34 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn s5_a_function_takes_the_arguments_that_fit_its_schema() {
-        let functions = Functions::builtin();
-        for (name, args) in [
-            ("json:keys", json!({ "a": 1 })),
-            ("json:merge", json!({ "list": [{ "a": 1 }, { "b": 2 }] })),
-            ("json:parse", json!({ "text": "1" })),
-            ("json:text", json!({ "a": 1 })),
-            ("list:chunk", json!({ "list": [1, 2], "size": 1 })),
-            ("list:flatten", json!({ "list": [[1], 2] })),
-            ("list:repeat", json!({ "value": 1, "count": 2 })),
-            ("list:unique", json!({ "list": [1, 1] })),
-            ("merge:by_node", json!({ "list": [{ "from": "a", "output": 1 }] })),
-            ("merge:outputs", json!({ "list": [{ "output": 1 }] })),
-            ("text:join", json!({ "list": ["a", "b"], "separator": "-" })),
-            ("text:lines", json!({ "text": "a\nb" })),
-            ("text:words", json!({ "text": "a b" })),
-        ] {
-            let registry = tools::Registry::builtin().with_functions(std::sync::Arc::new(functions.clone()));
-            let parameters = &functions.signature(name).unwrap().parameters;
-            let outcome = registry.call_function(name, parameters, &args.to_string());
-            assert!(outcome.success, "{name}: {}", outcome.output);
-            let astray = registry.call_function(name, parameters, "[]");
-            assert!(!astray.success, "{name} takes no list");
+    fn s5_the_arguments_of_a_function_are_an_object_with_a_schema() {
+        for parameters in [json!({ "type": "array" }), json!({ "type": "object", "required": 7 })] {
+            assert_eq!(Signature::new("", parameters).unwrap_err().code, domain::Code::InvalidArgument);
         }
-        assert_eq!(Signature::new("", json!({ "type": "array" })).unwrap_err().code, domain::Code::InvalidArgument);
-        assert_eq!(
-            Signature::new("", json!({ "type": "object", "required": 7 })).unwrap_err().code,
-            domain::Code::InvalidArgument
-        );
     }
 }

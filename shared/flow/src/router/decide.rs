@@ -1,16 +1,14 @@
 //! The decisions of the router.
 
-use crate::{
-    graph::{Graph, GraphNode, Role},
-    router::{
-        join::{Change, Join},
-        place::{Place, Position, caught, key_of, parse},
-        record::Record,
-    },
+use crate::graph::{GraphNode, Role};
+use crate::router::{
+    Router,
+    join::{Change, Join},
+    place::{Place, Position, caught, key_of, parse},
 };
 use domain::{
-    Code, Error, NodeId, Status, TaskEvent, TaskId, Timestamp,
-    task::{Arrival, ChildEnd, ChildKind, ChildName, NodeMetrics, TaskConfig},
+    Code, Error, NodeId, Status, TaskEvent, TaskId,
+    task::{Arrival, ChildEnd, ChildKind, ChildName, NodeMetrics},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -51,21 +49,6 @@ pub enum Post {
     Ended(TaskId, ChildName, ChildEnd),
     /// A child is not needed, and is stopped.
     Cancel(ChildName),
-}
-
-/// The router of one task.
-#[derive(Clone, Copy, Debug)]
-pub struct Router<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// The task.
-    pub config: &'a TaskConfig,
-    /// Its place.
-    pub place: &'a Place,
-    /// Now.
-    pub now: Timestamp,
-    /// For a re-run that follows a recorded task, how that went.
-    pub follows: Option<&'a Record>,
 }
 
 /// How the node of a task ended.

@@ -1,11 +1,9 @@
 //! The acts of a task while none of its nodes executes: begin a merge, end, or wait.
 
-use crate::{
-    graph::{GraphNode, OnFailure, Strategy},
-    router::{
-        Router,
-        place::{Fork, failures, is_failure, key_of},
-    },
+use crate::graph::{GraphNode, OnFailure, Strategy};
+use crate::router::{
+    Router,
+    place::{Fork, failures, is_failure, key_of},
 };
 use domain::{
     Code, Error, NodeId, Status,

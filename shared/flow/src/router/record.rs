@@ -93,7 +93,7 @@ impl Record {
     }
 
     /// Whether all of the turn is there: the task's messages, `more` besides, and the children that were sent off.
-    pub(crate) fn is_complete(&self, place: &Place, more: u32) -> bool {
+    pub fn is_complete(&self, place: &Place, more: u32) -> bool {
         let Some(turn) = self.turns.get(place.begun.len()) else { return true };
         let sent = |(node, until): (&NodeId, &u32)| place.forks.get(node).is_none_or(|fork| fork.spawned >= *until);
         place.heard + more >= turn.heard && turn.spawned.iter().all(sent)

@@ -5,9 +5,9 @@ use super::{
     spans::{nanos, number},
 };
 use domain::Timestamp;
-use flow::observe::TaskFact;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
+use telemetry::TaskFact;
 
 const DELTA: u8 = 1;
 /// The bounds that the conventions recommend for tokens.

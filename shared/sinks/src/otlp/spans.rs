@@ -3,9 +3,9 @@
 
 use super::attributes::{Attributes, provider_name};
 use domain::{ChatId, TaskId, Timestamp, trace::span_id};
-use flow::observe::TaskFact;
 use serde_json::{Value, json};
 use std::time::Duration;
+use telemetry::TaskFact;
 
 /// OTLP's numbers.
 const INTERNAL: u8 = 1;

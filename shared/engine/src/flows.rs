@@ -1,0 +1,363 @@
+//! The flows of a workspace: folders under `/system/flows/<name>/`, the flows in the box, and the bundles that running tasks
+//! began with.
+//!
+//! A flow in the box is one that every workspace has; a folder of the same name in the workspace goes before it.
+//!
+//! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
+//! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
+
+use crate::{FlowCache, error::internal, provider::FlowProviders};
+use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
+use flow::{
+    Flow, in_the_box,
+    load::{self, Known, Report},
+};
+use ports::{Clock, Expect, Item, Key, Table, Write};
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use workspace::{Kind, Workspace, Workspaces, blocking};
+
+/// The folder of a workspace's flows.
+pub const FOLDER: &str = "/system/flows";
+/// The most files of one flow, and the longest of all of them together in bytes.
+const MAX_FILES: usize = 512;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// How long the manifests of a flow are kept after a task was last made of them or read them. A task that waits for longer than
+/// this, without a read of it, cannot go on.
+pub const KEPT_FOR: Duration = Duration::from_secs(400 * 24 * 3600);
+/// How much of that has to be over before it is renewed: one write per month, and not one per task.
+const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The number of bundles that memory remembers as kept.
+const KNOWN_KEPT: usize = 4_096;
+
+/// Flows, for those who make tasks of them.
+#[derive(Clone)]
+pub struct Flows {
+    table: Arc<dyn Table>,
+    workspaces: Workspaces,
+    cache: FlowCache,
+    known: Arc<Known>,
+    /// The bundles that this process has kept, and when: the same flow is kept once per workspace, for a while.
+    kept: Arc<Mutex<HashMap<(WorkspaceId, FlowRef), Timestamp>>>,
+    /// None where it is kept for ever.
+    clock: Option<Arc<dyn Clock>>,
+    providers: Arc<FlowProviders>,
+}
+
+/// A flow as lists show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowInfo {
+    /// The name of its folder.
+    pub name: String,
+    /// The hash of its manifests, if they have no fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// How many faults its manifests have.
+    pub faults: usize,
+    /// Whether it is one in the box, which the workspace has no folder of.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
+}
+
+impl Flows {
+    /// Over these ports. `known` is what manifests may name; `cache` is shared with the machine that drives the tasks.
+    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces, cache: FlowCache, known: Known) -> Self {
+        Self {
+            table,
+            workspaces,
+            cache,
+            known: Arc::new(known),
+            kept: Arc::default(),
+            clock: None,
+            providers: Arc::default(),
+        }
+    }
+
+    /// The same, on a host that reaches the providers of flows (`providers.yaml`). Without this, agents of a flow that
+    /// declares one fail before they say anything.
+    #[must_use]
+    pub fn with_providers(self, providers: Arc<FlowProviders>) -> Self {
+        Self { providers, ..self }
+    }
+
+    /// The same, where bundles without a reference go in the end, by this clock. Without this they are kept for ever.
+    #[must_use]
+    pub fn expiring_by(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// The service that opens the providers of flows.
+    pub fn providers(&self) -> &FlowProviders {
+        &self.providers
+    }
+
+    /// The names that manifests may refer to.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The flows of a workspace, by name: its own, and those in the box.
+    ///
+    /// # Errors
+    /// As [`Flows::check`], of the first flow that cannot be read. A flow with faults is listed with their number.
+    pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
+        let own = folders(&self.workspaces.open(workspace).await?).await?;
+        let mut names: BTreeSet<&str> = in_the_box::names().collect();
+        names.extend(own.iter().map(String::as_str));
+        let mut flows = Vec::new();
+        for name in names {
+            let (hash, nodes, faults) = match self.check(workspace, name).await? {
+                Ok(flow) => (Some(flow.reference.hash.to_string()), flow.nodes.len(), 0),
+                Err(report) => (None, 0, report.faults.len()),
+            };
+            let built_in = !own.contains(name);
+            flows.push(FlowInfo { name: name.to_owned(), hash, nodes, faults, built_in });
+        }
+        Ok(flows)
+    }
+
+    /// Whether a name means a flow in the box: the workspace has no folder of it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace; those of reading it.
+    pub async fn is_built_in(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
+        if in_the_box::files(name).is_none() {
+            return Ok(false);
+        }
+        match self.workspaces.open(workspace).await?.stat(&folder_of(name)?).await {
+            Ok(_) => Ok(false),
+            Err(error) if error.code == Code::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Loads the flow of this name.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE`, with all `faults`, when its manifests have some; those of [`Flows::files`].
+    pub async fn load(&self, workspace: WorkspaceId, name: &str) -> Result<Arc<Flow>, Error> {
+        self.check(workspace, name).await?.map_err(|report| refused(name, &report))
+    }
+
+    /// The same, with the report of all faults instead of an error.
+    ///
+    /// # Errors
+    /// Those of [`Flows::files`] and [`Flows::check_files`].
+    pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
+        let files = self.files(workspace, name).await?;
+        let checked = self.check_files(name, files).await?;
+        // The flow of a folder will be asked for again; a draft that is only checked will not.
+        if let Ok(flow) = &checked
+            && self.cache.get(&flow.reference).is_none_or(|known| !known.is_checked)
+        {
+            self.cache.put(flow.clone());
+        }
+        Ok(checked)
+    }
+
+    /// Loads a flow from texts; on a thread for such work, as a megabyte of YAML takes a while.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the check does not run to its end. Faults of the manifests are the inner error.
+    pub async fn check_files(
+        &self,
+        name: &str,
+        files: BTreeMap<String, String>,
+    ) -> Result<Result<Arc<Flow>, Report>, Error> {
+        let (name, known, cache) = (name.to_owned(), self.known.clone(), self.cache.clone());
+        let check = move || {
+            let reference = FlowRef { name, hash: load::hash(&files) };
+            if let Some(flow) = cache.get(&reference).filter(|flow| flow.is_checked) {
+                return Ok(flow);
+            }
+            load::load(&reference.name, files, &known).map(Arc::new)
+        };
+        blocking::run(check).await.map_err(internal)
+    }
+
+    /// The files of a flow, by their paths in its folder.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace or flow; `INVALID_ARGUMENT` for a name that no flow can have; `PAYLOAD_TOO_LARGE` for a
+    /// folder of more than 512 files or 4 MiB; those of reading the workspace.
+    pub async fn files(&self, workspace: WorkspaceId, name: &str) -> Result<BTreeMap<String, String>, Error> {
+        let opened = self.workspaces.open(workspace).await?;
+        let folder = folder_of(name)?;
+        let (entries, whole) = match opened.list_tree(&folder, MAX_FILES).await {
+            Ok(found) => found,
+            Err(error) if error.code == Code::NotFound => match in_the_box::files(name) {
+                Some(files) => return Ok(files),
+                None => return Err(no_flow(&opened, name).await),
+            },
+            Err(error) => return Err(error),
+        };
+        let size: u64 = entries.iter().map(|entry| entry.size).sum();
+        if !whole || size > MAX_BYTES {
+            let text = format!("a flow has at most {MAX_FILES} files of {MAX_BYTES} bytes together");
+            return Err(Error::new(Code::PayloadTooLarge, text).hint("keep other files elsewhere in the workspace"));
+        }
+        let mut files = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.kind != Kind::Folder) {
+            let content = opened.read(&entry.path, None).await?;
+            let Some(path) = entry.path.as_str().strip_prefix(folder.as_str()) else { continue };
+            let path = path.trim_start_matches('/');
+            match String::from_utf8(content.bytes.to_vec()) {
+                Ok(text) => drop(files.insert(path.to_owned(), text)),
+                // The loader says where bytes are that are no text.
+                Err(wrong) if load::is_part(path) => {
+                    let text = String::from_utf8_lossy(wrong.as_bytes()).into_owned();
+                    files.insert(path.to_owned(), text);
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(files)
+    }
+
+    /// The cache of the other inputs of tasks' machines.
+    pub(crate) fn cache(&self) -> &FlowCache {
+        &self.cache
+    }
+
+    /// The flow of a task that is driven, if it is in memory.
+    pub fn cached(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
+        self.cache.get(reference)
+    }
+
+    /// Keeps the manifests of a flow for the tasks that run them.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the table does not answer, `STORAGE_FULL` when it has no room.
+    pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
+        let this = (workspace, flow.reference.clone());
+        let now = self.clock.as_ref().map(|clock| clock.now()).unwrap_or_default();
+        let is_kept = |kept: &HashMap<_, Timestamp>| kept.get(&this).is_some_and(|at| now.since(*at) < RENEWED_AFTER);
+        if !is_kept(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let body = serde_json::to_string(&*flow.bundle).map_err(internal)?;
+            let put = self.bundle(bundle_key(workspace, &flow.reference), body, Expect::Any);
+            self.table.commit(vec![put]).await.map_err(internal)?;
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() >= KNOWN_KEPT {
+                kept.clear();
+            }
+            kept.insert(this, now);
+        }
+        if self.cache.get(&flow.reference).is_none() {
+            self.cache.put(flow.clone());
+        }
+        Ok(())
+    }
+
+    /// The flow that a task began with.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when its manifests are gone; `INTERNAL` when the table does not answer, or they load no more here.
+    pub async fn by_hash(&self, workspace: WorkspaceId, reference: &FlowRef) -> Result<Arc<Flow>, Error> {
+        match self.read_bundle(workspace, reference).await.map_err(internal)? {
+            Some(flow) => Ok(flow),
+            None => Err(Error::new(Code::NotFound, "the manifests that this task began with are gone")),
+        }
+    }
+
+    /// The same for a worker: an error of the table is one of the table.
+    pub(crate) async fn read_bundle(
+        &self,
+        workspace: WorkspaceId,
+        reference: &FlowRef,
+    ) -> ports::Result<Option<Arc<Flow>>> {
+        if let Some(flow) = self.cache.get(reference) {
+            return Ok(Some(flow));
+        }
+        let Some(item) = self.table.get(&bundle_key(workspace, reference)).await? else { return Ok(None) };
+        self.renew(&item).await;
+        let (name, known) = (reference.name.clone(), self.known.clone());
+        let load = move || {
+            let files: BTreeMap<String, String> =
+                serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
+            Ok(Flow::from_bundle(&name, files, &known))
+        };
+        match blocking::run(load).await.map_err(|error| ports::Error::unavailable("flows", error))?? {
+            Ok(flow) => {
+                let flow = Arc::new(flow);
+                self.cache.put(flow.clone());
+                Ok(Some(flow))
+            }
+            // It loaded once: a name in it lacks its registration here.
+            Err(report) => Err(ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name))),
+        }
+    }
+}
+
+impl Flows {
+    fn bundle(&self, key: Key, body: String, expect: Expect) -> Write {
+        let put = Write::put(key, body, expect);
+        match &self.clock {
+            Some(clock) => put.expiring(clock.now() + KEPT_FOR),
+            None => put,
+        }
+    }
+
+    /// A reader of a bundle extends its life; when that fails now, the next reader does.
+    async fn renew(&self, item: &Item) {
+        let (Some(clock), Some(expires_at)) = (&self.clock, item.expires_at) else { return };
+        if expires_at.since(clock.now()) > KEPT_FOR - RENEWED_AFTER {
+            return;
+        }
+        let put = self.bundle(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
+        if let Err(error) = self.table.commit(vec![put]).await {
+            tracing::debug!(%error, "a bundle was not renewed this time");
+        }
+    }
+}
+
+fn bundle_key(workspace: WorkspaceId, reference: &FlowRef) -> Key {
+    Key::new(format!("{workspace}/flows"), format!("{}/{}", reference.name, reference.hash))
+}
+
+fn folder_of(name: &str) -> Result<FilePath, Error> {
+    let wrong = name.is_empty() || name.contains('/') || name.starts_with('.');
+    if wrong {
+        let shown: String = name.chars().take(64).collect();
+        return Err(Error::invalid("flow", format!("{shown:?} is no name of a flow"))
+            .hint("a flow is named as its folder under /system/flows"));
+    }
+    Ok(FilePath::parse(&format!("{FOLDER}/{name}"))?)
+}
+
+/// The names of the folders that a workspace has for flows.
+async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
+    const SHOWN: usize = 200;
+    match opened.ls(&FilePath::parse(FOLDER)?, SHOWN, None).await {
+        Ok(listing) => {
+            let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+            Ok(folders.map(|entry| entry.name).collect())
+        }
+        Err(error) if error.code == Code::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn no_flow(opened: &Workspace, name: &str) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    let mut names = folders(opened).await.unwrap_or_default();
+    names.extend(in_the_box::names().map(str::to_owned));
+    let names: Vec<String> = names.into_iter().take(50).collect();
+    Error::new(Code::NotFound, format!("there is no flow {shown:?}"))
+        .hint(format!("the flows are: {}; others are folders under {FOLDER}", names.join(", ")))
+}
+
+fn refused(name: &str, report: &Report) -> Error {
+    let text = match report.faults.as_slice() {
+        [fault] => format!("the flow {name} has a fault: {}", fault.message),
+        faults => format!("the flow {name} has {} faults", faults.len()),
+    };
+    Error::new(Code::Unprocessable, text)
+        .detail("faults", serde_json::to_value(&report.faults).unwrap_or_default())
+        .hint("`buildscale flow check` prints them with their places")
+}

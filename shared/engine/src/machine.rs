@@ -1,0 +1,496 @@
+//! The task as a state machine of the actor runtime: the route of each input to its part, and the outside view of a task.
+//!
+//! ```text
+//!   Start ─ router.begin ─┐
+//!   a node is done ───────┼─ router ─ Route ─ carry_out ─┬─ NodeStarted + effect Run
+//!   a child came, ended ──┘                              ├─ Forked + letters that make children
+//!                                                        └─ Finished + letter to the parent
+//! ```
+
+mod agent;
+mod delete;
+mod follow;
+mod human;
+mod inspect;
+pub(crate) mod slots;
+mod spawn;
+mod state;
+mod step;
+
+pub use delete::Left;
+pub use state::{Execution, Given, Mode, TaskState};
+
+use crate::{admitted, cache::FlowCache};
+use ::slots::Places;
+use actor::{ActorId, Announcement, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
+use domain::{
+    ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
+    TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
+    event::Question,
+    task::{AssembledContext, ChildEnd, ToolUse},
+};
+use flow::router::Router;
+use ports::Key;
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use step::Step;
+
+/// The task machine.
+#[derive(Clone)]
+pub struct TaskMachine {
+    /// The flows of the tasks that are driven.
+    pub flows: FlowCache,
+    /// The places of the machine that commands run on; none where that is unknown, and commands wait as they run.
+    pub places: Option<Places>,
+}
+
+/// A request of a task to the outside.
+#[derive(Debug)]
+pub enum TaskEffect {
+    /// Execute a node.
+    Run(Box<Run>),
+    /// Store the artifacts of a task that has ended.
+    Archive(Arc<TaskConfig>),
+    /// Have the worker of a chat stop its turn.
+    StopAgent(ActorId, StopRequest),
+    /// End a command of a node, which does not need its result.
+    KillCommand(WorkspaceId, CallId),
+    /// Remove the remains of a deleted task: its artifacts, the chats of its agents, and its children.
+    Clear(Arc<TaskConfig>),
+}
+
+/// One execution of a node.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The task.
+    pub config: Arc<TaskConfig>,
+    /// The node.
+    pub node: NodeId,
+    /// Counts from 1.
+    pub attempt: u32,
+    /// How often it was begun anew because it failed for a passing reason.
+    pub retry: u32,
+    /// Its input.
+    pub input: Arc<Value>,
+    /// Outputs of earlier nodes that an expression of the flow reads.
+    pub outputs: BTreeMap<NodeId, Arc<Value>>,
+    /// The answer of its agent or of people; the run has only to remember it.
+    pub given: Option<Value>,
+    /// How long it has waited for the machine of its command.
+    pub waited: Duration,
+}
+
+/// A report of an effect.
+#[derive(Debug)]
+pub enum TaskReport {
+    /// A node is done.
+    Done(Box<Done>),
+    /// A node is to ask its agent this.
+    AgentReady(Box<AgentReady>),
+    /// A node is to ask people this.
+    Questions {
+        /// The node.
+        node: NodeId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When no answer becomes a failure.
+        expires_at: Option<Timestamp>,
+    },
+    /// The artifacts are stored.
+    Archived {
+        /// The number of files.
+        files: u32,
+    },
+    /// A chat was told to stop.
+    Told,
+    /// The files and chats of a deleted task are gone.
+    Cleared,
+}
+
+/// How the execution of a node ended.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The node.
+    pub node: Option<NodeId>,
+    /// Why it failed; none when it did not.
+    pub error: Option<Error>,
+    /// The status that it has where its failure is neither tried again nor taken by an edge; `Failure` when none.
+    pub tolerated: Option<Status>,
+    /// Whether it is the failure of a recorded task, which is not tried again.
+    pub recorded: bool,
+    /// Its output.
+    pub output: Value,
+    /// Whether only some of it succeeded.
+    pub partial: bool,
+    /// For a split over a list: how many elements the output has.
+    pub elements: Option<u32>,
+    /// The context it was given, where it was given one.
+    pub context: Option<Box<AssembledContext>>,
+    /// Denials by policies: the refused thing, and the rule.
+    pub denied: Vec<(String, String)>,
+    /// The tools it called.
+    pub tools: Vec<ToolUse>,
+    /// Steps of plans that its tools have changed, as events of the task.
+    pub plan: Vec<TaskEvent>,
+    /// Why its output was refused by its schema.
+    pub rejected: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// An agent node that is ready to ask.
+#[derive(Debug)]
+pub struct AgentReady {
+    /// The node.
+    pub node: NodeId,
+    /// The chat that it makes.
+    pub config: Box<domain::ChatConfig>,
+    /// The text for the agent.
+    pub prompt: String,
+    /// The context it was given.
+    pub context: Option<Box<AssembledContext>>,
+    /// Denials by policies.
+    pub denied: Vec<(String, String)>,
+}
+
+/// The actor of a task.
+pub fn actor_id(workspace: WorkspaceId, task: TaskId) -> ActorId {
+    ActorRef::Task { workspace, task }.into()
+}
+
+/// The chat that a node talks to.
+pub fn chat_of(task: TaskId, node: &NodeId, retry: u32) -> ChatId {
+    ChatId::from_key(&task.to_string(), &format!("{node}/{retry}"))
+}
+
+/// The key of a task's view.
+pub(crate) fn view_key(workspace: WorkspaceId, task: TaskId) -> Key {
+    Key::new(format!("{workspace}/tasks"), task.to_string())
+}
+
+/// The key of a view in the index: root tasks of a workspace, or children of a task, by when they were made.
+pub(crate) fn view_index(config: &TaskConfig) -> Key {
+    let under = match &config.origin {
+        None => format!("{}/tasks", config.workspace),
+        Some(origin) => format!("{}/children", origin.parent),
+    };
+    let order = match &config.origin {
+        None => config.created_at.to_string(),
+        Some(origin) => format!("{:010}", origin.index),
+    };
+    Key::new(under, format!("{order}/{}", config.task))
+}
+
+pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
+    EffectKey(format!("node/{node}/{attempt}"))
+}
+
+impl Machine for TaskMachine {
+    const KIND: &'static str = ActorKind::Task.as_str();
+    const VERSION: u32 = 5;
+    type State = TaskState;
+    type Command = TaskCommand;
+    type Event = TaskEvent;
+    type Effect = TaskEffect;
+    type Report = TaskReport;
+
+    fn apply(state: &mut TaskState, _number: u64, event: &TaskEvent) {
+        state.apply(event);
+    }
+
+    fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+        let resumes = matches!(input, Input::Resume | Input::Halt(_));
+        let decision = self.decide(state, input, stamp);
+        delete::clear(state, decision, stamp, resumes)
+    }
+
+    fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {
+        let config = match (&state.config, next) {
+            (Some(config), _) => config,
+            (None, Some(TaskCommand::Start { config })) => &**config,
+            (None, _) => return None,
+        };
+        let above = config.origin.as_ref().map(|origin| origin.ancestors.as_slice()).unwrap_or_default();
+        let root = actor_id(config.workspace, *above.first().unwrap_or(&config.task));
+        Some(Tree { root, members: above.iter().chain([&config.task]).map(|task| task.0).collect() })
+    }
+
+    fn in_flight(state: &TaskState) -> bool {
+        state.is_running() || state.archiving || state.is_clearing()
+    }
+
+    /// One with children may still hear of them, one after the other.
+    fn is_over(state: &TaskState) -> bool {
+        state.finished.is_some() && state.place.made == 0
+    }
+
+    fn waits(&self, effect: &TaskEffect) -> bool {
+        match effect {
+            TaskEffect::Run(run) => {
+                let flow = self.flows.get(&run.config.flow);
+                flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(|node| flow.runs_command(node)))
+            }
+            TaskEffect::Archive(_) | TaskEffect::Clear(_) => false,
+            TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
+        }
+    }
+
+    fn ends(command: &TaskCommand) -> bool {
+        matches!(command, TaskCommand::Delete)
+    }
+
+    fn gives_up(command: &TaskCommand) -> bool {
+        matches!(command, TaskCommand::Stop { .. })
+    }
+
+    fn is_transient(_event: &TaskEvent) -> bool {
+        false
+    }
+
+    /// The place that a root task holds among those of its flow, for as long as it runs or waits: given back by the entry that
+    /// ends it, so that no death can keep it, and no worker gives it back twice.
+    fn record(state: &TaskState, event: &TaskEvent) -> Option<View> {
+        let key = match event {
+            TaskEvent::Created { config } if config.origin.is_none() => admitted::start_key(config),
+            TaskEvent::Finished { .. } => admitted::place_key(state.config.as_ref().filter(|config| config.counted)?),
+            _ => return None,
+        };
+        Some(View { key, index: None, body: None })
+    }
+
+    fn view(state: &TaskState) -> Option<View> {
+        let config = state.config.as_ref()?;
+        let key = view_key(config.workspace, config.task);
+        if state.deleted {
+            return Some(View { key, index: None, body: None });
+        }
+        let body = Some(serde_json::to_string(&view(state, config)).ok()?);
+        Some(View { key, index: Some(view_index(config)), body })
+    }
+
+    fn announce(state: &TaskState) -> Option<Announcement> {
+        let config = state.config.as_ref()?;
+        let event = match state.deleted {
+            true => config.origin.is_none().then_some(WorkspaceEvent::TaskDeleted { task_id: config.task })?,
+            false => view(state, config).event()?,
+        };
+        Announcement::of_workspace(config.workspace, event)
+    }
+}
+
+impl TaskMachine {
+    fn decide(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+        match input {
+            Input::Command { by, at, command, .. } => {
+                let decision = self.command(state, &by, at, command, stamp);
+                self.catch_up(state, decision, stamp)
+            }
+            Input::Report(report) => {
+                let decision = self.report(state, report, stamp);
+                self.catch_up(state, decision, stamp)
+            }
+            Input::Resume => self.with(state, stamp, |step| step.resume()),
+            Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
+            Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
+            Input::Hold(request) => {
+                let hold = HoldId(request.hold_id);
+                let requested = TaskEvent::PauseRequested { before: Vec::new(), hold: Some(hold) };
+                match state.inspector.heard.contains(&hold) {
+                    true => Decision::default(),
+                    false if state.finished.is_some() => Decision::default(),
+                    false if state.config.is_none() => just(requested),
+                    false => self.with(state, stamp, |step| step.push(requested)),
+                }
+            }
+            Input::Park { reason, command } => {
+                let parked = TaskEvent::Parked { reason, at: stamp.at };
+                match (&state.config, command) {
+                    // A task that needs a person's attention holds nothing that others need.
+                    (Some(_), _) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    // Its very beginning failed. People find it in the lists, and the one above it can end it.
+                    (None, Some(TaskCommand::Start { config })) if !state.deleted => {
+                        Decision { events: vec![TaskEvent::Created { config }, parked], ..Decision::default() }
+                    }
+                    _ => just(parked),
+                }
+            }
+            Input::Unpark { drop } => {
+                let mut decision = just(TaskEvent::Unparked { at: stamp.at });
+                if drop {
+                    let given_up = self.with(state, stamp, |step| step.give_up());
+                    decision.events.extend(given_up.events);
+                    decision.send.extend(given_up.send);
+                    decision.effects.extend(given_up.effects);
+                }
+                decision
+            }
+        }
+    }
+
+    fn command(
+        &self,
+        state: &TaskState,
+        by: &Principal,
+        at: Timestamp,
+        command: TaskCommand,
+        stamp: &Stamp,
+    ) -> Decision<Self> {
+        match command {
+            TaskCommand::Start { config } => self.start(state, *config, at, stamp),
+            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(state, command, stamp),
+            TaskCommand::SpawnMore { node } => self.with(state, stamp, |step| step.spawn_more(&node)),
+            TaskCommand::AgentAnswered { answer } => self.with(state, stamp, |step| step.agent_answered(*answer)),
+            TaskCommand::Answer { node, answers } => {
+                self.with(state, stamp, |step| step.answered(&node, answers, &by.to_string()))
+            }
+            TaskCommand::Wake { node, attempt } => self.with(state, stamp, |step| step.wake(&node, attempt)),
+            TaskCommand::BeginCommand { node, attempt } => {
+                self.with(state, stamp, |step| step.begin_command(&node, attempt))
+            }
+            TaskCommand::RefuseCommand { node, attempt } => {
+                self.with(state, stamp, |step| step.refuse_command(&node, attempt))
+            }
+            TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
+            TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
+            TaskCommand::Pause { before, hold } => self.with(state, stamp, |step| step.pause(before, hold)),
+            TaskCommand::Step => self.with(state, stamp, |step| step.go_on(true)),
+            TaskCommand::Resume => self.with(state, stamp, |step| step.go_on(false)),
+            TaskCommand::Prioritize { priority } => self.with(state, stamp, |step| step.prioritize(priority)),
+            TaskCommand::Delete => self.delete(state, stamp),
+        }
+    }
+
+    fn start(&self, state: &TaskState, config: TaskConfig, at: Timestamp, stamp: &Stamp) -> Decision<Self> {
+        if state.deleted || state.config.as_ref().is_some_and(|_| !state.is_unbegun()) {
+            return Decision::default();
+        }
+        // The first step decides on the state that its own first event makes.
+        let created = TaskEvent::Created { config: Box::new(config) };
+        let mut begun = TaskState::default();
+        begun.inspector.clone_from(&state.inspector);
+        begun.apply(&created);
+        begun.early.clone_from(&state.early);
+        begun.stopping.clone_from(&state.stopping);
+        let queue_ms = stamp.at.since(at).as_millis() as u64;
+        let mut decision = self.with(&begun, stamp, |step| {
+            let route = step.router().begin();
+            step.carry_out(route, queue_ms);
+        });
+        if state.config.is_none() {
+            decision.events.insert(0, created);
+        }
+        decision
+    }
+
+    fn report(&self, state: &TaskState, report: TaskReport, stamp: &Stamp) -> Decision<Self> {
+        if matches!(report, TaskReport::Cleared) {
+            return just(TaskEvent::Cleared);
+        }
+        self.with(state, stamp, |step| match report {
+            TaskReport::Done(done) => step.done(*done),
+            TaskReport::AgentReady(ready) => step.ask_agent(*ready),
+            TaskReport::Questions { node, questions, expires_at } => step.ask_people(&node, questions, expires_at),
+            TaskReport::Archived { files } => step.push(TaskEvent::Archived { files }),
+            TaskReport::Told | TaskReport::Cleared => {}
+        })
+    }
+
+    /// One step on a state that has a task and a flow; nothing happens to one that has none.
+    fn with(&self, state: &TaskState, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) -> Decision<Self> {
+        let Some(config) = &state.config else { return Decision::default() };
+        if state.finished.is_some() && !state.archiving {
+            return Decision::default();
+        }
+        let Some(flow) = self.flows.get(&config.flow) else {
+            let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
+            let mut decision = without_a_flow(config, error, stamp);
+            decision.send.extend(slots::given_back(state, config, self.places));
+            return decision;
+        };
+        let mut step = Step::new(state, config, &flow, stamp, self.follows(state));
+        step.places = self.places;
+        act(&mut step);
+        step.give_slots();
+        step.decision
+    }
+}
+
+impl Step<'_> {
+    pub(crate) fn router(&self) -> Router<'_> {
+        let (place, follows) = (&self.state.place, self.record.as_deref());
+        Router { graph: &self.flow.graph, config: self.config, place, now: self.stamp.at, follows }
+    }
+}
+
+/// A task without its manifests can do nothing but end, and tell the one that waits for it.
+fn without_a_flow(config: &TaskConfig, error: Error, stamp: &Stamp) -> Decision<TaskMachine> {
+    let (status, output) = (Status::Failure, Value::Null);
+    let mut decision = just(TaskEvent::Finished {
+        status,
+        output: output.clone(),
+        exit: None,
+        error: Some(error.clone()),
+        at: stamp.at,
+    });
+    if let Some(origin) = &config.origin {
+        let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
+        let command = serde_json::to_value(TaskCommand::ChildEnded { child: origin.name(), end });
+        let to = actor_id(config.workspace, origin.parent);
+        let letter = |command| Letter { to, command, deliver_at: None, priority: config.priority };
+        decision.send.extend(command.ok().map(letter));
+    }
+    decision
+}
+
+/// A decision of one event.
+fn just(event: TaskEvent) -> Decision<TaskMachine> {
+    Decision { events: vec![event], ..Decision::default() }
+}
+
+/// The phase of a task.
+pub fn phase(state: &TaskState) -> TaskPhase {
+    match state.execution.as_ref().map(|execution| &execution.mode) {
+        _ if state.parked.is_some() => TaskPhase::Parked,
+        _ if state.finished.is_some() => TaskPhase::Finished,
+        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
+        Some(Mode::Agent { .. } | Mode::Asking { .. } | Mode::Waiting { .. }) => TaskPhase::Suspended,
+        Some(Mode::Running) | None => TaskPhase::Running,
+    }
+}
+
+/// A task as lists and clients see it.
+pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
+    let execution = state.execution.as_ref();
+    let asked = execution.and_then(|execution| match &execution.mode {
+        Mode::Asking { question_id, questions, expires_at } => Some(json!({
+            "event": "question",
+            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
+        })),
+        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
+    });
+    let wait = execution.and_then(|execution| match &execution.mode {
+        Mode::Waiting { wait } => Some(wait.clone()),
+        Mode::Running | Mode::Agent { .. } | Mode::Asking { .. } => None,
+    });
+    let finished = state.finished.as_ref();
+    TaskView {
+        task_id: config.task,
+        workspace_id: config.workspace,
+        flow: config.flow.clone(),
+        phase: phase(state),
+        status: state.place.status(),
+        node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
+        parked_reason: state.parked.clone(),
+        waiting_for: asked.into_iter().collect(),
+        wait,
+        origin: config.origin.clone(),
+        output: finished.map(|_| (*state.place.current).clone()),
+        error: finished.and_then(|finished| finished.error.clone()),
+        priority: config.priority,
+        steps: state.steps,
+        children: state.place.made,
+        usage: state.usage,
+        created_at: config.created_at,
+        finished_at: finished.map(|finished| finished.at),
+    }
+}

@@ -1,0 +1,210 @@
+//! Agent nodes: a conversation with a chat of its own, until its answer fits the node's schema.
+
+use crate::{
+    call::cut,
+    machine::{AgentReady, Done, Mode, TaskEffect, step::Step},
+};
+use actor::{EffectKey, StopRequest};
+use domain::{
+    ChatCommand, ChatId, Code, Error, NodeId, Status, StopId, TaskEvent,
+    task::{AgentAnswer, ToolUse},
+    trace::node_span,
+};
+use serde_json::Value;
+
+/// How often an answer that does not fit goes back to the model with what the validator says.
+const SECOND_CHANCES: u32 = 2;
+
+impl Step<'_> {
+    /// Asks the node's agent for the first time.
+    pub fn ask_agent(&mut self, ready: AgentReady) {
+        let AgentReady { node, mut config, prompt, context, denied } = ready;
+        if self.state.execution.as_ref().is_none_or(|execution| execution.node != node) {
+            return;
+        }
+        if let Some(context) = context {
+            self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
+        }
+        self.denied(&node, denied);
+        if let Some((_, reason)) = self.state.stopping.clone() {
+            let route = self.router().stop(domain::task::stopped(&reason));
+            return self.carry_out(route, 0);
+        }
+        if let Some(agent) = &mut config.agent {
+            // As it is now, not as it was when the node began.
+            agent.priority = self.config.priority;
+        }
+        let chat = config.chat;
+        let asking = node.clone();
+        self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(prompt.clone()) });
+        self.say(&asking, chat, prompt, Some(config));
+    }
+
+    fn say(&mut self, node: &NodeId, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
+        let (files, context) = (Vec::new(), String::new());
+        let trace = self.config.trace.map(|trace| trace.below(node_span(self.config.task, node)));
+        let command = ChatCommand::StartTurn {
+            content,
+            files,
+            context,
+            create,
+            limits: None,
+            interrupt: false,
+            approval: None,
+            may_approve: false,
+            noted: false,
+            trace,
+        };
+        self.send(chat::actor_id(self.config.workspace, chat), &command, None);
+    }
+
+    /// The agent has answered.
+    pub fn agent_answered(&mut self, answer: AgentAnswer) {
+        let Some(execution) = &self.state.execution else { return };
+        let Mode::Agent { chat, round } = execution.mode else { return };
+        if chat != answer.chat || round != answer.round {
+            return;
+        }
+        let node = execution.node.clone();
+        self.push(TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer.clone()) });
+        if answer.stop_reason != "end_turn" {
+            let error = answer.error.unwrap_or_else(|| self.not_to_its_end(&node, &answer.stop_reason));
+            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
+        }
+        if let Some(misused) = self.misused(&node, &answer.tools) {
+            let text = format!("the agent misused the tool {}: {}", misused.tool, misused.output);
+            let error = Error::new(Code::Forbidden, text)
+                .hint("tools.yaml says what the tool may touch, and the node lists what its agent has");
+            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
+        }
+        let (output, errors) = self.read_answer(&node, &answer.text);
+        if errors.is_empty() {
+            return self.end_with(node, output);
+        }
+        self.push(TaskEvent::OutputRejected { node: node.clone(), round, errors: errors.clone() });
+        if round > SECOND_CHANCES {
+            let error =
+                Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
+                    .hint("the schema and the answers are in the task's history");
+            return self.done(Done { node: Some(node), error: Some(error), output, ..Done::default() });
+        }
+        let prompt = format!(
+            "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
+            errors.join("\n- ")
+        );
+        let asking = node.clone();
+        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(prompt.clone()) });
+        self.say(&asking, chat, prompt, None);
+    }
+
+    /// The output that an answer is, and why it does not fit.
+    pub fn read_answer(&self, node: &NodeId, text: &str) -> (Value, Vec<String>) {
+        let schema =
+            self.agent_of(node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
+        let schema = schema.and_then(|name| self.flow.schemas.get(name));
+        let role = self.flow.graph.node(node).map(|node| node.role);
+        let wants_json = schema.is_some() || role == Some(flow::graph::Role::Decision);
+        match (parse(text), schema) {
+            (Some((output, json)), Some(schema)) => {
+                let mut errors = schema.errors(&output);
+                errors.extend(domain::exact::check("answer", json).err().map(inexact));
+                (output, errors)
+            }
+            (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
+            (Some((output, _)), None) if wants_json => (output, Vec::new()),
+            (_, None) => (Value::String(text.to_owned()), Vec::new()),
+        }
+    }
+
+    /// Stops the agent that is being asked: the task does not need its answer.
+    pub fn stop_agent(&mut self, stop_id: StopId) {
+        let Some(execution) = &self.state.execution else { return };
+        let Mode::Agent { chat, .. } = execution.mode else { return };
+        let to = chat::actor_id(self.config.workspace, chat);
+        let request = StopRequest {
+            stop_id,
+            target: actor::Target::First,
+            at: self.stamp.at,
+            reason: "the task was stopped".into(),
+        };
+        // The command is for a chat that waits for a person, the request for one whose turn runs: no command reaches that.
+        self.hurry(to.clone(), &ChatCommand::Stop { stop_id, turn_id: None });
+        let key = EffectKey(format!("stop/{chat}/{stop_id}"));
+        self.decision.effects.push((key, TaskEffect::StopAgent(to, request)));
+    }
+
+    /// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
+    /// well. A node inherits it (spec 002 §3.4). A name that the node does not list calls no tool, so any listed tool that goes well
+    /// afterwards puts it right.
+    fn misused<'t>(&self, node: &NodeId, tools: &'t [ToolUse]) -> Option<&'t ToolUse> {
+        let listed = |tool: &String| self.node(node).is_some_and(|node| node.tools.contains(tool));
+        let put_right = |position: usize, misused: &ToolUse| {
+            let meant = |later: &ToolUse| later.tool == misused.tool || (!listed(&misused.tool) && listed(&later.tool));
+            tools.iter().skip(position + 1).any(|later| meant(later) && later.status != Status::Failure)
+        };
+        let mut misuses = tools.iter().enumerate().filter(|(_, used)| used.status == Status::Failure);
+        misuses.find(|(position, used)| !put_right(*position, used)).map(|(_, used)| used)
+    }
+
+    /// Why a turn is no answer. The time of the node is a limit of its conversation; one that agents.yaml has for the agent is the
+    /// agent's own, and no other try has more of it.
+    fn not_to_its_end(&self, node: &NodeId, stop_reason: &str) -> Error {
+        if stop_reason == "time_limit"
+            && let Some((agent, node)) = self.agent_of(node)
+            && let Some(limit) = node.timeout
+            && limit.as_millis() <= u128::from(agent.limits.max_wall_ms)
+        {
+            return Error::new(Code::Timeout, format!("the agent did not answer within {} s", limit.as_secs_f64()))
+                .hint("raise the node's timeout_seconds, or give it less to do");
+        }
+        let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
+        Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
+            .hint("raise the limits of the agent in agents.yaml, or give it less to do")
+    }
+
+    /// Whether an agent is being asked by this node.
+    pub fn is_asking(&self, node: &NodeId) -> bool {
+        self.state.execution.as_ref().is_some_and(|execution| execution.node == *node)
+    }
+}
+
+/// The message for an agent about a number that would change.
+fn inexact(error: Error) -> String {
+    format!("{}; write it as a text, in quotes", error.message)
+}
+
+/// The JSON of an answer, with its text: the whole answer, or its one fenced block, or the text between its outermost brackets.
+fn parse(text: &str) -> Option<(Value, &str)> {
+    let text = text.trim();
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some((value, text));
+    }
+    if let Some((_, rest)) = text.split_once("```")
+        && let Some((block, _)) = rest.split_once("```")
+    {
+        let block = block.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+        if let Ok(value) = serde_json::from_str(block.trim()) {
+            return Some((value, block));
+        }
+    }
+    let begin = text.find(['{', '['])?;
+    let end = text.rfind(['}', ']'])?;
+    let json = text.get(begin..=end)?;
+    Some((serde_json::from_str(json).ok()?, json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use serde_json::json;
+
+    #[test]
+    fn the_json_of_an_answer_is_found_in_what_models_write_around_it() {
+        for text in
+            ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"]
+        {
+            assert_eq!(parse(text).map(|(value, _)| value), Some(json!({ "a": 1 })), "{text}");
+        }
+        assert_eq!(parse("I cannot do that."), None);
+    }
+}

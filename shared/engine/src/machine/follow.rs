@@ -1,0 +1,134 @@
+//! A re-run follows its recorded task: it takes in its messages in the same turns. Random choices of that time are not made again (spec 002
+//! §6, §10.7). Where other work runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is there and its merge
+//! does not begin.
+//!
+//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow their own
+//! records. So a child that was stopped as not needed must not have ended this time, and a child that ended although it was not needed has to come to
+//! its end.
+
+use super::{
+    TaskMachine, TaskState, just,
+    step::{NOT_NEEDED, Step},
+};
+use actor::Decision;
+use domain::{
+    Stamp, Status, StopId, TaskCommand, TaskEvent,
+    task::{ChildName, is_stop, stopped},
+};
+use flow::router::{Position, Record, Route};
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::Arc};
+
+impl TaskMachine {
+    /// The record that this task follows, if it is such a re-run.
+    pub(super) fn follows(&self, state: &TaskState) -> Option<Arc<Record>> {
+        let replay = state.config.as_ref()?.replay.as_ref()?;
+        self.flows.record(replay.of).filter(|_| !state.diverged)
+    }
+
+    /// A child, or something further down, has told this task something.
+    pub(super) fn told(&self, state: &TaskState, command: TaskCommand, stamp: &Stamp) -> Decision<Self> {
+        let early = self.follows(state).is_some_and(|record| !record.is_due(&state.place, &command));
+        if !early {
+            return self.with(state, stamp, |step| step.told(command));
+        }
+        // A repeated message is kept once, and none after the end.
+        if state.finished.is_some() || state.held.contains(&command) {
+            return Decision::default();
+        }
+        just(TaskEvent::HeldBack { command: Box::new(command) })
+    }
+
+    /// Takes in the messages that were held back, as far as the latest decision has made it their turn.
+    pub(super) fn catch_up(&self, state: &TaskState, mut decision: Decision<Self>, stamp: &Stamp) -> Decision<Self> {
+        let sent_off = |event: &TaskEvent| matches!(event, TaskEvent::Spawned { .. });
+        let concerns = |event: &TaskEvent| sent_off(event) || matches!(event, TaskEvent::HeldBack { .. });
+        let concerned = !state.held.is_empty() || decision.events.iter().any(concerns);
+        if !concerned || self.follows(state).is_none() {
+            return decision;
+        }
+        let (mut now, mut applied, mut tried) = (state.clone(), 0, Vec::new());
+        // A merge may have waited for nothing but children that were still to be sent off.
+        let mut may_go_on = decision.events.iter().any(sent_off);
+        loop {
+            decision.events.iter().skip(applied).for_each(|event| now.apply(event));
+            applied = decision.events.len();
+            if now.finished.is_some() {
+                return decision;
+            }
+            let record = self.follows(&now);
+            let is_due = |held: &&TaskCommand| {
+                !tried.contains(*held) && record.as_ref().is_none_or(|record| record.is_due(&now.place, held))
+            };
+            let more = if let Some(due) = now.held.iter().find(is_due).cloned() {
+                tried.push(due.clone());
+                self.with(&now, stamp, |step| step.told(due))
+            } else if std::mem::take(&mut may_go_on) {
+                self.with(&now, stamp, |step| {
+                    let route = step.router().go_on();
+                    step.carry_out(route, 0);
+                })
+            } else if record.as_ref().is_some_and(|record| is_stuck(&now, record)) {
+                (may_go_on, tried) = (true, Vec::new());
+                just(TaskEvent::Diverged { at: stamp.at })
+            } else {
+                return decision;
+            };
+            decision.events.extend(more.events);
+            decision.send.extend(more.send);
+            decision.effects.extend(more.effects);
+            decision.cancel.extend(more.cancel);
+        }
+    }
+}
+
+/// Whether none of the recorded task's messages can still come: all of its children have ended, and their messages are kept for turns
+/// that do not come. Or, where other work may have run than then, whether all of the turn is there and was not enough.
+fn is_stuck(state: &TaskState, record: &Record) -> bool {
+    let ended = state.held.iter().filter_map(|held| match held {
+        TaskCommand::Arrived { arrival } if arrival.place.len() == 1 => Some(ChildName(arrival.child.as_str().into())),
+        TaskCommand::ChildEnded { child, .. } => Some(child.clone()),
+        _ => None,
+    });
+    let ended: BTreeSet<ChildName> = ended.filter(|child| state.place.is_live(child)).collect();
+    let waits = state.place.position == Position::Waiting && state.execution.is_none() && !state.held.is_empty();
+    let repeats = state.config.as_ref().is_some_and(|config| config.repeats());
+    waits && (state.place.live() as usize <= ended.len() || !repeats && record.is_complete(&state.place, 0))
+}
+
+impl Step<'_> {
+    /// Takes in what a child, or something further down, has told.
+    pub fn told(&mut self, command: TaskCommand) {
+        let route = match command {
+            TaskCommand::Arrived { arrival } => self.router().arrived(*arrival),
+            TaskCommand::ChildEnded { child, end } => self.router().child_ended(&child, *end),
+            _ => return,
+        };
+        self.carry_out(route, 0);
+    }
+
+    /// Whether a request to stop is that of a parent that does not need the task, and that did not stop the recorded
+    /// one before its end.
+    pub fn outlives(&self, stop_id: StopId) -> bool {
+        let Some(origin) = &self.config.origin else { return false };
+        self.config.repeats()
+            && self.record.as_ref().is_some_and(|record| record.ended_by_itself())
+            && stop_id == StopId::from_key(&origin.parent.to_string(), origin.name().as_str())
+    }
+
+    /// The end of a child whose recorded task was stopped as not needed: it was stopped.
+    pub fn as_recorded(&self, mut route: Route) -> Route {
+        let was_stopped = self.record.as_ref().is_some_and(|record| !record.ended_by_itself());
+        if !was_stopped || self.config.origin.is_none() || !self.config.repeats() {
+            return route;
+        }
+        for event in &mut route.events {
+            if let TaskEvent::Finished { status, output, exit, error, .. } = event
+                && !error.as_ref().is_some_and(is_stop)
+            {
+                (*status, *output, *exit, *error) = (Status::Failure, Value::Null, None, Some(stopped(NOT_NEEDED)));
+            }
+        }
+        route
+    }
+}

@@ -1,0 +1,202 @@
+//! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine that
+//! a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a letter wakes it when the
+//! slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
+
+use crate::machine::{
+    Execution, Mode, TaskState, actor_id,
+    step::{Beginning, Step},
+};
+use actor::Letter;
+use domain::{
+    ChatCommand, Code, Error, NodeId, TaskCommand, TaskConfig, TaskEvent,
+    task::{FlowRef, Retry, Wait},
+};
+use flow::{
+    Flow,
+    flow::{Node, Op},
+};
+use serde_json::json;
+use slots::{Ask, Places, SlotsCommand, Wanted, semaphore};
+use std::time::Duration;
+
+/// The slots that one execution of a node takes: of its flow, and its own.
+pub(crate) fn of_node(flow: &Flow, node: &Node) -> Vec<(String, u32)> {
+    let FlowRef { name, hash } = &flow.reference;
+    let of_flow = flow.limits.max_concurrency.map(|limit| (format!("flow/{name}/{hash}"), limit));
+    let of_node = node.max_concurrency.map(|limit| (format!("node/{name}/{hash}/{}", node.id), limit));
+    of_flow.into_iter().chain(of_node).collect()
+}
+
+/// The slots that one call of a model takes for the agent of a node: those of the node, and one of the provider.
+pub(crate) fn of_model(flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(String, u32)> {
+    let mut slots = of_node(flow, node);
+    let provider = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
+    if let Some((provider, limit)) = provider.and_then(|name| flow.limits.providers.get_key_value(name)) {
+        slots.push((format!("provider/{}/{provider}", flow.reference.name), *limit));
+    }
+    slots
+}
+
+/// The holder of the slots of an execution that begins with this attempt.
+fn holder(config: &TaskConfig, node: &NodeId, attempt: u32) -> String {
+    format!("{}/{node}/{attempt}", config.task)
+}
+
+impl Step<'_> {
+    /// The slots that the node has to have before it begins: none for a node that asks people, and none for one that asks an
+    /// agent, whose every call of a model takes slots by itself.
+    pub(super) fn slots_of(&self, node: &NodeId) -> Vec<(String, u32)> {
+        match self.node(node) {
+            Some(node) if !matches!(node.op, Op::Agent { .. } | Op::Ask(_)) => of_node(self.flow, node),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Asks for slots, and rests until they are there.
+    pub(super) fn wait_for_slots(&mut self, begins: Beginning, wants: Vec<(String, u32)>) {
+        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+        let holder = holder(self.config, &node, attempt);
+        let names = wants.iter().map(|(name, _)| name.clone()).collect();
+        let (at, wait) = (self.stamp.at, Wait::Slots { names, holder: holder.clone(), retry, queue_ms });
+        self.ask_for_slots(&node, attempt, holder, wants, self.config.priority);
+        self.push(TaskEvent::Waiting { node, attempt, wait, at });
+    }
+
+    fn ask_for_slots(&mut self, node: &NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
+        let ask = Ask {
+            holder,
+            wants,
+            party: self.config.workspace.to_string(),
+            priority,
+            share: None,
+            to: actor_id(self.config.workspace, self.config.task),
+            grant: json!(TaskCommand::Wake { node: node.clone(), attempt }),
+            bound: None,
+        };
+        self.send(semaphore(self.config.workspace), &SlotsCommand::Ask { ask: Box::new(ask) }, None);
+    }
+
+    /// Whether the node is a command that has no place yet.
+    pub(super) fn needs_place(&self, node: &NodeId) -> bool {
+        let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        let has_one = current.is_some_and(|execution| execution.place.is_some());
+        !has_one && self.node(node).is_some_and(|node| self.flow.runs_command(node))
+    }
+
+    /// Asks for a place, and rests until it is there.
+    pub(super) fn wait_for_place(&mut self, places: Places, begins: Beginning) {
+        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+        let holder = holder(self.config, &node, attempt);
+        let (at, why, until) = (self.stamp.at, None, None);
+        let wait = Wait::Place { holder: holder.clone(), retry, queue_ms, why, until };
+        self.ask_for_place(places, &node, attempt, holder, self.config.priority);
+        self.push(TaskEvent::Waiting { node, attempt, wait, at });
+    }
+
+    fn ask_for_place(&mut self, places: Places, node: &NodeId, attempt: u32, holder: String, priority: i8) {
+        let wanted = Wanted {
+            holder,
+            priority,
+            to: actor_id(self.config.workspace, self.config.task),
+            grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt }),
+            refusal: json!(TaskCommand::RefuseCommand { node: node.clone(), attempt }),
+        };
+        self.decision.send.push(places.ask(self.config.workspace, wanted));
+    }
+
+    /// The machine is not ready for a command that has its place: it is begun again after this long, and keeps the place.
+    pub(super) fn come_again(&mut self, execution: &Execution, error: Error, after: Duration) {
+        let (node, attempt) = (execution.node.clone(), execution.attempt + 1);
+        let (at, until) = (self.stamp.at, self.stamp.at + after);
+        let holder = execution.place.clone().unwrap_or_else(|| holder(self.config, &node, attempt));
+        let (why, queue_ms) = (Some(error.message), execution.queue_ms);
+        let wait = Wait::Place { holder, retry: None, queue_ms, why, until: Some(until) };
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        let to = actor_id(self.config.workspace, self.config.task);
+        self.send(to, &TaskCommand::BeginCommand { node, attempt }, Some(until));
+    }
+
+    /// The node that waits for a place, if it is this one.
+    fn placed(&self, node: &NodeId, attempt: u32) -> Option<(Option<Retry>, u64)> {
+        let execution = self.waits(node, attempt)?;
+        match &execution.mode {
+            Mode::Waiting { wait: Wait::Place { retry, queue_ms, .. } } => {
+                Some((retry.clone(), queue_ms + execution.waited_ms(self.stamp.at)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place is there. A letter that comes twice, or after a stop, begins nothing.
+    pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
+        let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
+        if !self.is_held_back(node) {
+            let input = self.state.place.current.clone();
+            self.start_node(Beginning { node: node.clone(), input, attempt, retry, queue_ms });
+        }
+    }
+
+    /// There is no place, and too many wait for one: the command has not begun.
+    pub(super) fn refuse_command(&mut self, node: &NodeId, attempt: u32) {
+        if self.placed(node, attempt).is_some() {
+            let error =
+                Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run");
+            self.fail(error.hint("try again when some of them have ended, or run fewer at once"));
+        }
+    }
+
+    /// Goes before others that wait, or after them, from here on; and so do all tasks below. This command brings messages that already wait in
+    /// the queue to the front; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
+    pub(super) fn prioritize(&mut self, priority: i8) {
+        if self.state.finished.is_some() || self.config.priority == priority {
+            return;
+        }
+        self.push(TaskEvent::Prioritized { priority });
+        self.tell_children(&TaskCommand::Prioritize { priority });
+        let Some(Execution { node, attempt, mode, .. }) = &self.state.execution else { return };
+        match (mode, self.places) {
+            (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) => {
+                let wants = self.slots_of(node);
+                self.ask_for_slots(node, *attempt, holder.clone(), wants, priority);
+            }
+            (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places)) => {
+                self.ask_for_place(places, node, *attempt, holder.clone(), priority);
+            }
+            (Mode::Agent { chat, .. }, _) => {
+                let to = chat::actor_id(self.config.workspace, *chat);
+                self.hurry(to, &ChatCommand::Prioritize { priority });
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives back the slots that the node had or waited for, if this step has ended it or has it wait for something else.
+    pub(super) fn give_slots(&mut self) {
+        let gives = |event: &TaskEvent| {
+            matches!(
+                event,
+                TaskEvent::NodeFinished { .. }
+                    | TaskEvent::Finished { .. }
+                    | TaskEvent::Parked { .. }
+                    | TaskEvent::PausedBefore { .. }
+                    | TaskEvent::Waiting { wait: Wait::Backoff { .. }, .. }
+            )
+        };
+        if self.decision.events.iter().any(gives) {
+            self.decision.send.extend(given_back(self.state, self.config, self.places));
+        }
+    }
+}
+
+/// The letters that give back the slots that a task has or waits for.
+pub(super) fn given_back(state: &TaskState, config: &TaskConfig, places: Option<Places>) -> Vec<Letter> {
+    let Some(Execution { slots, place, .. }) = &state.execution else { return Vec::new() };
+    let slots = slots.as_ref().map(|holder| Letter {
+        to: semaphore(config.workspace),
+        command: json!(SlotsCommand::Give { holder: holder.clone() }),
+        deliver_at: None,
+        priority: config.priority,
+    });
+    let place = place.as_ref().zip(places).map(|(holder, places)| places.give(config.workspace, holder));
+    slots.into_iter().chain(place).collect()
+}

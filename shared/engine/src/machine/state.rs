@@ -1,0 +1,397 @@
+//! The state of a task: the fold of its events.
+
+use domain::{
+    ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
+    event::Question, task::Wait,
+};
+use flow::router::{Place, Position};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TaskState {
+    /// How it is set up; none before its first command.
+    pub config: Option<Arc<TaskConfig>>,
+    /// Its position in the graph.
+    pub place: Place,
+    /// The node that executes or waits for an answer.
+    pub execution: Option<Execution>,
+    /// Outputs of earlier nodes that an expression of the flow reads.
+    pub outputs: BTreeMap<NodeId, Arc<Value>>,
+    /// Answers of people to questions that are not asked yet, with their authors.
+    pub early: BTreeMap<NodeId, (Map<String, Value>, String)>,
+    /// Breakpoints and pauses.
+    pub inspector: Inspector,
+    /// For a re-run, messages that came before their turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<TaskCommand>,
+    /// Whether a re-run could not go on as the recorded task did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diverged: bool,
+    /// A stop that waits for a running tool.
+    pub stopping: Option<(StopId, String)>,
+    /// How it ended.
+    pub finished: Option<Finished>,
+    /// Whether its deletion was requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// Whether its files and chats are gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
+    /// Whether its artifacts are still to be stored.
+    pub archiving: bool,
+    /// Whether something happened that artifacts are kept of.
+    pub has_artifacts: bool,
+    /// Nodes executed.
+    pub steps: u64,
+    /// Their usage.
+    pub usage: Usage,
+    /// Why it is parked.
+    pub parked: Option<String>,
+}
+
+/// The node that executes or waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// The node.
+    pub node: NodeId,
+    /// How often it was begun, crashes and retries together.
+    pub attempt: u32,
+    /// How often a worker died with it since it was last begun by decision.
+    pub crashes: u32,
+    /// How often it was begun anew because it failed for a passing reason.
+    pub retries: u32,
+    /// When it was first begun.
+    pub started_at: Timestamp,
+    /// How long it waited in the queue.
+    pub queue_ms: u64,
+    /// Its activity.
+    pub mode: Mode,
+    /// Tokens of its context.
+    pub context_tokens: u64,
+    /// Its usage so far.
+    pub usage: Usage,
+    /// Tools called so far.
+    pub tool_calls: u32,
+    /// The name under which it has slots or waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<String>,
+    /// The name under which its command has a place on its machine or waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The time from which on the machine of its command is not ready for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_since: Option<Timestamp>,
+    /// The start of its wait, or of its last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Timestamp>,
+    /// The answer of its agent or of people: it is not asked for again after the death of a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Given>,
+}
+
+/// The answer to a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Given {
+    /// The text of its agent.
+    Said(String),
+    /// The answers of people.
+    Answers(Map<String, Value>),
+}
+
+/// The activity of an executing node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum Mode {
+    /// A worker runs it.
+    Running,
+    /// Nothing is held for it until a letter wakes the task.
+    Waiting {
+        /// The wait.
+        wait: Wait,
+    },
+    /// Its agent answers.
+    Agent {
+        /// The chat.
+        chat: ChatId,
+        /// Counts from 1.
+        round: u32,
+    },
+    /// People are asked.
+    Asking {
+        /// The set of questions.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When no answer becomes a failure.
+        expires_at: Option<Timestamp>,
+    },
+}
+
+/// The inspector's settings of a task (spec 002 §10.7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inspector {
+    /// Pause before the next node.
+    pub next: bool,
+    /// Pause before these nodes.
+    pub before: Vec<NodeId>,
+    /// The node that it is paused before.
+    pub paused_at: Option<NodeId>,
+    /// The node that a step lets go on, also where it waits for slots or for another try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<NodeId>,
+    /// The requests to hold its tree that it has followed, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<HoldId>,
+}
+
+/// How many requests to hold its tree a task remembers: a request is there until a command lets the tree go on.
+const HEARD: usize = 32;
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// The time of the end.
+    pub at: Timestamp,
+}
+
+impl Execution {
+    fn new(node: &NodeId, attempt: u32, mode: Mode, at: Timestamp) -> Self {
+        Self {
+            node: node.clone(),
+            attempt,
+            crashes: 0,
+            retries: 0,
+            started_at: at,
+            queue_ms: 0,
+            mode,
+            context_tokens: 0,
+            usage: Usage::default(),
+            tool_calls: 0,
+            slots: None,
+            place: None,
+            unready_since: None,
+            waiting_since: None,
+            given: None,
+        }
+    }
+
+    /// Milliseconds of its last wait, when that ends at `at`.
+    pub(super) fn waited_ms(&self, at: Timestamp) -> u64 {
+        self.waiting_since.map_or(0, |since| at.since(since).as_millis() as u64)
+    }
+}
+
+impl Inspector {
+    /// Whether the task is paused, or will be before its next node.
+    pub fn holds(&self) -> bool {
+        self.next || self.paused_at.is_some()
+    }
+
+    /// Whether a node that waited does not begin now.
+    pub fn holds_back(&self, node: &NodeId) -> bool {
+        self.next && self.passes.as_ref() != Some(node)
+    }
+}
+
+impl TaskState {
+    /// Whether it waits for its children, and it and they were told to pause.
+    pub fn is_held(&self) -> bool {
+        self.finished.is_none() && self.inspector.next && self.place.position == Position::Waiting
+    }
+
+    /// Whether nothing of it has begun: its beginning failed, and a person may have it tried again.
+    pub fn is_unbegun(&self) -> bool {
+        self.finished.is_none() && self.steps == 0 && self.execution.is_none() && self.inspector.paused_at.is_none()
+    }
+
+    /// Whether a worker runs a node.
+    pub fn is_running(&self) -> bool {
+        self.finished.is_none()
+            && self.execution.as_ref().is_some_and(|execution| matches!(execution.mode, Mode::Running))
+    }
+
+    /// Whether it was deleted and has ended, and its files and chats are still there.
+    pub fn is_clearing(&self) -> bool {
+        self.deleted && self.finished.is_some() && !self.archiving && !self.cleared
+    }
+
+    /// Folds one event.
+    pub fn apply(&mut self, event: &TaskEvent) {
+        self.place.apply(event);
+        match event {
+            TaskEvent::Created { config } => {
+                self.inspector.next |= config.stepping;
+                self.inspector.before.clone_from(&config.breakpoints);
+                self.config = Some(Arc::new((**config).clone()));
+            }
+            TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at } => {
+                self.node_started(node, *attempt, retry.as_ref().map(|retry| retry.number), *queue_ms, *at);
+            }
+            TaskEvent::ContextAssembled { context, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.context_tokens = context.tokens;
+                }
+            }
+            TaskEvent::AgentAsked { chat, round, .. } => {
+                self.has_artifacts = true;
+                if let Some(execution) = &mut self.execution {
+                    execution.mode = Mode::Agent { chat: *chat, round: *round };
+                    execution.given = None;
+                }
+            }
+            TaskEvent::AgentReplied { answer, .. } => {
+                self.usage += answer.usage;
+                if let Some(execution) = &mut self.execution {
+                    execution.usage += answer.usage;
+                    execution.tool_calls += answer.tools.len() as u32;
+                    (execution.mode, execution.given) = (Mode::Running, Some(Given::Said(answer.text.clone())));
+                }
+            }
+            TaskEvent::ToolUsed { .. } => {
+                self.has_artifacts = true;
+                if let Some(execution) = &mut self.execution {
+                    execution.tool_calls += 1;
+                }
+            }
+            TaskEvent::Asked { question_id, questions, expires_at, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    let (question_id, questions, expires_at) = (*question_id, questions.clone(), *expires_at);
+                    execution.mode = Mode::Asking { question_id, questions, expires_at };
+                }
+            }
+            TaskEvent::Waiting { node, attempt, wait, at } => self.waiting(node, *attempt, wait, *at),
+            TaskEvent::HeldBack { command } => self.held.push((**command).clone()),
+            TaskEvent::Diverged { .. } => self.diverged = true,
+            TaskEvent::Answered { node, answers, by, .. } => {
+                let asks = |execution: &&mut Execution| {
+                    execution.node == *node && matches!(execution.mode, Mode::Asking { .. })
+                };
+                match self.execution.as_mut().filter(asks) {
+                    Some(execution) => {
+                        (execution.mode, execution.given) = (Mode::Running, Some(Given::Answers(answers.clone())));
+                    }
+                    None => drop(self.early.insert(node.clone(), (answers.clone(), by.clone()))),
+                }
+            }
+            TaskEvent::NodeFinished { node, status, output, .. } => {
+                self.inspector.passes = None;
+                self.execution = None;
+                self.steps += 1;
+                self.early.remove(node);
+                if *status != Status::Failure && self.config.as_ref().is_some_and(|config| config.keep_outputs) {
+                    self.outputs.insert(node.clone(), Arc::new(output.clone()));
+                }
+            }
+            TaskEvent::PauseRequested { before, hold } => {
+                if before.is_empty() {
+                    self.inspector.next |= self.inspector.paused_at.is_none();
+                    self.inspector.passes = None;
+                }
+                self.inspector.before.extend(before.iter().cloned());
+                self.inspector.heard.extend(hold);
+                let over = self.inspector.heard.len().saturating_sub(HEARD);
+                self.inspector.heard.drain(..over);
+            }
+            TaskEvent::PausedBefore { node, .. } => {
+                self.inspector.next = false;
+                self.inspector.paused_at = Some(node.clone());
+                if let Some(execution) = &mut self.execution {
+                    (execution.slots, execution.place) = (None, None);
+                }
+            }
+            TaskEvent::Continued { step, .. } => {
+                self.inspector.next = *step;
+                let node = self.inspector.paused_at.take();
+                self.inspector.passes = node.filter(|_| *step);
+            }
+            TaskEvent::Prioritized { priority } => {
+                if let Some(config) = &mut self.config {
+                    Arc::make_mut(config).priority = *priority;
+                }
+            }
+            TaskEvent::Deleted { .. } => self.deleted = true,
+            TaskEvent::Cleared => self.cleared = true,
+            TaskEvent::StopRequested { stop_id, reason } => self.stopping = Some((*stop_id, reason.clone())),
+            TaskEvent::Finished { error, at, .. } => {
+                self.execution = None;
+                self.inspector.paused_at = None;
+                self.archiving = self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
+                self.finished = Some(Finished { error: error.clone(), at: *at });
+                self.outputs.clear();
+                self.held.clear();
+            }
+            TaskEvent::Archived { .. } => self.archiving = false,
+            TaskEvent::Parked { reason, .. } => {
+                self.parked = Some(reason.clone());
+                if let Some(execution) = self.execution.as_mut().filter(|execution| execution.mode == Mode::Running) {
+                    (execution.slots, execution.place) = (None, None);
+                }
+            }
+            TaskEvent::Unparked { .. } => self.parked = None,
+            // A message that was held back for its turn has been taken in.
+            TaskEvent::ChildArrived { arrival } => {
+                self.held.retain(|held| !matches!(held, TaskCommand::Arrived { arrival: kept } if kept == arrival));
+            }
+            TaskEvent::ChildFinished { child, .. } => {
+                self.held.retain(|held| !matches!(held, TaskCommand::ChildEnded { child: kept, .. } if kept == child));
+            }
+            TaskEvent::Denied { .. }
+            | TaskEvent::OutputRejected { .. }
+            | TaskEvent::Caught { .. }
+            | TaskEvent::StatusSet { .. }
+            | TaskEvent::Routed { .. }
+            | TaskEvent::Forked { .. }
+            | TaskEvent::Spawned { .. }
+            | TaskEvent::Merged { .. }
+            | TaskEvent::WentUp { .. }
+            | TaskEvent::PlanStep { .. } => {}
+        }
+    }
+
+    fn node_started(&mut self, node: &NodeId, attempt: u32, retry: Option<u32>, queue_ms: u64, at: Timestamp) {
+        self.inspector.paused_at = None;
+        match self.execution.as_mut().filter(|execution| execution.node == *node) {
+            Some(execution) => {
+                let waited = std::mem::replace(&mut execution.mode, Mode::Running) != Mode::Running;
+                execution.attempt = attempt;
+                match retry {
+                    Some(retries) => {
+                        (execution.retries, execution.crashes, execution.given) = (retries, 0, None);
+                    }
+                    None if waited => {}
+                    None => execution.crashes += 1,
+                }
+                // A node that was only told to come again has not begun before.
+                if waited && (attempt == 1 || execution.unready_since.is_some()) {
+                    (execution.started_at, execution.queue_ms) = (at, queue_ms);
+                }
+            }
+            None => self.execution = Some(Execution { queue_ms, ..Execution::new(node, attempt, Mode::Running, at) }),
+        }
+    }
+
+    fn waiting(&mut self, node: &NodeId, attempt: u32, wait: &Wait, at: Timestamp) {
+        self.inspector.paused_at = None;
+        let mode = Mode::Waiting { wait: wait.clone() };
+        if self.execution.as_ref().is_none_or(|execution| execution.node != *node) {
+            self.execution = Some(Execution::new(node, attempt, mode.clone(), at));
+        }
+        let Some(execution) = &mut self.execution else { return };
+        execution.mode = mode;
+        execution.waiting_since = Some(at);
+        match wait {
+            Wait::Backoff { .. } => (execution.slots, execution.place, execution.unready_since) = (None, None, None),
+            Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
+            Wait::Place { holder, until, .. } => {
+                (execution.attempt, execution.place) = (attempt, Some(holder.clone()));
+                execution.unready_since = execution.unready_since.or(until.map(|_| at));
+            }
+        }
+    }
+}

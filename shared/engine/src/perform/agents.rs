@@ -1,0 +1,177 @@
+//! Requests of agent nodes and human steps: prompts and questions, rendered from the manifest.
+
+use crate::{
+    machine::{AgentReady, Run, TaskReport, chat_of, slots},
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
+};
+use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question};
+use flow::{
+    Flow,
+    flow::{AskRule, Node, ToolTarget},
+    op::{self, Scope, Signature},
+    policy::{self, Use},
+};
+use serde_json::{Value, json};
+use std::{fmt::Write as _, sync::Arc};
+
+impl TaskEffects {
+    #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
+    pub(super) async fn agent(
+        &self,
+        run: &Run,
+        flow: &Arc<Flow>,
+        node: &Node,
+        agent: &str,
+        prompt: Option<&str>,
+        scope: &Scope<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<TaskReport, Failure> {
+        let Some(agent) = flow.agents.get(agent) else {
+            return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
+        };
+        self.permit(flow, node, &Use::Model(agent.model.as_deref().unwrap_or("default")), gathered)?;
+        // An unreachable provider is known before anything is sent, and before tools have been at work for it.
+        let own_provider = match agent.model.as_deref().filter(|model| flow.declares_provider_of(model)) {
+            Some(model) => {
+                self.flows.providers().open(run.config.workspace, flow, model).await?;
+                Some(run.config.flow.clone())
+            }
+            None => None,
+        };
+        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, gathered)).collect();
+        let prompt = match prompt {
+            Some(template) => op::template::render_text(template, scope)?,
+            None => match scope.input {
+                Value::String(text) => text.clone(),
+                other => serde_json::to_string_pretty(other).unwrap_or_default(),
+            },
+        };
+        let config = &run.config;
+        let chat = chat_of(config.task, &node.id, run.retry);
+        let files = self.workspaces.open(config.workspace).await?;
+        let mut system = match &agent.persona {
+            Some(persona) => chat::system_text(&files, persona).await?,
+            None => String::new(),
+        };
+        if let Some(own) = &agent.system {
+            let _ = write!(system, "{}{own}", if system.is_empty() { "" } else { "\n\n" });
+        }
+        if let Some(schema) =
+            node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name))
+        {
+            let _ = write!(system, "\n\nAnswer with nothing but JSON that fits this schema:\n{}", schema.source);
+        }
+        if let Some(choice) = choices(flow, node) {
+            let _ = write!(system, "\n\nYou decide which way the work goes on. {choice}");
+        }
+        let mut content = String::new();
+        for item in gathered.context.iter().flat_map(|context| &context.items) {
+            let text = match &item.content {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
+        }
+        content.push_str(&prompt);
+        let mut limits = agent.limits;
+        if let Some(timeout) = node.timeout {
+            limits.max_wall_ms = limits.max_wall_ms.min(timeout.as_millis() as u64);
+        }
+        let settings = ChatConfig {
+            workspace: config.workspace,
+            chat,
+            user: config.user,
+            title: format!("{}/{}", config.flow.name, node.id),
+            role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
+            model: agent.model.clone(),
+            mode: Mode::Chat,
+            limits,
+            system: system.trim().to_owned(),
+            tools: None,
+            plan: None,
+            context_tokens: self.context_tokens,
+            created_at: self.clock.now(),
+            agent: Some(Box::new(AgentOf {
+                task: config.task,
+                above: config.origin.as_ref().map(|origin| origin.ancestors.clone()).unwrap_or_default(),
+                node: node.id.clone(),
+                tools,
+                temperature: agent.temperature,
+                top_p: agent.top_p,
+                max_tokens: agent.max_tokens,
+                priority: config.priority,
+                turns: slots::of_model(flow, node, agent.model.as_deref()),
+                flow: own_provider,
+            })),
+        };
+        Ok(TaskReport::AgentReady(Box::new(AgentReady {
+            node: node.id.clone(),
+            config: Box::new(settings),
+            prompt: content,
+            context: gathered.context.take(),
+            denied: std::mem::take(&mut gathered.denied),
+        })))
+    }
+
+    /// A tool of `tools.yaml` as the node's agent has it. One that is denied is noted, and the agent goes on with the others.
+    fn agent_tool(&self, flow: &Flow, node: &Node, id: &str, gathered: &mut Gathered) -> Option<AgentTool> {
+        let binding = flow.tools.get(id)?;
+        let mut denied = |what: String, rule: String, reason: Option<String>| {
+            tracing::info!(node = %node.id, what, rule, "denied");
+            gathered.denied.push((what, rule.clone()));
+            AgentToolRuns::Denied { rule, reason }
+        };
+        let runs = match (policy::permit(flow, node, &Use::Tool(binding)), &binding.target) {
+            (policy::Decision::Deny { rule, what, reason }, _) => denied(what, rule, reason),
+            (policy::Decision::Permit, ToolTarget::Builtin(name)) => AgentToolRuns::Builtin(name.clone()),
+            (policy::Decision::Permit, ToolTarget::Function(name)) => match self.functions.signature(name) {
+                Some(Signature { description, parameters }) => AgentToolRuns::Function {
+                    entrypoint: name.clone(),
+                    description: description.clone(),
+                    parameters: parameters.clone(),
+                },
+                // The loader refuses it; this process may be of another version than the one that did.
+                None => denied(format!("tool {id}"), "registry".into(), Some(format!("{name} is not registered here"))),
+            },
+            // The loader refuses it where there is no sandbox; this process may be set up otherwise than the one that did.
+            (policy::Decision::Permit, ToolTarget::Command(_)) if self.tools.commands().is_none() => {
+                denied(format!("tool {id}"), "sandbox".into(), Some(NO_SANDBOX.into()))
+            }
+            (policy::Decision::Permit, ToolTarget::Command(words)) => AgentToolRuns::Command {
+                words: words.clone(),
+                network: binding.permissions.allow_network,
+                parameters: parameters_of(words),
+            },
+        };
+        let root = binding.permissions.root.as_deref().map(FilePath::parse);
+        let (runs, root) = match root.transpose() {
+            Ok(root) => (runs, root),
+            Err(error) => (denied(format!("tool {id}"), "permissions.root".into(), Some(error.to_string())), None),
+        };
+        Some(AgentTool { name: id.to_owned(), description: binding.description.clone(), runs, root })
+    }
+
+    pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, Failure> {
+        let mut questions = Vec::new();
+        for question in rule.all_questions() {
+            let text = op::template::render_text(&question.question, scope)?;
+            questions.push(Question { question: text, ..question });
+        }
+        let expires_at = rule.timeout.map(|timeout| self.clock.now() + timeout);
+        Ok(TaskReport::Questions { node: run.node.clone(), questions, expires_at })
+    }
+}
+
+/// The arguments of a command for a model: the names that its words read of their input.
+fn parameters_of(words: &[String]) -> Value {
+    let names = op::template::inputs_read(&json!(words)).unwrap_or_default();
+    let properties: serde_json::Map<_, _> =
+        names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
+    json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
+}
+
+/// How an agent at a decision is told of the ways on.
+fn choices(flow: &Flow, node: &Node) -> Option<String> {
+    let node = flow.graph.node(&node.id).filter(|node| node.role == flow::graph::Role::Decision)?;
+    Some(format!("Answer with nothing but {{\"selected_edge\": name}}, the name being one of: {}.", node.choices()))
+}

@@ -1,0 +1,133 @@
+//! Commands in the workspace's sandbox: nodes that are one, and tools that run one (spec 002 §5).
+//!
+//! The output of a command is its standard output as JSON, where that is one value and the node has a schema that it fits; else
+//! an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.
+
+use crate::{
+    call::{call_of, cut},
+    machine::Run,
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects, Tolerated},
+};
+use domain::{CallId, Code, Error, FilePath, Status, WorkspaceId, task::ToolUse};
+use flow::{
+    Flow,
+    flow::{Node, Permissions},
+    op::{self, Scope},
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tools::{Command, Ran, Waits};
+
+/// Whether the call itself was wrong, and not merely its circumstances.
+pub(super) fn is_misuse(error: &Error) -> bool {
+    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized | Code::PayloadTooLarge)
+}
+
+/// Why no command runs here.
+pub(super) fn no_sandbox() -> Error {
+    Error::new(Code::Forbidden, NO_SANDBOX).hint("use a tool or a function, or configure a sandbox")
+}
+
+impl TaskEffects {
+    /// A node that is a command: it reads the whole workspace and has no network. One that fails is partial, with its exit code
+    /// and its output, for the flow to decide about; where the node has an output schema, it has failed.
+    pub(super) async fn command(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        words: &[String],
+        scope: &Scope<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<(Value, Option<Tolerated>), Failure> {
+        let began = Instant::now();
+        let ran = self.run_words(run, node, words, &Permissions::default(), scope).await;
+        let failure = match &ran {
+            Ok(ran) => ran.failure(),
+            Err(error) => Some(error.clone()),
+        };
+        let status = match (&ran, &failure) {
+            (_, None) => Status::Success,
+            (Err(error), _) if is_misuse(error) => Status::Failure,
+            (_, Some(_)) => Status::Partial,
+        };
+        let output = match &ran {
+            Ok(ran) => cut(format!("{}\n{}", ran.output.trim_end(), ran.summary()).trim().to_owned()),
+            Err(error) => cut(format!("{}: {}", error.code, error.message)),
+        };
+        let (args, duration_ms) = (cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
+        let code = failure.as_ref().map(|error| error.code);
+        let (tool, resources) = ("command".into(), ran.as_ref().ok().and_then(|ran| ran.end.resources));
+        // The machine of the task knows how long it waited.
+        let queue_ms = 0;
+        gathered.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
+        come_of(&ran?, wants_schema(flow, node))
+    }
+
+    /// Runs a command under the call of its node.
+    pub(super) async fn run_words(
+        &self,
+        run: &Run,
+        node: &Node,
+        words: &[String],
+        permissions: &Permissions,
+        scope: &Scope<'_>,
+    ) -> Result<Ran, Error> {
+        let commands = self.tools.commands().ok_or_else(no_sandbox)?;
+        let words = words.iter().map(|word| op::template::render_text(word, scope)).collect::<Result<Vec<_>, _>>()?;
+        let root = permissions.root.as_deref().map_or_else(|| Ok(FilePath::root()), FilePath::parse)?;
+        let workspace = self.workspaces.open(run.config.workspace).await?;
+        let command = Command {
+            call: call_of(run.config.task, &node.id, run.retry),
+            words,
+            folder: root.clone(),
+            root,
+            stdin: None,
+            timeout: node.timeout.unwrap_or(commands.timeout).min(commands.longest),
+            network: commands.network && permissions.allow_network,
+            start_timeout: commands.start_timeout,
+            waits: Waits::AsRows(run.waited),
+        };
+        tools::run_command(&workspace, &command).await
+    }
+
+    /// Ends a command whose result is not needed.
+    pub(super) async fn kill(&self, workspace: WorkspaceId, call: CallId) {
+        if let Ok(workspace) = self.workspaces.open(workspace).await {
+            tools::kill_command(&workspace, call).await;
+        }
+    }
+}
+
+/// The output of a node whose command ended, its own or that of its tool. A failed one passes on its texts, for the flow to
+/// decide about; where the node has an output schema, it has no output.
+pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), Failure> {
+    match ran.failure() {
+        None => Ok((given(ran, wants_schema), None)),
+        Some(error) if wants_schema => Err(with_what_it_said(error, ran).into()),
+        Some(error) => Ok((ran.data(), Some(Tolerated { error, status: Status::Partial }))),
+    }
+}
+
+/// Whether a schema says what this node gives.
+pub(super) fn wants_schema(flow: &Flow, node: &Node) -> bool {
+    node.schema_out.as_deref().is_some_and(|name| flow.schemas.contains_key(name))
+}
+
+/// The output of a command that succeeded.
+fn given(ran: &Ran, as_json: bool) -> Value {
+    let said = ran.stdout.trim();
+    // JSON with a number that would change is not taken apart: the command's text stays whole.
+    let json = as_json.then(|| serde_json::from_str(said).ok()).flatten();
+    let json = json.filter(|_| domain::exact::first_inexact(said).is_none());
+    json.unwrap_or_else(|| ran.data())
+}
+
+/// The end of what a command wrote says most about why it failed.
+fn with_what_it_said(error: Error, ran: &Ran) -> Error {
+    const SAID: usize = 500;
+    let said = ran.output.trim_end();
+    let from = (said.len().saturating_sub(SAID)..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
+    let message = format!("{}: {}", error.message, said.get(from..).unwrap_or_default());
+    Error { message: message.trim_end_matches([':', ' ']).to_owned(), ..error }
+}

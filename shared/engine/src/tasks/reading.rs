@@ -1,0 +1,216 @@
+//! Reads of tasks: their views, their states and their logs.
+
+use super::Tasks;
+use crate::{
+    error::internal,
+    machine::{TaskState, actor_id, view_key},
+    metadata::{self, RunMetadata},
+};
+use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
+use ports::{Query, Subscription, Table};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A filter of tasks.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Those of this flow.
+    pub flow: Option<String>,
+    /// Those that do this.
+    pub phase: Option<TaskPhase>,
+    /// Those that are, or were, like this.
+    pub status: Option<Status>,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskPage {
+    /// The tasks; root tasks with the newest first, children in their order.
+    pub tasks: Vec<TaskView>,
+    /// The cursor of the next page; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Tasks, for those who only watch them: it sends no command.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when the table does not answer.
+#[derive(Clone)]
+pub struct TaskReader {
+    table: Arc<dyn Table>,
+}
+
+impl TaskReader {
+    /// Over this table.
+    pub fn new(table: Arc<dyn Table>) -> Self {
+        Self { table }
+    }
+
+    /// One task.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the workspace has none of this id; those of [`TaskReader`].
+    pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
+        match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
+            Some(item) => serde_json::from_str(&item.body).map_err(internal),
+            None => Err(Error::new(Code::NotFound, format!("there is no task {task}"))
+                .hint("GET …/tasks lists the tasks of this workspace")),
+        }
+    }
+
+    /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`TaskReader`].
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        let query = Query::all(format!("{workspace}/tasks"), limit).descending().after(cursor);
+        self.page(&query, filter).await
+    }
+
+    async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
+        let page = self.table.query_index(query).await.map_err(|error| match error {
+            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
+            error => internal(error),
+        })?;
+        let mut tasks = Vec::new();
+        for item in &page.items {
+            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
+            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
+                && filter.phase.is_none_or(|phase| view.phase == phase)
+                && filter.status.is_none_or(|status| view.status == status);
+            if fits {
+                tasks.push(view);
+            }
+        }
+        Ok(TaskPage { tasks, next_cursor: page.next })
+    }
+}
+
+impl Tasks {
+    /// The reads alone, for those who only watch.
+    pub fn reader(&self) -> TaskReader {
+        TaskReader::new(self.table.clone())
+    }
+
+    /// [`TaskReader::get`].
+    ///
+    /// # Errors
+    /// Those of [`TaskReader::get`].
+    pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
+        self.reader().get(workspace, task).await
+    }
+
+    /// [`TaskReader::list`].
+    ///
+    /// # Errors
+    /// Those of [`TaskReader::list`].
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        self.reader().list(workspace, filter, limit, cursor).await
+    }
+
+    /// The tasks of a workspace whose ids begin with `prefix`, clones and subtasks among them, in the order of their ids.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a prefix that no id begins with; those of [`Tasks`].
+    pub async fn with_prefix(&self, workspace: WorkspaceId, prefix: &str, limit: usize) -> Result<TaskPage, Error> {
+        let begins = prefix.to_ascii_lowercase();
+        if begins.is_empty()
+            || begins.len() > 36
+            || !begins.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
+        {
+            return Err(
+                Error::invalid("id", "this is not how an id begins").hint("ids are hexadecimal, such as 019bf537-f228")
+            );
+        }
+        // Ids have no letter beyond f.
+        let to = Some(format!("{begins}g"));
+        let query = Query { from: Some(begins), to, ..Query::all(format!("{workspace}/tasks"), limit) };
+        let page = self.table.query(&query).await.map_err(internal)?;
+        let tasks = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(TaskPage { tasks: tasks.collect::<Result<_, _>>()?, next_cursor: None })
+    }
+
+    /// The children of a task, in their order.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task; those of [`Tasks::list`].
+    pub async fn children(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        self.get(workspace, task).await?;
+        self.reader().page(&Query::all(format!("{task}/children"), limit).after(cursor), filter).await
+    }
+
+    /// The state of a task as its log has it now.
+    ///
+    /// # Errors
+    /// As [`Tasks::each_event`].
+    pub async fn state(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskState, Error> {
+        let mut state = TaskState::default();
+        self.each_event(workspace, task, |_, event| state.apply(event)).await?;
+        Ok(state)
+    }
+
+    /// Every event of a task with its number, in order.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`]; `INTERNAL` also for an event that cannot be read. A task that there is not has no events.
+    pub async fn each_event(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        mut see: impl FnMut(u64, &TaskEvent),
+    ) -> Result<(), Error> {
+        const PAGE: usize = 256;
+        let actor = actor_id(workspace, task);
+        let mut after = 0;
+        loop {
+            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(internal)?;
+            for entry in &page.entries {
+                entry.numbered().for_each(|(number, event)| see(number, event));
+                after = entry.next - 1;
+            }
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The code and configuration that a run was made with; for a clone or a subtask, those of the task that a person made.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such task, its manifests are gone, or nothing was recorded when it was made; those of [`Tasks`].
+    pub async fn metadata(&self, workspace: WorkspaceId, task: TaskId) -> Result<RunMetadata, Error> {
+        let view = self.get(workspace, task).await?;
+        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
+        let flow = self.flows.by_hash(workspace, &view.flow).await?;
+        let found = metadata::read(&*self.table, &flow, workspace, root).await.map_err(internal)?;
+        found.ok_or_else(|| Error::new(Code::NotFound, "nothing was recorded when this task was made"))
+    }
+
+    /// Hears of what becomes of a task; a hint, as all of the bus.
+    ///
+    /// # Errors
+    /// Those of [`Tasks`].
+    pub async fn listen(&self, workspace: WorkspaceId, task: TaskId) -> Result<Subscription, Error> {
+        self.mailbox.bus.subscribe(actor_id(workspace, task).as_str()).await.map_err(internal)
+    }
+}

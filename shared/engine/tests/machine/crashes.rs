@@ -1,0 +1,55 @@
+//! The worker dies with a node: another one runs it again, as a new attempt of the same try.
+
+use crate::play::{Play, node};
+use actor::Machine;
+use domain::{Code, Error};
+use engine::TaskMachine;
+use serde_json::json;
+
+#[test]
+fn s2_1_after_a_crash_comes_attempt_two_of_the_same_try() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": 3 }))]));
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.dies(), ["a 2"]);
+    let run = play.run();
+    assert_eq!((run.attempt, run.retry, run.input.as_str()), (2, 0, Some("s")));
+    assert_eq!(play.fails(Error::new(Code::Timeout, "slow")), ["a waits"]);
+    assert_eq!(play.wakes(), ["a 3 retry 1"]);
+    assert_eq!(play.dies(), ["a 4"]);
+    assert_eq!((play.run().attempt, play.run().retry), (4, 1), "the try counts, the deaths do not");
+    assert_eq!(play.gives(json!("a")), ["a success", "a > done", "done 1"]);
+    play.check_fold();
+}
+
+fn deaths(play: &Play) -> Option<u32> {
+    play.state.execution.as_ref().map(|execution| execution.crashes)
+}
+
+#[test]
+fn deaths_are_counted_until_the_next_step_forward() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": 1 }))]));
+    play.start();
+    assert_eq!(deaths(&play), Some(0));
+    play.dies();
+    play.dies();
+    assert_eq!(deaths(&play), Some(2));
+    play.gives(json!("s"));
+    assert_eq!(deaths(&play), Some(0));
+    play.dies();
+    play.fails(Error::new(Code::Timeout, "slow"));
+    play.wakes();
+    assert_eq!(deaths(&play), Some(0), "a retry was decided on, no death caused it");
+}
+
+#[test]
+fn nothing_is_run_again_for_a_task_that_only_waits() {
+    let mut play = Play::chain(json!([{
+        "id": "ask", "kind": "deterministic", "role": "linear", "context": "none", "ask": { "approve": "Really?" },
+    }]));
+    play.start();
+    play.gives(json!("s"));
+    crate::people::asks(&mut play, "ask", None);
+    assert!(!TaskMachine::in_flight(&play.state));
+    assert!(play.dies().is_empty());
+}

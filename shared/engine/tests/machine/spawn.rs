@@ -1,0 +1,101 @@
+//! Children are sent off a hundred at a time.
+
+use crate::play::{Play, node};
+use domain::{Status, TaskCommand, TaskConfig};
+use engine::machine::Done;
+use serde_json::{Value, json};
+
+fn split(of: usize, merge: Value) -> Play {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("each", "split", json!({ "split": { "over": "input", "as": "item" } })),
+        node("work", "linear", json!({})),
+        node("gather", "merge", json!({ "merge": merge })),
+        node("done", "exit", json!({})),
+    ]);
+    let edges = [("s", "each"), ("each", "work"), ("work", "gather"), ("gather", "done")];
+    let mut play = Play::new(nodes, &edges);
+    play.start();
+    play.gives(json!("s"));
+    let list: Vec<usize> = (0..of).collect();
+    let words = play.ends(Done { output: json!(list), elements: Some(of as u32), ..Done::default() });
+    assert_eq!(words[..2], ["each success".to_owned(), format!("each forks {of}")]);
+    play
+}
+
+fn started(play: &mut Play) -> (Vec<TaskConfig>, Vec<TaskCommand>) {
+    let (mut configs, mut others) = (Vec::new(), Vec::new());
+    for command in play.letters() {
+        match command {
+            TaskCommand::Start { config } => configs.push(*config),
+            other => others.push(other),
+        }
+    }
+    (configs, others)
+}
+
+fn more() -> TaskCommand {
+    TaskCommand::SpawnMore { node: "each".into() }
+}
+
+#[test]
+fn s3_3_a_large_split_is_sent_off_a_hundred_at_a_time() {
+    let mut play = split(250, json!({}));
+    let (first, others) = started(&mut play);
+    assert_eq!((first.len(), others), (100, vec![more()]));
+    let origin = first[7].origin.clone().unwrap();
+    assert_eq!((origin.name().as_str(), first[7].start.as_str()), ("each/work[7]", "work"));
+    assert_eq!((&first[7].input, origin.parent), (&json!({ "item": 7 }), play.config.task));
+    assert_eq!(first[7].task, play.config.task.child(&origin.name()));
+    assert_eq!(play.command(more()), ["spawned 200"]);
+    assert_eq!(play.command(more()), ["spawned 250"]);
+    let (rest, others) = started(&mut play);
+    assert_eq!((rest.len(), others.len()), (150, 1));
+    assert_eq!(rest[149].input, json!({ "item": 249 }));
+    assert!(play.command(more()).is_empty());
+    play.check_fold();
+}
+
+#[test]
+fn s3_3_children_that_were_not_sent_off_are_not_when_the_merge_has_begun() {
+    let mut play = split(250, json!({ "strategy": "first_success" }));
+    let arrival = domain::task::Arrival {
+        merge: "gather".into(),
+        from: "work".into(),
+        child: "each/work[3]".into(),
+        place: vec![3],
+        status: Status::Success,
+        output: json!("three"),
+    };
+    started(&mut play);
+    let arrived = TaskCommand::Arrived { arrival: Box::new(arrival) };
+    assert_eq!(play.command(arrived), ["each/work[3] arrives", "gather merges", "gather 1"]);
+    let stops = play.letters().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
+    assert_eq!(stops, 99, "the others that were sent off");
+    assert!(play.command(more()).is_empty());
+    play.gives(json!("gathered"));
+    play.gives(json!("out"));
+    assert_eq!(play.end().unwrap().0, Status::Success);
+    play.check_fold();
+}
+
+#[test]
+fn s3_3_a_stop_is_heard_while_children_are_sent_off() {
+    let mut play = split(250, json!({}));
+    started(&mut play);
+    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    let stops = play.letters().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
+    assert_eq!(stops, 100);
+    assert!(play.command(more()).is_empty());
+}
+
+#[test]
+fn s3_3_a_child_is_a_task_with_the_flow_the_user_and_the_priority_of_its_parent() {
+    let mut play = split(1, json!({}));
+    let (children, _) = started(&mut play);
+    let (child, parent) = (&children[0], &play.config);
+    assert_eq!((&child.flow, child.user, child.priority), (&parent.flow, parent.user, parent.priority));
+    assert_eq!(child.workspace, parent.workspace);
+    let words = play.child_ends("each/work[0]", Status::Failure, Value::Null);
+    assert_eq!(words[1..], ["gather merges", "gather 1", "gather failure", "finished failure"].map(str::to_owned));
+}

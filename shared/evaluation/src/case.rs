@@ -1,0 +1,348 @@
+//! One case: a workspace of its own, a real task in it, and the assertions about its result.
+
+use super::{
+    CaseResult, Outcome,
+    assert::{self, Given, Subject, Unmet},
+    plan::Planned,
+    understudy,
+};
+use domain::{
+    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
+};
+use engine::{NewTask, TaskFilter, Tasks, error::internal};
+use flow::{
+    Flow,
+    manifest::{Assertion, AssertionKind},
+};
+use ports::{Clock, Table};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use workspace::{Expect, Kind, Workspace, Workspaces, Writer};
+
+/// How long a case may take that says nothing about it.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The most descendants of a task whose nodes assertions can see.
+const MOST_DESCENDANTS: usize = 1_000;
+/// The longest text of one failure, in bytes.
+const MAX_FAILURE: usize = 4_096;
+/// Files outside of the manifests that a flow's agents read, and the most files of each folder.
+const PERSONAS: [&str; 2] = ["/system/agents", "/system/skills"];
+const MAX_PERSONAS: usize = 200;
+
+/// The services for the cases of one evaluation.
+pub(super) struct Stage<'a> {
+    pub tasks: &'a Tasks,
+    pub workspaces: &'a Workspaces,
+    pub table: &'a dyn Table,
+    pub evaluation: EvaluationId,
+    pub workspace: WorkspaceId,
+    pub flow: &'a Arc<Flow>,
+    /// The files of the flow's folder: golden files are among them.
+    pub files: &'a BTreeMap<String, String>,
+    pub bless: bool,
+    pub by: Principal,
+    pub clock: &'a dyn Clock,
+}
+
+/// How a case ended: with its task, or by what went wrong.
+pub(super) type Ended = Result<TaskView, Error>;
+
+/// Whether it is no fault of the case: a service did not answer, or has too much to do.
+pub(super) fn may_pass(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::Internal | Code::UpstreamUnavailable | Code::RateLimited | Code::NotBegun | Code::OutcomeUnknown
+    )
+}
+
+impl Stage<'_> {
+    /// The workspace and the task of a case. The same evaluation gives the same ids: a worker that goes on with it finds the
+    /// task, and makes no other one.
+    pub fn place(&self, planned: &Planned<'_>) -> (WorkspaceId, TaskId) {
+        let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
+        (own, TaskId::root(TaskId::from_key(&own.to_string(), "task").0))
+    }
+
+    /// Brings a case on as far as is possible at once: makes its task, and answers the task's questions. None while it plays; else how
+    /// it ended. A case may end by more than its task's own end only when it is its turn, so that its end is written down with its
+    /// result.
+    ///
+    /// # Errors
+    /// Errors that may pass at a later try.
+    pub async fn advance(&self, planned: &Planned<'_>, is_its_turn: bool) -> Result<Option<Ended>, Error> {
+        match self.attempt(planned).await {
+            Ok(ended) => Ok(ended.map(Ok)),
+            Err(error) if may_pass(&error) => Err(error),
+            Err(error) => Ok(is_its_turn.then_some(Err(error))),
+        }
+    }
+
+    /// The task, when it has ended.
+    async fn attempt(&self, planned: &Planned<'_>) -> Result<Option<TaskView>, Error> {
+        let (own, task) = self.place(planned);
+        let view = match self.tasks.get(own, task).await {
+            Err(error) if error.code == Code::NotFound => {
+                self.begin(planned, own, task).await?;
+                return Ok(None);
+            }
+            found => found?,
+        };
+        let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
+        // Also one that ended too late, or was stopped for it by a worker that could not write that down.
+        if view.finished_at.unwrap_or_else(|| self.clock.now()) > view.created_at + limit {
+            return Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64())));
+        }
+        match view.phase {
+            TaskPhase::Finished => Ok(Some(view)),
+            TaskPhase::Parked => {
+                let reason = view.parked_reason.unwrap_or_default();
+                Err(Error::new(Code::Conflict, format!("the task is parked: {reason}")))
+            }
+            _ => self.answer(own, view, &planned.case.answers).await.map(|()| None),
+        }
+    }
+
+    /// Stops the task of a case that did not end by itself; of one that has ended nothing is left to stop.
+    pub async fn stop(&self, planned: &Planned<'_>) {
+        let (own, task) = self.place(planned);
+        let stop = CommandId::from_key(&task.to_string(), "stop");
+        self.tasks.stop(own, task, stop, &self.by).await.ok();
+    }
+
+    async fn begin(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(), Error> {
+        let flow = match planned.script() {
+            None => self.flow.clone(),
+            Some(script) => {
+                let (write, model) = understudy::keep(script, self.clock.now());
+                self.table.commit(vec![write]).await.map_err(internal)?;
+                let files = understudy::cast(self.flow, &model);
+                let checked = self.tasks.flows().check_files(&self.flow.reference.name, files).await?;
+                checked.map_err(|report| Error::new(Code::Unprocessable, report.to_string()))?
+            }
+        };
+        self.set(planned, own).await?;
+        let case = planned.case;
+        let new = NewTask { input: case.input.clone(), start: case.start.clone(), ..NewTask::default() };
+        self.tasks.create_of(own, task, &flow, new, &self.by).await?;
+        Ok(())
+    }
+
+    /// Gives the result of a case that has ended, and removes its workspace when no person has to look at it.
+    ///
+    /// # Errors
+    /// Errors that may pass at a later try.
+    pub async fn judge(&self, planned: &Planned<'_>, ended: Ended) -> Result<CaseResult, Error> {
+        let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Passed);
+        let (own, task) = self.place(planned);
+        result.task_id = Some(task);
+        match self.compare(planned, ended, &mut result).await {
+            Err(error) if may_pass(&error) => return Err(error),
+            Err(error) => {
+                result.outcome = Outcome::Error;
+                result.failures.push(cut(error.message));
+            }
+            Ok(()) => {}
+        }
+        match result.outcome {
+            Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
+            // The workspace of a failed case stays, for a person who examines it.
+            Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
+        }
+        Ok(result)
+    }
+
+    async fn compare(&self, planned: &Planned<'_>, ended: Ended, result: &mut CaseResult) -> Result<(), Error> {
+        let view = ended?;
+        let (own, task) = self.place(planned);
+        result.status = Some(view.status);
+        let took = view.finished_at.unwrap_or_else(|| self.clock.now()).as_millis() - view.created_at.as_millis();
+        result.duration_ms = u64::try_from(took).unwrap_or_default();
+        let mut history = Vec::new();
+        self.gather(own, task, Value::Null, &mut history).await?;
+        let output = view.output.clone().unwrap_or_default();
+        let subject = Subject::new(planned.case.input.clone(), view.status, output, history);
+        for assertion in &planned.case.assertions {
+            self.assert(planned, assertion, &view, &subject, result).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
+    async fn set(&self, planned: &Planned<'_>, own: WorkspaceId) -> Result<(), Error> {
+        let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
+        self.workspaces.create(own, &name, &self.by).await?;
+        let (from, to) = (self.workspaces.open(self.workspace).await?, self.workspaces.open(own).await?);
+        let writer = Writer::new(self.by.clone());
+        if self.flow.agents.values().any(|agent| agent.persona.is_some()) {
+            for folder in PERSONAS {
+                copy(&from, &to, &FilePath::parse(folder)?).await?;
+            }
+        }
+        for (path, content) in &planned.case.files {
+            let text = content.as_str().map_or_else(|| format!("{content:#}\n"), str::to_owned);
+            to.write(&FilePath::parse(path)?, text, Expect::Any, &writer).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers the questions of a task or one of its descendants; the same answer again has no effect. A question that the case has no
+    /// answer to would wait for ever.
+    async fn answer(&self, own: WorkspaceId, root: TaskView, answers: &Map<String, Value>) -> Result<(), Error> {
+        let mut open = vec![root];
+        while let Some(view) = open.pop() {
+            if let Some(node) = view.node.as_ref().filter(|_| !view.waiting_for.is_empty()) {
+                let expires = || view.waiting_for.iter().any(|asked| !asked["data"]["expires_at"].is_null());
+                // `null` says that no answer comes; that ends only if the question has an end.
+                if answers.get(node.as_str()).is_some_and(Value::is_null) && expires() {
+                    continue;
+                }
+                let Some(Value::Object(said)) = answers.get(node.as_str()) else {
+                    let text = format!("{node} asks, and the case has no answer for it");
+                    return Err(Error::new(Code::Unprocessable, text).hint("say it under `answers` of the case"));
+                };
+                let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
+                // Its author approved, by writing the case: that needs the right to write.
+                let said = engine::Answers { answers: said.clone(), may_approve: true };
+                match self.tasks.answer(own, view.task_id, node.as_str(), said, command, &self.by).await {
+                    // It may have ended since it was seen, by this very answer.
+                    Err(error) if error.code == Code::Conflict => {
+                        if self.tasks.get(own, view.task_id).await?.phase != TaskPhase::Finished {
+                            return Err(error);
+                        }
+                        continue;
+                    }
+                    answered => answered?,
+                }
+            }
+            // A case without answers expects no question, so its children are not searched.
+            if view.children > 0 && !answers.is_empty() {
+                let filter = TaskFilter { phase: Some(TaskPhase::Suspended), ..TaskFilter::default() };
+                open.extend(self.tasks.children(own, view.task_id, &filter, 200, None).await?.tasks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every execution of a node, of the task and of its descendants, parents first.
+    async fn gather(&self, own: WorkspaceId, task: TaskId, name: Value, history: &mut Vec<Value>) -> Result<(), Error> {
+        let mut open = vec![(task, name)];
+        let mut seen = 0;
+        while let Some((task, name)) = open.pop() {
+            seen += 1;
+            let mut forks = false;
+            self.tasks
+                .each_event(own, task, |_, event| match event {
+                    TaskEvent::NodeFinished { node, status, output, .. } => {
+                        history.push(json!({ "task": name, "node": node, "status": status, "output": output }));
+                    }
+                    TaskEvent::Forked { .. } => forks = true,
+                    _ => {}
+                })
+                .await?;
+            let mut cursor = None;
+            let mut children = Vec::new();
+            while forks && seen + open.len() + children.len() < MOST_DESCENDANTS {
+                let page = self.tasks.children(own, task, &TaskFilter::default(), 200, cursor).await?;
+                let named = page
+                    .tasks
+                    .into_iter()
+                    .filter_map(|child| Some((child.task_id, Value::from(child.origin.as_ref()?.name().as_str()))));
+                children.extend(named);
+                cursor = page.next_cursor;
+                forks = cursor.is_some();
+            }
+            open.extend(children.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    async fn assert(
+        &self,
+        planned: &Planned<'_>,
+        assertion: &Assertion,
+        view: &TaskView,
+        subject: &Subject,
+        result: &mut CaseResult,
+    ) {
+        let file = assertion.file.clone().unwrap_or_else(|| format!("golden/{planned}.json"));
+        if self.bless && assertion.kind == AssertionKind::Golden {
+            let written = match assert::value(assertion, subject) {
+                Ok(value) => self.write_golden(&file, &assert::golden_text(value)).await.map_err(|error| error.message),
+                Err(unmet) => Err(unmet.reason),
+            };
+            return match written {
+                Ok(()) if result.outcome == Outcome::Passed => result.outcome = Outcome::Blessed,
+                Ok(()) => {}
+                Err(reason) => fail(result, "golden", Unmet::from(reason), None),
+            };
+        }
+        let last = || {
+            let nodes = subject.history.iter().rev().filter_map(|run| run.get("node").and_then(Value::as_str));
+            let mut schemas = nodes.filter_map(|node| self.flow.nodes.get(&node.into())?.schema_out.clone());
+            schemas.next()
+        };
+        let own = assertion.node.as_deref().and_then(|node| self.flow.nodes.get(&node.into())?.schema_out.clone());
+        let schema =
+            assertion.schema.clone().or(own).or_else(last).and_then(|name| self.flow.schemas.get(&name).cloned());
+        let given = Given { schema: schema.as_deref(), golden: self.files.get(&file).map(String::as_str) };
+        if let Err(unmet) = assert::check(assertion, subject, given) {
+            let kind = serde_json::to_value(assertion.kind).ok();
+            let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+            fail(result, kind, unmet, view.error.as_ref());
+        }
+    }
+
+    async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {
+        let folder = FilePath::parse(&format!("{}/{}", engine::flows::FOLDER, self.flow.reference.name))?;
+        let path = FilePath::parse(&format!("{folder}/{file}"))?;
+        if !path.is_within(&folder) {
+            return Err(Error::invalid("file", "a golden file is inside of its flow's folder"));
+        }
+        let opened = self.workspaces.open(self.workspace).await?;
+        opened.write(&path, text.to_owned(), Expect::Any, &self.by.clone().into()).await?;
+        Ok(())
+    }
+}
+
+/// Notes that an assertion does not hold; why the task failed says more than that it did.
+fn fail(result: &mut CaseResult, kind: &str, unmet: Unmet, error: Option<&Error>) {
+    let cause = error.map(|error| format!("\nthe task ended with: {}", error.message)).unwrap_or_default();
+    result.outcome = Outcome::Failed;
+    result.failures.push(cut(format!("{kind}: {}{cause}", unmet.reason)));
+    result.differences.extend(unmet.differences);
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_FAILURE {
+        let end = (0..=MAX_FAILURE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Removes the workspace of a case; one that is not there is no matter.
+pub(super) async fn remove(workspaces: &Workspaces, own: WorkspaceId) {
+    match workspaces.delete(own).await {
+        Ok(()) => {}
+        Err(error) if error.code == Code::NotFound => {}
+        Err(error) => tracing::warn!(workspace = %own, %error, "the workspace of a case was not removed"),
+    }
+}
+
+async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(), Error> {
+    let entries = match from.list_tree(folder, MAX_PERSONAS).await {
+        Ok((entries, _)) => entries,
+        Err(error) if error.code == Code::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries.iter().filter(|entry| entry.kind == Kind::File) {
+        if entry.size > workspace::MAX_FILE as u64 {
+            tracing::warn!(path = %entry.path, size = entry.size, "a large file is left out of a case");
+            continue;
+        }
+        let content = from.read(&entry.path, None).await?;
+        to.write(&entry.path, content.bytes, Expect::Any, &Principal::System.into()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! The report that build servers read.
+
+use super::{CaseResult, Evaluation, Outcome};
+use std::fmt::{self, Write};
+
+/// An evaluation as JUnit XML: a suite a suite, a test case a case.
+pub fn junit(evaluation: &Evaluation) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    // Writing to a text cannot fail.
+    let _ = suites(&mut out, evaluation);
+    out
+}
+
+fn suites(out: &mut String, evaluation: &Evaluation) -> fmt::Result {
+    let (flow, cases) = (&evaluation.flow.name, &evaluation.cases);
+    writeln!(out, "<testsuites name=\"{}\" {}>", Escaped(flow), Sums::of(cases))?;
+    for suite in cases.chunk_by(|one, next| one.suite == next.suite) {
+        let name = suite.first().map_or("", |first| &first.suite);
+        writeln!(out, "  <testsuite name=\"{}\" {}>", Escaped(name), Sums::of(suite))?;
+        for case in suite {
+            test_case(out, flow, case)?;
+        }
+        writeln!(out, "  </testsuite>")?;
+    }
+    writeln!(out, "</testsuites>")
+}
+
+fn test_case(out: &mut String, flow: &str, case: &CaseResult) -> fmt::Result {
+    let class = format!("{flow}.{}", case.suite);
+    let (class, name, time) = (Escaped(&class), Escaped(&case.case), Seconds(case.duration_ms));
+    write!(out, "    <testcase classname=\"{class}\" name=\"{name}\" time=\"{time}\"")?;
+    let element = match case.outcome {
+        Outcome::Passed | Outcome::Blessed => return writeln!(out, "/>"),
+        Outcome::Skipped => return writeln!(out, "><skipped/></testcase>"),
+        Outcome::Failed => "failure",
+        Outcome::Error => "error",
+    };
+    let all = case.failures.join("\n");
+    let first = all.lines().next().unwrap_or_default();
+    writeln!(out, "><{element} message=\"{}\">{}</{element}></testcase>", Escaped(first), Escaped(&all))
+}
+
+/// The attributes that count.
+struct Sums {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+    milliseconds: u64,
+}
+
+impl Sums {
+    fn of(cases: &[CaseResult]) -> Self {
+        let count = |outcome: Outcome| cases.iter().filter(|case| case.outcome == outcome).count();
+        Self {
+            tests: cases.len(),
+            failures: count(Outcome::Failed),
+            errors: count(Outcome::Error),
+            skipped: count(Outcome::Skipped),
+            milliseconds: cases.iter().map(|case| case.duration_ms).sum(),
+        }
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tests, failures, errors, skipped, milliseconds } = self;
+        let time = Seconds(*milliseconds);
+        write!(f, "tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{time}\"")
+    }
+}
+
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// A text inside of XML. Characters that XML 1.0 cannot represent become the replacement character.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for letter in self.0.chars() {
+            match letter {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\n' => f.write_str("&#10;")?,
+                '\r' => f.write_str("&#13;")?,
+                '\t' => f.write_str("&#9;")?,
+                '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                letter if letter < ' ' => f.write_char('\u{fffd}')?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::{Progress, Selection};
+    use domain::{EvaluationId, Principal, Sha256, Timestamp, WorkspaceId, task::FlowRef};
+
+    fn evaluation(cases: Vec<CaseResult>) -> Evaluation {
+        let now: Timestamp = serde_json::from_str("\"2026-01-02T03:04:05Z\"").unwrap();
+        let mut evaluation = Evaluation {
+            evaluation_id: EvaluationId(uuid::Uuid::nil()),
+            workspace_id: WorkspaceId(uuid::Uuid::nil()),
+            flow: FlowRef { name: "a & \"b\" <c>".into(), hash: Sha256::of(b"") },
+            status: Progress::Finished,
+            selection: Selection::default(),
+            total: cases.len() as u64,
+            passed: 0,
+            failed: 0,
+            skipped: 0,
+            cases: Vec::new(),
+            error: None,
+            by: Principal::local(),
+            created_at: now,
+            finished_at: Some(now),
+        };
+        cases.into_iter().for_each(|case| evaluation.add(case));
+        evaluation
+    }
+
+    /// A name, attributes, and the text after the tag.
+    type Element = (String, Vec<(String, String)>, String);
+
+    /// Reads the elements of an XML text: names with attributes, and texts. Anything that is not well-formed panics.
+    fn parse(xml: &str) -> Vec<Element> {
+        let mut rest = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
+        let (mut open, mut found): (Vec<String>, Vec<Element>) = (Vec::new(), Vec::new());
+        let plain = |text: &str| {
+            let wrong = |letter: char| letter == '<' || (letter < ' ' && letter != '\n');
+            assert!(!text.contains(wrong), "{text:?}");
+            let parts: Vec<&str> = text.split('&').collect();
+            let known = ["amp;", "lt;", "gt;", "quot;", "#10;", "#13;", "#9;"];
+            assert!(parts[1..].iter().all(|part| known.iter().any(|known| part.starts_with(known))), "{text:?}");
+            let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#10;", "\n");
+            text.replace("&#9;", "\t").replace("&#13;", "\r").replace("&amp;", "&")
+        };
+        while let Some((text, after)) = rest.split_once('<') {
+            if let Some((.., last)) = found.last_mut() {
+                last.push_str(&plain(text));
+            }
+            let (tag, after) = after.split_once('>').unwrap();
+            rest = after;
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop().as_deref(), Some(name));
+                continue;
+            }
+            let (tag, closed) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
+            let (name, mut attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+            let mut all = Vec::new();
+            while let Some((key, after)) = attributes.split_once("=\"") {
+                let (value, after) = after.split_once('"').unwrap();
+                all.push((key.trim().to_owned(), plain(value)));
+                attributes = after;
+            }
+            assert_eq!(attributes.trim(), "");
+            found.push((name.to_owned(), all, String::new()));
+            if !closed {
+                open.push(name.to_owned());
+            }
+        }
+        assert!(open.is_empty() && rest.trim().is_empty());
+        found
+    }
+
+    #[test]
+    fn s10_3_the_report_is_xml_whatever_is_in_it() {
+        let nasty = "a < b && \"c\" > 'd' ]]>\u{0}\u{1b}[0m\tend\n<failure>\u{ffff}";
+        let failed = CaseResult {
+            failures: vec![nasty.into(), "second".into()],
+            duration_ms: 1_234,
+            ..CaseResult::new("one", "<case \"1\">", Outcome::Failed)
+        };
+        let evaluation = evaluation(vec![
+            CaseResult { duration_ms: 5, ..CaseResult::new("one", "fine", Outcome::Passed) },
+            failed,
+            CaseResult::new("one", "off", Outcome::Skipped),
+            CaseResult { failures: vec!["no end".into()], ..CaseResult::new("two", "late", Outcome::Error) },
+            CaseResult::new("two", "gold", Outcome::Blessed),
+        ]);
+        assert_eq!((evaluation.passed, evaluation.failed, evaluation.skipped), (2, 2, 1));
+        let elements = parse(&junit(&evaluation));
+        let names: Vec<&str> = elements.iter().map(|(name, ..)| name.as_str()).collect();
+        let expected =
+            "testsuites testsuite testcase testcase failure testcase skipped testsuite testcase error testcase";
+        assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+        let attribute = |index: usize, key: &str| {
+            elements[index].1.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str()).unwrap()
+        };
+        assert_eq!(attribute(0, "name"), "a & \"b\" <c>");
+        let sums = |index| ["tests", "failures", "errors", "skipped", "time"].map(|key| attribute(index, key));
+        assert_eq!(sums(0), ["5", "1", "1", "1", "1.239"]);
+        assert_eq!(sums(1), ["3", "1", "0", "1", "1.239"]);
+        assert_eq!(attribute(3, "name"), "<case \"1\">");
+        let text = nasty.replace(['\u{0}', '\u{1b}', '\u{ffff}'], "\u{fffd}");
+        assert_eq!(elements[4].2.trim_end(), format!("{text}\nsecond"));
+        assert_eq!(attribute(9, "message"), "no end");
+    }
+}

@@ -1,0 +1,278 @@
+//! Observers of tasks (spec 002 §6 (11)): those that a flow's `plugins.yaml` lists, and those that the host adds.
+
+use super::{
+    event::{self, TaskFact},
+    pump::{Patience, Pump, SinkCounts},
+    sink::Sink,
+};
+use actor::{ActorId, Entry, Follow};
+use async_trait::async_trait;
+use domain::{Error, Sha256, TaskConfig, TaskEvent, WorkspaceId, task::FlowRef};
+use engine::{
+    FlowCache,
+    machine::{TaskMachine, TaskState},
+};
+use flow::{Flow, manifest::Plugin};
+use futures::future::join_all;
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{task::JoinSet, time::timeout};
+
+/// Flows whose observers are kept at hand; those of others are opened again when they are needed.
+const KEPT: usize = 256;
+
+/// Opens the sinks that `plugins.yaml` lists.
+pub trait Sinks: Send + Sync {
+    /// The sink of one plugin of a flow.
+    ///
+    /// # Errors
+    /// It is not configured as it has to be; for people.
+    fn open(&self, workspace: WorkspaceId, flow: &FlowRef, plugin: &Plugin) -> Result<Arc<dyn Sink>, Error>;
+}
+
+/// Takes secrets out of the data of an event of a task.
+pub type Clean = Arc<dyn Fn(&TaskConfig, &mut Value) + Send + Sync>;
+
+/// Passes the facts of tasks to sinks. No task waits for one, and none can change a task.
+pub struct Observers {
+    flows: FlowCache,
+    sinks: Arc<dyn Sinks>,
+    clean: Clean,
+    patience: Patience,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of the host: told of all tasks. Started with the first event.
+    waiting: Vec<(String, Arc<dyn Sink>)>,
+    always: Vec<Arc<Listener>>,
+    by_flow: HashMap<(WorkspaceId, Sha256), Arc<[Arc<Listener>]>>,
+    running: JoinSet<()>,
+    closed: bool,
+}
+
+/// One sink, and the events that it wants.
+struct Listener {
+    pump: Pump,
+    /// Names of events, with `*`; all when empty.
+    events: Vec<String>,
+}
+
+impl Observers {
+    /// Opens the observers of flows through `sinks`. `flows` is shared with the machine that drives the tasks.
+    pub fn new(flows: FlowCache, sinks: Arc<dyn Sinks>, clean: Clean, patience: Patience) -> Self {
+        Self { flows, sinks, clean, patience, state: Mutex::default() }
+    }
+
+    /// Adds a sink that is told of all tasks of this host.
+    #[must_use]
+    pub fn with(self, name: &str, sink: Arc<dyn Sink>) -> Self {
+        self.lock().waiting.push((name.to_owned(), sink));
+        self
+    }
+
+    /// Tells those who want to know of the events of an entry.
+    fn tell(&self, config: &TaskConfig, state: &TaskState, entry: &Entry<TaskEvent>) {
+        let flow = self.flows.get(&config.flow);
+        let listeners = self.listeners(config, flow.as_deref());
+        if listeners.is_empty() {
+            return;
+        }
+        for (number, event) in entry.numbered() {
+            let Some((name, mut data)) = event::told(event) else { continue };
+            let mut wanting = listeners.iter().filter(|listener| listener.wants(name)).peekable();
+            if wanting.peek().is_none() {
+                continue;
+            }
+            (self.clean)(config, &mut data);
+            let node = event::node_of(event, state);
+            let fact = Arc::new(TaskFact::new(config, flow.as_deref(), (number, entry.at), node, (name, data)));
+            wanting.for_each(|listener| listener.pump.offer(fact.clone()));
+        }
+    }
+
+    /// The listeners for the tasks of a flow.
+    fn listeners(&self, config: &TaskConfig, flow: Option<&Flow>) -> Vec<Arc<Listener>> {
+        let state = &mut *self.lock();
+        if state.closed {
+            return Vec::new();
+        }
+        for (name, sink) in std::mem::take(&mut state.waiting) {
+            let listener = start(&mut state.running, name, sink, Vec::new(), self.patience);
+            state.always.push(listener);
+        }
+        let mut all = state.always.clone();
+        let key = (config.workspace, config.flow.hash);
+        if let Some(known) = state.by_flow.get(&key) {
+            all.extend(known.iter().cloned());
+            return all;
+        }
+        let Some(flow) = flow else { return all };
+        let mut own = Vec::new();
+        for plugin in flow.settings.plugins.iter().filter(|plugin| plugin.enabled) {
+            let name = format!("{}/{}", flow.reference.name, plugin.id);
+            match self.sinks.open(config.workspace, &flow.reference, plugin) {
+                Ok(sink) => {
+                    own.push(start(&mut state.running, name, sink, plugin.events.clone(), self.patience));
+                }
+                Err(error) => tracing::warn!(sink = name, %error, "an observer of a flow is told nothing"),
+            }
+        }
+        if state.by_flow.len() >= KEPT
+            && let Some(any) = state.by_flow.keys().next().copied()
+        {
+            state.by_flow.remove(&any);
+        }
+        let own: Arc<[Arc<Listener>]> = own.into();
+        all.extend(own.iter().cloned());
+        state.by_flow.insert(key, own);
+        all
+    }
+
+    /// The counts of facts, by sink: the flow's name and the plugin's id.
+    pub fn counts(&self) -> Vec<(String, SinkCounts)> {
+        let state = self.lock();
+        let listeners = state.always.iter().chain(state.by_flow.values().flat_map(|listeners| listeners.iter()));
+        let mut counts: Vec<_> =
+            listeners.map(|listener| (listener.pump.name.clone(), listener.pump.counts())).collect();
+        counts.sort_by(|left, right| left.0.cmp(&right.0));
+        counts
+    }
+
+    /// The same in Prometheus' text format, appended to `out`.
+    pub fn render(&self, out: &mut String) {
+        let name = "buildscale_observer_events_total";
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "# HELP {name} What became of the events for an observer.\n# TYPE {name} counter");
+        let mut sums: std::collections::BTreeMap<String, SinkCounts> = std::collections::BTreeMap::new();
+        for (sink, counts) in self.counts() {
+            let sum = sums.entry(sink).or_default();
+            sum.delivered += counts.delivered;
+            sum.dropped += counts.dropped;
+            sum.lost += counts.lost;
+        }
+        for (sink, SinkCounts { delivered, dropped, lost, .. }) in sums {
+            let sink = sink.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            for (result, count) in [("delivered", delivered), ("dropped", dropped), ("lost", lost)] {
+                let _ = writeln!(out, "{name}{{sink=\"{sink}\",result=\"{result}\"}} {count}");
+            }
+        }
+    }
+
+    /// Waits until all sinks have taken the queued facts, for at most this long: for a process that may be frozen afterwards.
+    /// Facts that are not taken by then still wait.
+    pub async fn settle(&self, at_most: Duration) {
+        let waiting: Vec<_> = {
+            let state = self.lock();
+            let listeners = state.always.iter().chain(state.by_flow.values().flat_map(|listeners| listeners.iter()));
+            listeners.map(|listener| listener.pump.settled()).collect()
+        };
+        if timeout(at_most, join_all(waiting)).await.is_err() {
+            tracing::info!("observers did not take everything yet");
+        }
+    }
+
+    /// Sends the queued facts, for at most this long. Nothing is told from now on.
+    pub async fn close(&self, at_most: Duration) {
+        let mut running = {
+            let state = &mut *self.lock();
+            state.closed = true;
+            state.always.clear();
+            state.by_flow.clear();
+            std::mem::take(&mut state.running)
+        };
+        let all = async { while running.join_next().await.is_some() {} };
+        if timeout(at_most, all).await.is_err() {
+            tracing::warn!("observers miss the last events: they did not take them in time");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Follow<TaskMachine> for Observers {
+    async fn loaded(&self, _: &ActorId, _: &TaskState) {}
+
+    async fn committed(&self, _: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
+        if let Some(config) = &state.config {
+            self.tell(config, state, entry);
+        }
+    }
+}
+
+/// Several that follow, told one after the other.
+#[derive(Clone, Default)]
+pub struct Followers(pub Vec<Arc<dyn Follow<TaskMachine>>>);
+
+#[async_trait]
+impl Follow<TaskMachine> for Followers {
+    async fn loaded(&self, actor: &ActorId, state: &TaskState) {
+        for each in &self.0 {
+            each.loaded(actor, state).await;
+        }
+    }
+
+    async fn committed(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
+        for each in &self.0 {
+            each.committed(actor, state, entry).await;
+        }
+    }
+}
+
+fn start(
+    running: &mut JoinSet<()>,
+    name: String,
+    sink: Arc<dyn Sink>,
+    events: Vec<String>,
+    patience: Patience,
+) -> Arc<Listener> {
+    let (pump, work) = Pump::new(name, sink, patience);
+    while running.try_join_next().is_some() {}
+    running.spawn(work);
+    Arc::new(Listener { pump, events })
+}
+
+impl Listener {
+    fn wants(&self, event: &str) -> bool {
+        self.events.is_empty() || self.events.iter().any(|pattern| matches(pattern, event))
+    }
+}
+
+/// Whether a name fits a pattern, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(head) else { return false };
+    let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    ends.any(|at| name.get(at..).is_some_and(|tail| matches(rest, tail)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_of_events() {
+        for (pattern, name, fits) in [
+            ("*", "node_finished", true),
+            ("node_*", "node_finished", true),
+            ("*_finished", "child_finished", true),
+            ("n*d", "node_finished", true),
+            ("node_*", "routed", false),
+            ("routed", "routed", true),
+            ("route", "routed", false),
+            ("*ed*", "routed", true),
+            ("**", "x", true),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

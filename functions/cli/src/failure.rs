@@ -1,7 +1,7 @@
 //! The end of a command: the exit codes that scripts use, and the messages on standard error.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+pub use ::client::Refusal;
+use serde_json::{Value, json};
 use std::{io, process::ExitCode};
 
 /// How a command ended. The numbers are listed in `--help` and never change.
@@ -96,25 +96,15 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
-/// The hub's error envelope. Its code stays text: a newer hub may have codes that this program does not know.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Refusal {
-    /// The HTTP status.
-    #[serde(skip)]
-    pub status: u16,
-    /// Stable, for programs.
-    pub code: String,
-    /// For people.
-    pub message: String,
-    /// The remedy.
-    #[serde(default)]
-    pub hint: Option<String>,
-    /// To find it in the hub's log.
-    #[serde(default)]
-    pub request_id: Option<String>,
-    /// More facts.
-    #[serde(default)]
-    pub details: Map<String, Value>,
+impl From<::client::Error> for Failure {
+    fn from(error: ::client::Error) -> Self {
+        match error {
+            ::client::Error::Unusable(message) => Self::Usage(message),
+            ::client::Error::Refused(refusal) => Self::Refused(refusal),
+            ::client::Error::Unreachable { url, reason } => Self::Unreachable { url, reason },
+            ::client::Error::Foreign { url, reason, .. } => Self::Foreign { url, reason },
+        }
+    }
 }
 
 /// An error with its causes, the outermost first; a cause that is told already is told once.
@@ -221,8 +211,7 @@ mod tests {
 
     fn refused(status: u16, code: &str) -> Failure {
         let (code, message) = (code.to_owned(), "no".to_owned());
-        let details = Map::new();
-        Failure::Refused(Box::new(Refusal { status, code, message, hint: None, request_id: None, details }))
+        Failure::Refused(Box::new(Refusal { status, code, message, ..Refusal::default() }))
     }
 
     #[test]

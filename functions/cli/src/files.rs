@@ -223,11 +223,7 @@ impl Files {
 
     /// Begins to read a long content: from its address, or through the server where it has none.
     async fn open_past(&self, id: &str) -> Result<Response, Failure> {
-        let address = self.client.get(&self.at(&[id, "address"]), &[]).await?;
-        match address.get("request").filter(|request| request.is_object()) {
-            Some(request) => self.client.transfer(request, None).await,
-            None => self.client.open(&self.at(&[id, "content"]), &[]).await,
-        }
+        self.client.download(&self.workspace, id).await
     }
 
     async fn create(&self, path: &str, content: &Local) -> Result<Value, Failure> {
@@ -256,17 +252,15 @@ impl Files {
             let body = Body::Json(json!({ "sha256": sha256 }));
             return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
         }
-        let body = Body::Bytes(content.bytes().await?);
+        let body = Body::Bytes(content.bytes().await?.into());
         self.client.change(Method::PUT, &self.at(&[file_id, "content"]), body, version).await
     }
 
     /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.
     async fn send_past(&self, content: &Local) -> Result<Option<String>, Failure> {
         let (sha256, size) = (content.digest().await?.to_string(), content.length());
-        let wanted = json!({ "sha256": sha256, "size": size });
-        let address = self.client.post(&["workspaces", &self.workspace, "uploads"], &wanted).await?;
-        let Some(request) = address.get("request").filter(|request| request.is_object()) else { return Ok(None) };
-        self.client.transfer(request, Some((content.body().await?, size))).await?;
+        let Some(address) = self.client.address_for(&self.workspace, &sha256, size).await? else { return Ok(None) };
+        self.client.upload(&address, content.body().await?, size).await?;
         Ok(Some(sha256))
     }
 

@@ -33,7 +33,6 @@ mod markdown;
 mod output;
 mod people;
 mod render;
-mod sse;
 mod table;
 mod tail;
 mod tasks;
@@ -42,8 +41,8 @@ mod turns;
 mod usage;
 mod value;
 
+use self::client::Client;
 pub use args::{Command, Connection, EXIT_CODES, duration};
-use client::Client;
 pub use failure::{Exit, Failure, Refusal};
 pub use output::{Look, Output, Style, Telling};
 

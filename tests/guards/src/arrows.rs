@@ -22,6 +22,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("sandbox", &["domain", "ports", "workspace"]),
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),
+    ("client", &[]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];
@@ -29,8 +30,8 @@ const SHARED: &[(&str, &[&str])] = &[
 /// The crates of `shared/` that a crate in `functions/` may name, for those with a limit, and the reason.
 const NARROW: &[(&str, &[&str], &str)] = &[(
     "cli",
-    &["domain", "flow", "ports"],
-    "the command line knows a hub by its HTTP API alone; `flow` is for folders that are checked without a hub, `ports` for the clock",
+    &["client", "domain", "flow", "ports"],
+    "the command line knows a hub by its HTTP API alone, through `client`; `flow` is for folders that are checked without a hub, `ports` for the clock",
 )];
 
 /// The crates that put deployables together.
@@ -54,6 +55,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         &["flow", "engine", "telemetry", "evaluation", "chat", "tools", "models", "workspace"],
         "event streams are replayed from logs, whoever wrote them",
     ),
+    ("client", &["domain", "axum", "rusqlite"], "programs of others build on it, with nothing of a hub in it"),
     ("hub", &["aws-", "momento", "lambda_", "google-cloud", "azure_"], "the hub runs where there is no cloud"),
     (
         "hub",

@@ -1,41 +1,28 @@
-//! An answer of the server.
+//! An answer of the server, and what is expected of it.
 
 use crate::Result;
-use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
+use std::ops::Deref;
 
 /// A whole answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// The request, to be shown.
-    pub asked: String,
-    /// Its status.
-    pub status: StatusCode,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub bytes: Vec<u8>,
+pub struct Answer(::client::Answer);
+
+impl Deref for Answer {
+    type Target = ::client::Answer;
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Answer {
-    pub(crate) async fn of(asked: String, response: reqwest::Response) -> Result<Self> {
-        let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Self { asked, status, headers, bytes: response.bytes().await?.to_vec() })
-    }
-
-    /// The body as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
+    pub(crate) fn of(answer: ::client::Answer) -> Self {
+        Self(answer)
     }
 
     /// The body as JSON; as a JSON text when it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|_| Value::String(self.text()))
-    }
-
-    /// A header; empty when it is not there.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// This, when its status is this one; else an error that shows it.

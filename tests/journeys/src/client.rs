@@ -1,6 +1,7 @@
 //! A person's program: HTTP with a token, and event streams.
 
-use crate::{Answer, Event, OneStream, PATIENCE, Result, Watch};
+use crate::{Answer, OneStream, PATIENCE, Result, Watch};
+use ::client::{Address, Event, Source, Url};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use std::{
@@ -17,9 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 /// A client that finds the server again when it has moved.
 #[derive(Clone)]
 pub struct Client {
-    http: reqwest::Client,
-    url: watch::Receiver<String>,
-    token: Option<Arc<str>>,
+    api: ::client::Client,
     /// Comes again when it is told to (429), as well-behaved clients of a server with limits do.
     waits: bool,
     /// The model of the chats that it makes; the server's own choice when none.
@@ -28,36 +27,17 @@ pub struct Client {
     made: Arc<Mutex<Vec<String>>>,
 }
 
-/// Clients insist on a TLS provider, also for plain HTTP. Another test may have installed it.
-pub(crate) fn tls() {
-    drop(rustls::crypto::ring::default_provider().install_default());
-}
-
-/// Follows no redirect.
-fn http() -> reqwest::Client {
-    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-    http.expect("a client of nothing in particular")
-}
-
 impl Client {
     /// Of the server at an address that may change, such as `http://127.0.0.1:8686`, for whom this token names.
-    pub fn new(url: watch::Receiver<String>, token: Option<&str>) -> Self {
-        tls();
-        Self {
-            // There is one address, and no redirect.
-            http: http(),
-            url,
-            token: token.map(Into::into),
-            waits: false,
-            model: None,
-            made: Arc::default(),
-        }
+    pub fn new(url: watch::Receiver<Url>, token: Option<&str>) -> Self {
+        let api = ::client::Client::moving(url, token).expect("a token that can be sent");
+        Self { api, waits: false, model: None, made: Arc::default() }
     }
 
     /// The same for another person; without a token, for an anonymous caller.
     #[must_use]
     pub fn with_token(&self, token: Option<&str>) -> Self {
-        Self { token: token.map(Into::into), ..self.clone() }
+        Self { api: self.api.with_token(token).expect("a token that can be sent"), ..self.clone() }
     }
 
     /// The same on a server that others use, too: it waits when it is told to, and its chats are played by the offline demo.
@@ -68,21 +48,17 @@ impl Client {
 
     /// The token that identifies it.
     pub(crate) fn token(&self) -> Option<&str> {
-        self.token.as_deref()
+        self.api.token()
     }
 
     /// The URL of a path.
     pub fn address(&self, path: &str) -> String {
-        format!("{}{path}", *self.url.borrow())
+        self.api.address(path)
     }
 
     /// A request with the token, to be sent with [`Client::send`].
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, self.address(path));
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        }
+        self.api.request(method, path)
     }
 
     /// Sends, and reads the whole answer.
@@ -94,13 +70,9 @@ impl Client {
         loop {
             let this = request.take().ok_or("a body that can be sent once")?;
             request = this.try_clone();
-            let (client, built) = this.build_split();
-            let built = built?;
-            let asked = format!("{} {}", built.method(), built.url());
-            let answer = Answer::of(asked, client.execute(built).await?).await?;
-            let again = answer.header("retry-after").parse().map(Duration::from_secs);
-            match again {
-                Ok(after) if self.waits && answer.status == StatusCode::TOO_MANY_REQUESTS && request.is_some() => {
+            let answer = Answer::of(self.api.answer(this).await?);
+            match answer.retry_after() {
+                Some(after) if self.waits && answer.status == StatusCode::TOO_MANY_REQUESTS && request.is_some() => {
                     // poll: a server with limits says when to come again
                     tokio::time::sleep(after.min(PATIENCE)).await;
                 }
@@ -114,13 +86,10 @@ impl Client {
     /// # Errors
     /// When there is no answer.
     pub async fn transfer(&self, request: &Value, content: Vec<u8>) -> Result<(StatusCode, Vec<u8>)> {
-        let text = |name: &str| request[name].as_str().ok_or_else(|| format!("no {name} in {request}"));
-        let url = reqwest::Url::parse(&self.address("/"))?.join(text("url")?)?;
-        let mut sent = self.http.request(text("method")?.parse()?, url).body(content);
-        for (name, value) in request["headers"].as_object().into_iter().flatten() {
-            sent = sent.header(name, value.as_str().unwrap_or_default());
-        }
-        let answer = sent.send().await?;
+        let at: Address = serde_json::from_value(request.clone())?;
+        let length = content.len() as u64;
+        let content = (length > 0).then(|| (content.into(), length));
+        let answer = self.api.transfer(&at, content).await?;
         Ok((answer.status(), answer.bytes().await?.to_vec()))
     }
 
@@ -220,7 +189,7 @@ impl Client {
     /// # Errors
     /// When it is refused.
     pub async fn open_with(&self, request: RequestBuilder) -> Result<OneStream> {
-        Ok(OneStream::of(request.send().await?.error_for_status()?))
+        Ok(OneStream::of(self.api.connect(request).await?.ok_or("no event will come")?))
     }
 
     /// Watches a chat or a task from its first event on, across deaths of the server.
@@ -230,7 +199,7 @@ impl Client {
 
     /// Watches the events after this one.
     pub fn watch_after(&self, path: &str, after: u64) -> Watch {
-        Watch::start(self.clone(), format!("{path}/events"), after)
+        Watch::start(self.api.watch(Source::Path(format!("{path}/events"))), after)
     }
 
     /// Watches events from now on: the stream is open when this returns.

@@ -1,60 +1,25 @@
-//! Event streams, as a browser reads them.
+//! Event streams, and waiting for what they tell.
 
-use crate::{Client, PATIENCE, Result, client::PAUSE};
+use crate::{PATIENCE, Result, client::PAUSE};
+use ::client::{Connection, Event, Update};
 use futures::StreamExt;
-use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::watch, task::JoinHandle};
-
-/// One event of a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    /// Its number.
-    pub id: u64,
-    /// Its type.
-    pub name: String,
-    /// Its data.
-    pub data: Value,
-}
 
 /// How many of them have this name.
 pub fn count(events: &[Event], name: &str) -> usize {
     events.iter().filter(|event| event.name == name).count()
 }
 
-/// The event stream format, as far as it is used.
-#[derive(Default)]
-pub(crate) struct Parser {
-    text: Vec<u8>,
-}
-
-impl Parser {
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
-        self.text.extend_from_slice(bytes);
-        let mut events = Vec::new();
-        while let Some(end) = self.text.windows(2).position(|pair| pair == b"\n\n") {
-            let frame: Vec<u8> = self.text.drain(..end + 2).collect();
-            let frame = String::from_utf8_lossy(&frame);
-            let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-            if let (Some(id), Some(name), Some(data)) = (field("id:"), field("event:"), field("data:")) {
-                let data = serde_json::from_str(data).unwrap_or(Value::Null);
-                events.push(Event { id: id.parse().unwrap_or(0), name: name.into(), data });
-            }
-        }
-        events
-    }
-}
-
 /// One connection's events. It is not opened again when it breaks.
 pub struct OneStream {
-    answer: reqwest::Response,
-    parser: Parser,
+    connection: Connection,
     seen: Vec<Event>,
 }
 
 impl OneStream {
-    pub(crate) fn of(answer: reqwest::Response) -> Self {
-        Self { answer, parser: Parser::default(), seen: Vec::new() }
+    pub(crate) fn of(connection: Connection) -> Self {
+        Self { connection, seen: Vec::new() }
     }
 
     /// The cursor that the stream begins at.
@@ -62,18 +27,8 @@ impl OneStream {
     /// # Errors
     /// When the stream ends before it says so.
     pub async fn cursor(mut self) -> Result<u64> {
-        let reading = async {
-            let mut text = String::new();
-            loop {
-                text.push_str(&String::from_utf8_lossy(&self.answer.chunk().await?.ok_or("the stream ended")?));
-                if let Some((_, rest)) = text.split_once("id: ")
-                    && let Some((id, _)) = rest.split_once('\n')
-                {
-                    return Ok(id.trim().parse()?);
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, reading).await?
+        let begins = tokio::time::timeout(PATIENCE, self.connection.begins_after()).await??;
+        begins.ok_or_else(|| "the stream ended".into())
     }
 
     /// Reads on until the seen events fit, and returns all of them.
@@ -83,8 +38,7 @@ impl OneStream {
     pub async fn until(mut self, fits: impl Fn(&[Event]) -> bool) -> Result<Vec<Event>> {
         let reading = async {
             while !fits(&self.seen) {
-                let bytes = self.answer.chunk().await?.ok_or("the stream ended")?;
-                self.seen.extend(self.parser.push(&bytes));
+                self.seen.push(self.connection.next().await?.ok_or("the stream ended")?);
             }
             Ok(())
         };
@@ -120,10 +74,10 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    pub(crate) fn start(client: Client, path: String, after: u64) -> Self {
+    pub(crate) fn start(watch: ::client::Watch, after: u64) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (news, heard) = watch::channel(0);
-        let task = tokio::spawn(follow(client, path, after, seen.clone(), news));
+        let task = tokio::spawn(follow(watch, after, seen.clone(), news));
         Self { seen, heard, task }
     }
 
@@ -167,40 +121,23 @@ impl Watch {
     }
 }
 
-async fn follow(client: Client, path: String, after: u64, seen: Arc<Mutex<Vec<Event>>>, news: watch::Sender<usize>) {
+/// Reads on whatever happens: a server that refuses now, because it has just been killed, may not refuse a moment later.
+async fn follow(watch: ::client::Watch, after: u64, seen: Arc<Mutex<Vec<Event>>>, news: watch::Sender<usize>) {
     let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let last = lock().last().map_or(after, |event: &Event| event.id);
-        let request = client.request(reqwest::Method::GET, &path).header("last-event-id", last.to_string());
-        if let Ok(answer) = request.send().await.and_then(reqwest::Response::error_for_status) {
-            let mut parser = Parser::default();
-            let mut body = answer.bytes_stream();
-            while let Some(Ok(bytes)) = body.next().await {
-                for event in parser.push(&bytes) {
-                    let mut seen = lock();
-                    seen.push(event);
-                    news.send_replace(seen.len());
-                }
-            }
+        let mut events = watch.clone().after(last).start();
+        while let Some(Ok(update)) = events.next().await {
+            let event = match update {
+                Update::Event(event) => event,
+                Update::Reset(reset) => reset.into(),
+                Update::Open | Update::Lost(_) | Update::Back => continue,
+            };
+            let mut seen = lock();
+            seen.push(event);
+            news.send_replace(seen.len());
         }
         // poll: the condition is in another process, which does not notify this one
         tokio::time::sleep(PAUSE).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn events_are_read_however_they_are_cut() {
-        let text = b": hello\n\nretry: 1000\n\nid: 3\nevent: chunk\ndata: {\"text\":\"\xc3\xa9\"}\n\nid: 4\nevent: done\ndata: {}\n\n";
-        for size in [1, 7, text.len()] {
-            let mut parser = Parser::default();
-            let events: Vec<Event> = text.chunks(size).flat_map(|piece| parser.push(piece)).collect();
-            let told: Vec<_> = events.iter().map(|event| (event.id, event.name.as_str(), &event.data)).collect();
-            assert_eq!(told, [(3, "chunk", &json!({ "text": "é" })), (4, "done", &json!({}))]);
-        }
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn a_task_takes_its_way_and_tells_it(stage: Stage) -> Result {
     let history = client.get(&format!("{task}/history")).await?;
     let stages = history["stages"].as_array().ok_or("no stages")?;
     assert_eq!((stages.len(), &stages[1]["input"]), (4, &json!({ "good": true })));
-    let trace = client.look(&format!("{task}/trace")).await?.is(200)?.bytes;
+    let trace = client.look(&format!("{task}/trace")).await?.is(200)?.bytes.clone();
     assert!(!trace.is_empty());
     assert_eq!(client.look(&format!("{task}/trace")).await?.is(200)?.bytes, trace, "rebuilt, it has the same bytes");
     let with = other["task_id"].as_str().ok_or("no task_id")?;

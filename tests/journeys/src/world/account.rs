@@ -20,7 +20,7 @@ impl Account {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let needed = |name| set(name).ok_or_else(|| format!("BUILDSCALE_WORLD=account: set {name}"));
         let (url, token) = (needed("BUILDSCALE_URL")?, needed("BUILDSCALE_TOKEN")?);
-        let (_, url) = watch::channel(url.trim_end_matches('/').to_owned());
+        let (_, url) = watch::channel(url.parse()?);
         let other = set("BUILDSCALE_OTHER_TOKEN").zip(set("BUILDSCALE_OTHER_SUBJECT"));
         Ok(Self { client: Client::new(url, Some(&token)).guest(), other })
     }

@@ -9,6 +9,7 @@ use aws_sdk_sqs::types::QueueAttributeName::{
 use emulators::{Calls, Emulator, Role, account};
 use lambda::{Front, Function, Gateway, Mapping, MappingSettings, Origins, RecursiveLoop};
 use ports::SystemClock;
+use reqwest::Url;
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
@@ -116,7 +117,7 @@ pub struct Aws {
     pub timer: Function,
     /// The mapping that feeds the worker.
     pub commands: Mapping,
-    url: watch::Receiver<String>,
+    url: watch::Receiver<Url>,
     /// Ended in this order.
     _delays: Mapping,
     /// In front of the API, and of the streams where a function holds them.
@@ -136,7 +137,8 @@ impl Aws {
     /// When something cannot be made or started.
     pub async fn deploy(binaries: &Binaries, emulators: Arc<Emulators>, options: Options<'_>) -> Result<Self> {
         static DEPLOYMENTS: AtomicUsize = AtomicUsize::new(1);
-        crate::client::tls();
+        // Clients of AWS insist on a TLS provider. Another test may have installed it.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let name = format!("buildscale-{}", DEPLOYMENTS.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.yaml");
@@ -214,7 +216,7 @@ impl Aws {
         };
         let origins = Origins { api: gateways[0].address.to_string(), streams, token: ORIGIN.into() };
         let front = Front::start(origins).await;
-        let (_, url) = watch::channel(format!("http://{}", front.address));
+        let (_, url) = watch::channel(format!("http://{}", front.address).parse()?);
         Ok(Self {
             name,
             dynamodb,

@@ -2,6 +2,7 @@
 
 use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, process::Process};
 use crate::{Binaries, Client, PATIENCE, Result};
+use reqwest::Url;
 use serde_json::Value;
 use std::{
     fs,
@@ -54,7 +55,7 @@ pub struct Hub {
     child: Process,
     data: PathBuf,
     environment: Vec<(String, String)>,
-    url: watch::Sender<String>,
+    url: watch::Sender<Url>,
 }
 
 impl Hub {
@@ -128,7 +129,7 @@ impl Hub {
     }
 }
 
-async fn launch(binary: &Path, data: &Path, environment: &[(String, String)]) -> Result<(Process, String)> {
+async fn launch(binary: &Path, data: &Path, environment: &[(String, String)]) -> Result<(Process, Url)> {
     let mut command = Command::new(binary);
     command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data-dir"]).arg(data).env_clear();
     command.env("BUILDSCALE_LOG", "warn").envs(environment.iter().cloned());
@@ -140,5 +141,5 @@ async fn launch(binary: &Path, data: &Path, environment: &[(String, String)]) ->
     let line = timeout(PATIENCE, lines.next_line()).await??.ok_or("it ended before it was ready")?;
     let ready: Value = serde_json::from_str(&line)?;
     let address = ready["address"].as_str().ok_or("no address")?;
-    Ok((child, format!("http://{address}")))
+    Ok((child, format!("http://{address}").parse()?))
 }

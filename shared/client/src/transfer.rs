@@ -1,0 +1,94 @@
+//! Contents by address: long ones go past the routes of files, at an address that the hub gives and wherever that is.
+
+use crate::{Client, Error, address};
+use reqwest::{Method, Response, Url};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The request by which one content is sent or fetched, as the hub gave it. It is good for some minutes, and needs no token.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Address {
+    /// The HTTP method.
+    pub method: String,
+    /// The URL, or a path of the hub.
+    pub url: String,
+    /// The headers that belong to it.
+    #[serde(default)]
+    pub headers: Map<String, Value>,
+}
+
+impl Client {
+    /// An address to which a content of `size` bytes with this SHA-256 is sent. Then make a file, or a version, with its `sha256`
+    /// instead of its content. None when the content is short: it is sent with the file.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers.
+    pub async fn address_for(&self, workspace: &str, sha256: &str, size: u64) -> Result<Option<Address>, Error> {
+        let wanted = json!({ "sha256": sha256, "size": size });
+        self.given(self.post(&["workspaces", workspace, "uploads"], &wanted).await?)
+    }
+
+    /// The address of a file's content; none when the content is short: it is read from the file's own route.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers.
+    pub async fn address_of(&self, workspace: &str, file_id: &str) -> Result<Option<Address>, Error> {
+        self.given(self.get(&["workspaces", workspace, "files", file_id, "address"], &[]).await?)
+    }
+
+    fn given(&self, mut answer: Value) -> Result<Option<Address>, Error> {
+        match answer.get_mut("request").map(Value::take) {
+            None | Some(Value::Null) => Ok(None),
+            Some(request) => serde_json::from_value(request)
+                .map(Some)
+                .map_err(|_| self.foreign("its address of a content is none".into(), None)),
+        }
+    }
+
+    /// Sends a content of `length` bytes to its address. One that is there already is as good.
+    ///
+    /// # Errors
+    /// When it is refused there, or the connection fails. A body that is a stream can be sent once, so nothing is repeated.
+    pub async fn upload(&self, to: &Address, content: impl Into<reqwest::Body>, length: u64) -> Result<(), Error> {
+        let response = self.transfer(to, Some((content.into(), length))).await?;
+        if response.status().as_u16() == 412 {
+            return Ok(());
+        }
+        self.accepted(response).await.map(drop)
+    }
+
+    /// Begins to read the content of a file: from its address, or through the hub where it has none.
+    ///
+    /// # Errors
+    /// When it is refused, or the connection fails.
+    pub async fn download(&self, workspace: &str, file_id: &str) -> Result<Response, Error> {
+        match self.address_of(workspace, file_id).await? {
+            Some(from) => self.accepted(self.transfer(&from, None).await?).await,
+            None => self.open(&["workspaces", workspace, "files", file_id, "content"], &[]).await,
+        }
+    }
+
+    /// The raw layer of both: sends the request of an address, without the token and with this content of this length in bytes. The
+    /// answer has any status.
+    ///
+    /// # Errors
+    /// When the address is none, or there is no answer.
+    pub async fn transfer(&self, at: &Address, content: Option<(reqwest::Body, u64)>) -> Result<Response, Error> {
+        let is_path = at.url.starts_with('/');
+        let url = if is_path { address::of_path(&self.base.borrow(), &at.url) } else { at.url.clone() };
+        let (Ok(method), Ok(url)) = (at.method.parse::<Method>(), Url::parse(&url)) else {
+            return Err(self.foreign("its address of a content is none".into(), None));
+        };
+        let mut request = match content {
+            Some((body, length)) => self.untimed.request(method, url).header("content-length", length).body(body),
+            None => self.http.request(method, url),
+        };
+        for (name, value) in &at.headers {
+            // The length is there already, as a client sends it.
+            if !name.eq_ignore_ascii_case("content-length") {
+                request = request.header(name, value.as_str().unwrap_or_default());
+            }
+        }
+        self.send(request).await
+    }
+}

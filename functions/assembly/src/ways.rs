@@ -1,5 +1,5 @@
 //! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
-//! one that loads no flow links no part of flows.
+//! one that loads no flow links neither its check nor its expressions.
 
 use chat::{Chats, Transcript};
 use domain::Limits;

@@ -115,7 +115,7 @@ impl Account {
     /// When a variable is missing.
     pub fn waking(&self) -> Result<Waking, Failure> {
         let queue = Arc::new(self.cloud.queue()?);
-        // It accepts nothing, so no part of flows is linked.
+        // It accepts nothing, so nothing that loads or runs flows is linked.
         let ways = Ways::new(self.base()?, queue.clone(), self.config.agents());
         let machines = self.sandboxes(ways.base.table.clone());
         let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);

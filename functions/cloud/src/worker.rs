@@ -70,7 +70,7 @@ mod tests {
     use assembly::Emf;
     use async_trait::async_trait;
     use aws::{QueueNames, SqsQueue};
-    use engine::{FlowCache, TaskMachine};
+    use engine::{FlowCache, TaskMachine, machine::TaskState};
     use flow::manifest::Plugin;
     use ports::{Clock, SystemClock};
     use std::sync::{
@@ -130,8 +130,7 @@ mod tests {
             }))
             .unwrap(),
         );
-        let state =
-            engine::machine::TaskState { config: Some(config.clone()), ..engine::machine::TaskState::default() };
+        let state = TaskState { config: Some(config.clone()), ..TaskState::default() };
         let entry = serde_json::json!({
             "first": 1, "next": 2, "at": SystemClock.now(), "step": "00000000-0000-0000-0000-000000000004",
             "events": [domain::TaskEvent::Created { config: Box::new((*config).clone()) }],

@@ -32,4 +32,4 @@ pub use functions::FunctionTools;
 pub use machine::TaskMachine;
 pub use models::FlowModels;
 pub use perform::TaskEffects;
-pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, Tasks};
+pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};

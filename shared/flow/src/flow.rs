@@ -9,7 +9,6 @@ use crate::{
 };
 use domain::{NodeId, Sha256, task::FlowRef};
 use schema::SchemaError;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{
@@ -17,6 +16,8 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+
+pub use crate::manifest::{PolicyTarget, Retrieval, StoreKind};
 
 /// A flow that was loaded without a fault.
 #[derive(Clone, Debug)]
@@ -163,18 +164,6 @@ pub struct Remember {
     pub tags: Vec<String>,
 }
 
-/// The layers of memory (spec 002 §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StoreKind {
-    /// Of one root task and its descendants.
-    Task,
-    /// Of the flow's project: all tasks of one flow in a workspace.
-    Project,
-    /// Of the workspace.
-    Global,
-}
-
 /// One agent of `agents.yaml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
@@ -266,18 +255,6 @@ pub struct Profile {
     pub sources: Vec<Source>,
 }
 
-/// How items of memory are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Retrieval {
-    /// The newest first.
-    Recency,
-    /// Those that share the most telling words with the task's input (BM25); no embeddings are compared.
-    Semantic,
-    /// Both, ranked together.
-    Hybrid,
-}
-
 /// A store that is searched, and the tags of its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -302,20 +279,6 @@ pub struct PolicyRule {
     pub allow: bool,
     /// The reason, for people.
     pub reason: Option<String>,
-}
-
-/// The subject of a policy rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PolicyTarget {
-    /// Uses of tools, by id.
-    Tool,
-    /// Uses of context stores: `task`, `project`, `global`.
-    Context,
-    /// Uses of models, by `provider/model`.
-    Model,
-    /// Executions of nodes, by id.
-    Node,
 }
 
 /// How many tasks of a flow may run and wait (spec 002 §10.8, §10.12).
@@ -365,20 +328,6 @@ impl Schema {
     /// The faults of a value: paths and messages, the first ten; empty when it fits.
     pub fn errors(&self, value: &Value) -> Vec<String> {
         self.compiled.errors(value, Self::MOST_ERRORS)
-    }
-}
-
-impl StoreKind {
-    /// The layers, the nearest first.
-    pub const ALL: [Self; 3] = [Self::Task, Self::Project, Self::Global];
-
-    /// As manifests, policies and contexts name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Task => "task",
-            Self::Project => "project",
-            Self::Global => "global",
-        }
     }
 }
 

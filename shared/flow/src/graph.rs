@@ -31,6 +31,7 @@
 
 mod build;
 mod cycles;
+mod draft;
 mod fault;
 mod joins;
 mod owner;
@@ -233,7 +234,7 @@ impl Graph {
     /// Whether there is a way from `from` to `to` of at least one edge.
     pub fn reaches(&self, from: &NodeId, to: &NodeId) -> bool {
         match (self.by_id.get(from), self.by_id.get(to)) {
-            (Some(from), Some(to)) => build::has_bit(&self.reach, *from, *to),
+            (Some(from), Some(to)) => draft::has_bit(&self.reach, *from, *to),
             _ => false,
         }
     }
@@ -253,7 +254,7 @@ impl Graph {
     /// Whether there is a way from one position to the other, maybe of no edge.
     pub(crate) fn leads(&self, from: usize, to: usize) -> bool {
         work::count();
-        from == to || build::has_bit(&self.reach, from, to)
+        from == to || draft::has_bit(&self.reach, from, to)
     }
 
     /// The merges of a task with `depth` ancestors that it may come to first from this position, itself counted.

@@ -13,6 +13,7 @@
 //! tasks of flows.
 
 pub mod adapters;
+mod bundle;
 pub mod canonical;
 pub mod diff;
 pub mod draw;

@@ -10,7 +10,6 @@
 //! that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is pure: it reads
 //! no file, no clock and no environment, so the same files are the same flow everywhere.
 
-mod bundle;
 mod checks;
 mod documents;
 mod known;
@@ -26,7 +25,7 @@ mod shape;
 mod tools;
 mod tree;
 
-pub use bundle::{hash, is_part, read_folder};
+pub use crate::bundle::{hash, is_part, read_folder};
 pub use checks::TAMPERED;
 pub use known::{Known, SERVED};
 pub use report::{Fault, Report};

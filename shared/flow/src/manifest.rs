@@ -15,10 +15,14 @@ mod workflow;
 pub use agents::{AgentConfig, AgentLimits, AgentManifest, Agents, Root, ToolManifest, ToolPermissions, Tools};
 pub use config::{
     Bootstrap, CliProfile, CliProfiles, CustomCommand, Deployment, EngineMetadata, EnvironmentVariable, Execution,
-    Fingerprint, InputMapping, Inspector, Policies, PolicyManifest, QueuePolicy, SessionPolicies, TelemetryOverlay,
+    Fingerprint, InputMapping, Inspector, Policies, PolicyManifest, PolicyTarget, QueuePolicy, SessionPolicies,
+    TelemetryOverlay,
 };
 pub use evaluations::{Assertion, AssertionKind, Case, Evaluations, Suite};
-pub use memory::{MemoryManifest, PersistentMemory, PersistentStore, ProfileManifest, SourceManifest, StoreConfig};
+pub use memory::{
+    MemoryManifest, PersistentMemory, PersistentStore, ProfileManifest, Retrieval, SourceManifest, StoreConfig,
+    StoreKind,
+};
 pub use observe::{Artifacts, ConfigKey, MetricManifest, Metrics, Plugin, PluginKind, Plugins};
 pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest, Providers, SecretReference};
 pub(crate) use schema::raw as schema_of;

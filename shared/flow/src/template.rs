@@ -3,7 +3,7 @@
 //! Both are reproducible: the same name is the same folder, and the same files have the same fingerprints everywhere.
 
 use crate::{
-    load,
+    bundle,
     manifest::{self, Deployment, Fingerprint},
 };
 use domain::Sha256;
@@ -54,13 +54,13 @@ pub fn package(files: &BTreeMap<String, String>) -> Deployment {
     let said = said(files).unwrap_or_default();
     let mut rest = files.clone();
     rest.remove(DEPLOYMENT);
-    let parts = rest.iter().filter(|(path, _)| load::is_part(path));
+    let parts = rest.iter().filter(|(path, _)| bundle::is_part(path));
     let fingerprints = parts.map(|(path, text)| Fingerprint {
         path: path.clone(),
         sha256: Sha256::of(text.as_bytes()).to_string(),
         bytes: text.len() as u64,
     });
-    Deployment { fingerprints: fingerprints.collect(), hash: Some(load::hash(&rest).to_string()), ..said }
+    Deployment { fingerprints: fingerprints.collect(), hash: Some(bundle::hash(&rest).to_string()), ..said }
 }
 
 /// The deployment manifest of a folder; none when there is none that can be read.
@@ -95,7 +95,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::load::{Known, load};
+    use crate::load::{self, Known, load};
 
     #[test]
     fn s10_13_a_new_flow_loads_whatever_its_name_is() {

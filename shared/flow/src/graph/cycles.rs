@@ -1,6 +1,6 @@
 //! Graphs that lead back to themselves: their cycles, and their other faults.
 
-use super::{FaultAt, GraphFaultKind as Kind, Role, build::Draft, owner};
+use super::{FaultAt, GraphFaultKind as Kind, Role, draft::Draft, owner};
 use std::collections::HashSet;
 
 impl Draft {

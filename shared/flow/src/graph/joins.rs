@@ -1,6 +1,6 @@
 //! The merges that a task may wait at, computed once: so that a step of the router costs the same however large the graph is.
 
-use super::{Edge, GraphNode, Role, build::has_bit};
+use super::{Edge, GraphNode, Role, draft::has_bit};
 use domain::NodeId;
 use std::{
     collections::{BTreeSet, HashMap},

@@ -2,7 +2,7 @@
 
 use super::{
     GraphFaultKind as Kind, Role,
-    build::{Draft, has_bit},
+    draft::{Draft, has_bit},
 };
 
 /// A fork that was passed on the way to a node, with the edge that was taken.

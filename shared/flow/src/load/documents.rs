@@ -1,13 +1,13 @@
 //! The files of a folder, read and checked by shape (step 1).
 
 use super::{
-    bundle::{self, Part},
     report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
     tree::{Again, Content, Malformed, Place, Tree},
 };
 use crate::{
+    bundle::{self, Part},
     flow::Schema,
     manifest::{self, MANIFESTS, schema_of},
 };

@@ -1,6 +1,5 @@
 //! The small manifests: policy, execution, inspector, command line, metadata, deployment.
 
-use crate::flow::PolicyTarget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -264,4 +263,18 @@ pub struct Fingerprint {
     pub sha256: String,
     /// Its length in bytes.
     pub bytes: u64,
+}
+
+/// The subject of a policy rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyTarget {
+    /// Uses of tools, by id.
+    Tool,
+    /// Uses of context stores: `task`, `project`, `global`.
+    Context,
+    /// Uses of models, by `provider/model`.
+    Model,
+    /// Executions of nodes, by id.
+    Node,
 }

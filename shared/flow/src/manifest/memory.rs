@@ -1,6 +1,5 @@
 //! `memory.yaml` and `persistent_memory.yaml`: the memory that nodes are given.
 
-use crate::flow::{Retrieval, StoreKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -94,4 +93,42 @@ pub struct PersistentStore {
     pub max_items: Option<u64>,
     /// Without effect here, and noted so.
     pub config: Option<Map<String, Value>>,
+}
+
+/// The layers of memory (spec 002 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// Of one root task and its descendants.
+    Task,
+    /// Of the flow's project: all tasks of one flow in a workspace.
+    Project,
+    /// Of the workspace.
+    Global,
+}
+
+impl StoreKind {
+    /// The layers, the nearest first.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Project, Self::Global];
+
+    /// As manifests, policies and contexts name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Project => "project",
+            Self::Global => "global",
+        }
+    }
+}
+
+/// How items of memory are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Retrieval {
+    /// The newest first.
+    Recency,
+    /// Those nearest in meaning to the task's input.
+    Semantic,
+    /// Both, ranked together.
+    Hybrid,
 }

@@ -3,10 +3,8 @@
 //! Required keys are optional in these types and required in their schemas (`extend`: a field that has a default is
 //! never required by itself). A node with a mistake is still looked at, so that its other mistakes are found, too.
 
-use crate::{
-    flow::StoreKind,
-    graph::{OnFailure, Role},
-};
+use super::StoreKind;
+use crate::graph::{OnFailure, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -25,7 +25,7 @@ pub fn hash(files: &BTreeMap<String, String>) -> Sha256 {
 
 /// The kind of a file in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// A manifest, by the name of its schema.
     Manifest(&'static str),
     /// A schema, by its name.
@@ -37,7 +37,7 @@ pub(super) enum Part<'a> {
 }
 
 /// The kind of the file at this path.
-pub(super) fn part(path: &str) -> Part<'_> {
+pub(crate) fn part(path: &str) -> Part<'_> {
     let split = path.strip_suffix(".json").or_else(|| path.strip_suffix(".yaml")).or_else(|| path.strip_suffix(".yml"));
     let Some(stem) = split else { return Part::Other };
     match stem.split_once('/') {

@@ -51,7 +51,7 @@ pub enum Command {
     Workspaces(WorkspacesArgs),
     /// Show the usage of a workspace: tokens, money, calls
     Usage(UsageArgs),
-    /// Show your identity at the hub, and your rights
+    /// Log in at a hub and out again; show your identity and your rights there
     Auth(AuthArgs),
     /// Stop the running turn of a chat
     Stop(StopArgs),
@@ -98,7 +98,7 @@ pub struct Connection {
         value_name = "URL"
     )]
     pub url: String,
-    /// The bearer token, where the hub wants one; better put into the variable
+    /// The bearer token, where the hub wants one; better put into the variable, or log in with `buildscale auth login`
     #[arg(
         long,
         global = true,
@@ -255,8 +255,15 @@ pub struct AuthArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Say which hub answers, whether it takes your token, and your role in each workspace
+    /// Log in at the issuer that the hub trusts: confirm a code in a browser, on any device
+    ///
+    /// The login is kept for this hub alone, in a file that only you can read ($XDG_STATE_HOME/buildscale/logins). It is refreshed by itself, and used
+    /// wherever neither --token nor BUILDSCALE_TOKEN is given.
+    Login,
+    /// Show which hub answers, the credential that it takes, and your role in each workspace
     Status,
+    /// Forget the login at the hub, and have the issuer revoke it
+    Logout,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use crate::{
     args::Connection,
     failure::{Failure, Refusal},
+    login::Credential,
     value,
 };
 use ports::{Clock, SystemClock};
@@ -31,7 +32,7 @@ pub(crate) struct Client {
     /// For requests that are sent for longer than an answer may be waited for.
     sending: reqwest::Client,
     base: Url,
-    token: Option<String>,
+    credential: Credential,
     /// Whether the hub has answered before.
     met: Arc<AtomicBool>,
 }
@@ -40,10 +41,7 @@ impl Client {
     /// For the hub at the connection's URL. Nothing is sent yet.
     pub(crate) fn new(connection: &Connection) -> Result<Self, Failure> {
         let base = base_url(&connection.url)?;
-        let token = connection.token.as_deref().map(str::trim).filter(|token| !token.is_empty());
-        if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-            return Err(Failure::Usage("the token has characters that no token has".into()));
-        }
+        let credential = Credential::of(connection, &base)?;
         let build = |patience: Option<Duration>| {
             let mut http = reqwest::Client::builder()
                 .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
@@ -61,7 +59,7 @@ impl Client {
             http.build().map_err(|error| foreign(&base, causes(&error)))
         };
         let (http, sending) = (build(Some(SILENCE))?, build(None)?);
-        Ok(Self { http, sending, base, token: token.map(str::to_owned), met: Arc::default() })
+        Ok(Self { http, sending, base, credential, met: Arc::default() })
     }
 
     /// Reads `path` below `/api/v1`.
@@ -215,14 +213,14 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let request = self.http.request(method, url);
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        }
+        self.http.request(method, url)
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let request = match self.credential.token().await? {
+            Some(token) => request.bearer_auth(token.expose()),
+            None => request,
+        };
         let response = request.send().await.map_err(|error| self.broken(&error))?;
         self.met.store(true, Ordering::Relaxed);
         let status = response.status();
@@ -276,7 +274,7 @@ pub(crate) enum Body {
 }
 
 /// The URL that `text` means; `http` when it names no scheme, as in `localhost:8686`.
-fn base_url(text: &str) -> Result<Url, Failure> {
+pub(crate) fn base_url(text: &str) -> Result<Url, Failure> {
     let text = text.trim();
     let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     match Url::parse(&full) {
@@ -291,7 +289,7 @@ fn foreign(base: &Url, reason: String) -> Failure {
 }
 
 /// The innermost cause of an error of the HTTP library, whose own words name the URL once more.
-fn causes(error: &reqwest::Error) -> String {
+pub(crate) fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }

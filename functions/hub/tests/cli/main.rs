@@ -4,6 +4,8 @@
 mod configuration;
 mod end_to_end;
 mod everyday;
+mod issuer;
+mod login;
 mod people;
 mod support;
 mod tasks;

@@ -104,12 +104,24 @@ impl Client {
         if let Some(version) = version {
             request = request.header("if-match", format!("\"{version}\""));
         }
-        request = match body {
-            Body::None => request,
-            Body::Json(value) => request.json(&value),
-            Body::Bytes(bytes) => request.header("content-type", "application/octet-stream").body(bytes),
+        self.json(self.send(body.of(request)).await?).await
+    }
+
+    /// Writes the file at `at` in a workspace, in one request and one version, if it is still in `version`; 0 is for no file.
+    pub(crate) async fn put_at(
+        &self,
+        path: &[&str],
+        at: &str,
+        body: Body,
+        version: Option<u64>,
+    ) -> Result<Value, Failure> {
+        let request = self.request(Method::PUT, path, &[("path", at)]).timeout(ANSWER);
+        let request = match version {
+            None => request,
+            Some(0) => request.header("if-none-match", "*"),
+            Some(version) => request.header("if-match", format!("\"{version}\"")),
         };
-        self.json(self.send(request).await?).await
+        self.json(self.send(body.of(request)).await?).await
     }
 
     /// Begins to read `path` as bytes.
@@ -271,6 +283,16 @@ pub(crate) enum Body {
     Json(Value),
     /// A content as it is.
     Bytes(Vec<u8>),
+}
+
+impl Body {
+    fn of(self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::None => request,
+            Self::Json(value) => request.json(&value),
+            Self::Bytes(bytes) => request.header("content-type", "application/octet-stream").body(bytes),
+        }
+    }
 }
 
 /// The URL that `text` means; `http` when it names no scheme, as in `localhost:8686`.

@@ -314,6 +314,26 @@ fn s10_3_suites_are_run_and_failures_told() {
 }
 
 #[test]
+fn a_suite_that_passes_leaves_no_warning_in_the_log() {
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
+    let case = |id: usize| {
+        format!(
+            "      - id: c{id}\n        input: {{good: true}}\n        assertions: [{{type: status, expected: success}}]\n"
+        )
+    };
+    let cases: String = (0..24).map(case).collect();
+    fs::write(Path::new(&dir).join("evaluations.yaml"), format!("suites:\n  - name: green\n    cases:\n{cases}"))
+        .unwrap();
+    let output = hub.run(&["flow", "eval", &dir]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    // The workspace of a case that passed is removed while its task is archived.
+    let log = fs::read_to_string(folder.path().join("hub.log")).unwrap();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("WARN") && line.contains("task")).collect();
+    assert_eq!(warnings, Vec::<&str>::new());
+}
+
+#[test]
 fn s10_9_each_line_of_the_repl_is_one_task() {
     let (folder, hub) = hub();
     let dir = flow(folder.path(), "choice", CHOICE);

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    /// For requests that are sent for longer than an answer may be waited for.
+    /// For requests that are sent, or answered, for longer than others may take.
     sending: reqwest::Client,
     base: Url,
     credential: Credential,
@@ -90,6 +90,13 @@ impl Client {
                 answer => return answer,
             }
         }
+    }
+
+    /// The same for a command that is sent once, and whose answer may take as long as this.
+    pub(crate) async fn post_once(&self, path: &[&str], body: &Value, patience: Duration) -> Result<Value, Failure> {
+        let request = self.request(Method::POST, path, &[]).json(body).build().map_err(|error| self.broken(&error))?;
+        let request = RequestBuilder::from_parts(self.sending.clone(), request).timeout(patience);
+        self.json(self.send(request).await?).await
     }
 
     /// Changes the resource at `path`, if it is still in `version`.

@@ -7,5 +7,6 @@ mod everyday;
 mod issuer;
 mod login;
 mod people;
+mod sandbox;
 mod support;
 mod tasks;

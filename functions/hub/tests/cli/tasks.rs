@@ -384,6 +384,19 @@ fn s10_9_a_failed_split_is_looked_into_from_its_own_output() {
     let child = line.split_whitespace().last().unwrap().to_owned();
     assert!(shown.contains(&format!("buildscale task show {child}")) && shown.contains("join"), "{shown}");
 
+    // All are on one scale of time; of many, those that failed, and then the first ones.
+    let bar = shown
+        .lines()
+        .find(|line| line.starts_with("  failure    items/worker[7]"))
+        .unwrap_or_else(|| panic!("{shown}"));
+    assert!(bar.contains('#') && bar.ends_with('s') && !bar.contains('\x1b'), "{bar}");
+    assert_eq!(
+        shown.lines().filter(|line| line.contains("items/worker[") && line.contains('#')).count(),
+        20,
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("and 10 more: `buildscale task list --parent {task}`")), "{shown}");
+
     // An id may be cut as long as it is the only one that begins so.
     let short = &child[..13];
     let shown = text(&hub.run(&["task", "show", short]).stdout);

@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::Failure};
+use crate::{StreamContext, access::Standing, error::Failure, login, login::Login};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 3] = ["/health", "/ready", "/openapi.json"];
+const OPEN: [&str; 4] = ["/health", "/ready", "/openapi.json", login::METADATA];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
@@ -42,6 +42,7 @@ pub struct Auth {
     allowance: Option<Allowance>,
     /// The digest of the token for `/metrics`.
     metrics: Option<[u8; 32]>,
+    login: Login,
 }
 
 #[derive(Clone)]
@@ -85,7 +86,7 @@ impl Auth {
     }
 
     fn with(door: Door) -> Self {
-        Self { door, tickets: Tickets::of_this_process(), allowance: None, metrics: None }
+        Self { door, tickets: Tickets::of_this_process(), allowance: None, metrics: None, login: Login::default() }
     }
 
     /// The same, and a caller with this token is the machine's one person.
@@ -116,6 +117,17 @@ impl Auth {
     pub fn metrics_for(mut self, token: &str) -> Self {
         self.metrics = Some(digest(token));
         self
+    }
+
+    /// The same, and clients are told how to get a token.
+    #[must_use]
+    pub fn announcing(mut self, login: Login) -> Self {
+        self.login = login;
+        self
+    }
+
+    pub(crate) fn login(&self) -> &Login {
+        &self.login
     }
 
     pub(crate) fn allowance(&self) -> Option<Allowance> {

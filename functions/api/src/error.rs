@@ -6,7 +6,7 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde_json::{Value, json};
 
 /// A refusal on its way out. As a response it has a status and no body: [`crate::observe`] writes the envelope, because it
-/// knows the request's id.
+/// knows the request's id, and adds `WWW-Authenticate`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The error that the client reads.
@@ -86,9 +86,6 @@ impl IntoResponse for Failure {
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             let seconds = self.error.details.get("retry_after_s").and_then(Value::as_u64).unwrap_or(1);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(self);
         response

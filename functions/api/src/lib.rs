@@ -27,6 +27,7 @@ mod idempotency;
 mod insight;
 mod jwks;
 mod keys;
+mod login;
 mod marks;
 mod members;
 mod metrics;
@@ -56,6 +57,7 @@ pub use error::{Failure, status_of};
 pub use events::Streams;
 pub use health::{Check, Probe};
 pub use jwks::PublishedKeys;
+pub use login::Login;
 pub use openapi::document;
 pub use room::HasRoom;
 
@@ -141,7 +143,8 @@ fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext
 
     let requests = Arc::new(metrics::Requests::default());
     let (routes, document) = routes.split_for_parts();
-    let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone() };
+    let login = Arc::new(context.auth.login().clone());
+    let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone(), login };
     let cors = cors(&context.origins);
     let router = routes
         .fallback(error::no_route)
@@ -178,7 +181,14 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         HeaderName::from_static("traceparent"),
         request_id.clone(),
     ];
-    let exposed = [header::ETAG, header::LOCATION, header::CONTENT_RANGE, header::RETRY_AFTER, request_id];
+    let exposed = [
+        header::ETAG,
+        header::LOCATION,
+        header::CONTENT_RANGE,
+        header::RETRY_AFTER,
+        header::WWW_AUTHENTICATE,
+        request_id,
+    ];
     let cors = CorsLayer::new().allow_origin(AllowOrigin::list(allowed)).allow_methods(methods);
     Some(cors.allow_headers(accepted).expose_headers(exposed).max_age(std::time::Duration::from_secs(600)))
 }

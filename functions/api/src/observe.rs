@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Failure, internal},
+    login::{Asked, Login},
     marks,
     metrics::{Requests, Route},
 };
@@ -29,6 +30,8 @@ const MAX_ID: usize = 128;
 pub(crate) struct Observer {
     pub requests: Arc<Requests>,
     pub clock: Arc<dyn Clock>,
+    /// Told to callers without a valid credential.
+    pub login: Arc<Login>,
 }
 
 /// The middleware. The outermost one but for CORS, so that no answer escapes it.
@@ -38,6 +41,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         Some(id) if is_sane(id) => id.clone(),
         _ => HeaderValue::try_from(observer.clock.id().to_string()).unwrap_or(HeaderValue::from_static("-")),
     };
+    let asked = Asked::by(request.headers());
     let route = Route::of(request.method(), request.extensions().get::<MatchedPath>());
     let id_text = id.to_str().unwrap_or_default();
     let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
@@ -64,6 +68,9 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
         *response.body_mut() = Body::from(body);
+        if failure.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, observer.login.challenge(&asked));
+        }
     }
     observer.requests.record(route, response.status(), begun.elapsed());
     let headers = response.headers_mut();
@@ -113,7 +120,7 @@ mod tests {
         async fn panics() -> StatusCode {
             panic!("with a secret")
         }
-        let observer = Observer { requests: Arc::default(), clock: Arc::new(SystemClock) };
+        let observer = Observer { requests: Arc::default(), clock: Arc::new(SystemClock), login: Arc::default() };
         let router = Router::new()
             .route("/panics", get(panics))
             .route("/fails", get(|| async { (StatusCode::BAD_GATEWAY, "a library's own words") }))

@@ -1,7 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models,
+    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, login, members, models,
     personas, refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions,
     workspaces,
 };
@@ -31,6 +31,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "workspaces", description = "A logical volume of files with its chats."),
         (name = "members", description = "The people of a workspace and their roles."),
         (name = "keys", description = "API keys: for programs that work for you."),
+        (name = "login", description = "How to get a token."),
         (name = "chats", description = "Durable conversations with agents."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
@@ -57,6 +58,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(members::change_member, members::remove_member))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::revoke_key))
+        .routes(routes!(login::resource_metadata))
         .routes(routes!(tickets::create_ticket))
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
 
 /// Routes that are open to all and stand on nothing.
-const ALONE: [&str; 2] = ["health", "openapi"];
+const ALONE: [&str; 3] = ["health", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 3] = ["health", "ready", "openapi"];
+const OPEN: [&str; 4] = ["health", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
 const PACED: [&str; 9] = [
     "approve_plan",
@@ -87,6 +87,9 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     }
     if !is(&OPEN) {
         add(&[Code::InvalidArgument, Code::Unauthorized, Code::Forbidden]);
+    }
+    if is(&["resource_metadata"]) {
+        add(&[Code::InvalidArgument]);
     }
     if path.contains('{') || is(&["create_key"]) {
         add(&[Code::NotFound]);

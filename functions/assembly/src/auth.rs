@@ -8,6 +8,7 @@
 //! | the cloud | `jwks_url`, `issuer`, `audience`, and a `ticket_secret` that the functions share |
 
 use crate::Failure;
+use api::Login;
 use identity::{Allowance, KeySet, Tickets, Trust, Verifier};
 use ports::{Clock, Secret};
 use serde::Deserialize;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 /// The issuer and the audience of a hub's own tokens, unless configured.
 const OURSELVES: &str = "buildscale";
+/// An identity, and a token that gets further ones (OpenID Connect Core §3.1.2.1 and §11).
+const LOGIN_SCOPES: [&str; 2] = ["openid", "offline_access"];
 
 /// `[auth]`
 #[derive(Debug, Default, Deserialize)]
@@ -32,6 +35,13 @@ pub struct Auth {
     pub ticket_secret: Option<Secret>,
     /// A token that opens `/metrics` and nothing else, for a server whose callers have accounts.
     pub metrics_token: Option<Secret>,
+    /// The URL under which clients reach this server, which they are told as the resource that tokens are for (RFC 9728); without it, the address that
+    /// each request names.
+    pub resource: Option<String>,
+    /// The public client id of the command line at the issuer, for `buildscale auth login` (RFC 8628).
+    pub cli_client_id: Option<String>,
+    /// The scopes that the command line asks the issuer for; `openid` and `offline_access` when none are listed.
+    pub cli_scopes: Vec<String>,
     /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,
     /// How many tokens a minute turns may use, for each person; 30,000 where there are accounts, else any number.
@@ -63,7 +73,7 @@ impl Auth {
     ///
     /// # Errors
     /// [`Failure::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32 bytes;
-    /// `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`.
+    /// `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`; `resource` is no URL.
     pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
         let token = given_secret(token);
         let door = match (self.verifier(clock)?, &token) {
@@ -80,6 +90,7 @@ impl Auth {
             Some(token) => door.metrics_for(token.expose()),
             None => door,
         };
+        let door = door.announcing(self.login()?);
         match given_secret(self.ticket_secret.as_ref()) {
             Some(secret) => {
                 Ok(door.tickets(Tickets::new(&secret).map_err(|error| wrong("ticket_secret", &error.message))?))
@@ -112,6 +123,28 @@ impl Auth {
                 Some(Allowance { requests, tokens })
             }
         }
+    }
+
+    /// The way to a token, as clients are told. Only an issuer that publishes its keys can be asked for one.
+    fn login(&self) -> Result<Login, Failure> {
+        let is_url =
+            |text: &str| text.parse::<http::Uri>().is_ok_and(|url| url.scheme().is_some() && url.query().is_none());
+        if let Some(resource) = given(self.resource.as_ref()).filter(|resource| !is_url(resource)) {
+            return Err(wrong("resource", &format!("{resource:?} is no URL such as https://buildscale.example")));
+        }
+        let text = |text: Option<&String>| given(text).map(str::to_owned);
+        let scopes = match self.cli_scopes.is_empty() {
+            true => LOGIN_SCOPES.map(str::to_owned).to_vec(),
+            false => self.cli_scopes.clone(),
+        };
+        Ok(Login {
+            resource: text(self.resource.as_ref()),
+            issuer: text(self.issuer.as_ref())
+                .filter(|issuer| given(self.jwks_url.as_ref()).is_some() && is_url(issuer)),
+            audience: text(self.audience.as_ref()),
+            client_id: text(self.cli_client_id.as_ref()),
+            scopes,
+        })
     }
 
     fn verifier(&self, clock: Arc<dyn Clock>) -> Result<Option<Verifier>, Failure> {
@@ -177,6 +210,7 @@ mod tests {
             ("jwks_url = \"https://a.example/jwks\"\nissuer = \"a\"", "auth.audience"),
             ("jwks_url = \"http://a.example/jwks\"\nissuer = \"a\"\naudience = \"b\"", "auth.jwks_url"),
             (&format!("secret = {LONG:?}\njwks_url = \"https://a.example/jwks\""), "auth.secret"),
+            ("resource = \"buildscale.example\"", "auth.resource"),
             ("requests_per_minute = -1", "invalid value"),
             ("secrets = \"x\"", "unknown field"),
         ] {
@@ -184,6 +218,22 @@ mod tests {
             assert!(refused.contains(key), "{text}: {refused}");
             assert!(!refused.contains("short-secret") && !refused.contains(LONG), "{refused}");
         }
+    }
+
+    #[test]
+    fn clients_are_told_of_an_issuer_that_they_can_ask() {
+        let login = |text: &str| toml::from_str::<Auth>(text).ok().and_then(|auth| auth.login().ok());
+        let issuer = "issuer = \"https://a.example\"\naudience = \"me\"\ncli_client_id = \"cli\"\n";
+        let own = login(issuer).unwrap_or_default();
+        assert_eq!(own.issuer, None, "tokens of a shared secret are made by `buildscale token make`");
+        let told = login(&format!("{issuer}jwks_url = \"https://a.example/jwks\"")).unwrap_or_default();
+        assert_eq!(told.issuer.as_deref(), Some("https://a.example"));
+        assert_eq!(
+            (told.client_id.as_deref(), told.scopes),
+            (Some("cli"), vec!["openid".into(), "offline_access".into()])
+        );
+        let scopes = login("cli_scopes = [\"api://me/.default\"]").unwrap_or_default().scopes;
+        assert_eq!(scopes, ["api://me/.default"]);
     }
 
     #[test]

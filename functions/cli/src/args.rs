@@ -1,10 +1,14 @@
 //! The arguments of `buildscale`.
 
+mod files;
 mod people;
+mod sandbox;
 mod work;
 
+pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
-pub(crate) use people::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -26,6 +30,9 @@ pub const EXIT_CODES: &str = "Exit codes:
 
 Colours appear on a terminal only, and never when NO_COLOR is set.";
 
+/// The variable with the workspace of commands that name none.
+const WORKSPACE: &str = "BUILDSCALE_WORKSPACE";
+
 /// The commands that are clients of a hub.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -45,13 +52,15 @@ pub enum Command {
     Task(TaskArgs),
     /// Work with the files of a workspace
     Files(FilesArgs),
+    /// Show the machine on which a workspace's commands run; run a command there, start it or end it
+    Sandbox(SandboxArgs),
     /// List chats, the last active first; remove or export one
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
     /// Show the usage of a workspace: tokens, money, calls
     Usage(UsageArgs),
-    /// Show your identity at the hub, and your rights
+    /// Log in at a hub and out again; show your identity and your rights there
     Auth(AuthArgs),
     /// Stop the running turn of a chat
     Stop(StopArgs),
@@ -66,21 +75,55 @@ pub enum Command {
 impl Command {
     /// Whether the command is to print JSON.
     pub fn json(&self) -> bool {
-        match self {
-            Self::Chat(args) => args.connection.json,
-            Self::Tail(args) => args.connection.json,
-            Self::Flow(args) => args.connection.json,
-            Self::Repl(args) => args.connection.json,
-            Self::Task(args) => args.connection.json,
-            Self::Files(args) => args.connection.json,
-            Self::Chats(args) => args.connection.json,
-            Self::Workspaces(args) => args.connection.json,
-            Self::Stop(args) => args.connection.json,
-            Self::Usage(args) => args.connection.json,
-            Self::Auth(args) => args.connection.json,
-            Self::Models(args) => args.connection.json,
-            Self::Key(args) => args.connection.json,
-            Self::Member(args) => args.connection.json,
+        let connection = match self {
+            Self::Chat(args) => &args.connection,
+            Self::Tail(args) => &args.connection,
+            Self::Flow(args) => &args.connection,
+            Self::Repl(args) => &args.connection,
+            Self::Task(args) => &args.connection,
+            Self::Files(args) => &args.connection,
+            Self::Sandbox(args) => &args.connection,
+            Self::Chats(args) => &args.connection,
+            Self::Workspaces(args) => &args.connection,
+            Self::Stop(args) => &args.connection,
+            Self::Usage(args) => &args.connection,
+            Self::Auth(args) => &args.connection,
+            Self::Models(args) => &args.connection,
+            Self::Key(args) => &args.connection,
+            Self::Member(args) => &args.connection,
+        };
+        connection.json
+    }
+
+    /// Takes a workspace that was named before the command. The variable gives way to it.
+    ///
+    /// # Errors
+    /// For people: the command has no workspace, or another one was named behind it.
+    pub fn in_workspace(&mut self, wanted: String) -> Result<(), String> {
+        let place = match self {
+            Self::Chat(args) => &mut args.workspace,
+            Self::Tail(args) => &mut args.workspace,
+            Self::Flow(args) => &mut args.place.workspace,
+            Self::Repl(args) => &mut args.place.workspace,
+            Self::Task(args) => &mut args.place.workspace,
+            Self::Files(args) => &mut args.workspace,
+            Self::Sandbox(args) => &mut args.place.workspace,
+            Self::Chats(args) => &mut args.workspace,
+            Self::Stop(args) => &mut args.workspace,
+            Self::Usage(args) => &mut args.workspace,
+            Self::Member(args) => &mut args.workspace,
+            Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) => {
+                return Err("this command has no workspace: leave -w out".into());
+            }
+        };
+        match place {
+            Some(other) if *other != wanted && std::env::var(WORKSPACE).as_deref() != Ok(other) => {
+                Err(format!("two workspaces are named: {wanted:?} and {other:?}"))
+            }
+            _ => {
+                *place = Some(wanted);
+                Ok(())
+            }
         }
     }
 }
@@ -98,7 +141,7 @@ pub struct Connection {
         value_name = "URL"
     )]
     pub url: String,
-    /// The bearer token, where the hub wants one; better put into the variable
+    /// The bearer token, where the hub wants one; better put into the variable, or log in with `buildscale auth login`
     #[arg(
         long,
         global = true,
@@ -202,7 +245,7 @@ pub struct ChatsArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// The workspace, by name or id [default: the first one]
-    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
     /// How many at most
     #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -255,8 +298,15 @@ pub struct AuthArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Say which hub answers, whether it takes your token, and your role in each workspace
+    /// Log in at the issuer that the hub trusts: confirm a code in a browser, on any device
+    ///
+    /// The login is kept for this hub alone, in a file that only you can read ($XDG_STATE_HOME/buildscale/logins). It is refreshed by itself, and used
+    /// wherever neither --token nor BUILDSCALE_TOKEN is given.
+    Login,
+    /// Show which hub answers, the credential that it takes, and your role in each workspace
     Status,
+    /// Forget the login at the hub, and have the issuer revoke it
+    Logout,
 }
 
 #[derive(Debug, Args)]
@@ -311,110 +361,6 @@ pub struct ModelsArgs {
     pub(crate) connection: Connection,
 }
 
-#[derive(Debug, Args)]
-pub struct FilesArgs {
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// The workspace, by name or id [default: the first one]
-    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
-    pub(crate) workspace: Option<String>,
-    #[command(subcommand)]
-    pub(crate) command: FilesCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum FilesCommand {
-    /// List a folder
-    Ls {
-        /// The folder
-        #[arg(default_value = "/")]
-        path: String,
-        /// List the trash instead
-        #[arg(long, conflicts_with = "path")]
-        trash: bool,
-        /// Show versions, sizes, times and authors
-        #[arg(long, short)]
-        long: bool,
-    },
-    /// Print a file's content
-    Cat {
-        /// The path in the workspace
-        path: String,
-        /// A version before the current one
-        #[arg(long, value_name = "N")]
-        version: Option<u64>,
-    },
-    /// Write a file: a new one, or a new version
-    Put {
-        /// A file here, or - for standard input
-        local: PathBuf,
-        /// The path in the workspace; one that ends in / keeps the file's name
-        path: String,
-        /// Only when the current version is still this one; 0 when there must be none
-        #[arg(long, value_name = "N")]
-        if_version: Option<u64>,
-    },
-    /// Bring a file, or a folder with all in it, to this machine
-    Get {
-        /// The path in the workspace
-        path: String,
-        /// The destination: a file, a folder, or - for standard output [default: its name, here]
-        local: Option<PathBuf>,
-    },
-    /// Show the changes between two versions of a file
-    Diff {
-        /// The path in the workspace
-        path: String,
-        /// The older version [default: the one before the newer one]
-        #[arg(long, value_name = "N")]
-        from: Option<u64>,
-        /// The newer version [default: the current one]
-        #[arg(long, value_name = "N")]
-        to: Option<u64>,
-    },
-    /// Make a folder of the workspace equal to one here: each file that differs gets a new version
-    ///
-    /// Files and folders whose names begin with a dot are left out, and links.
-    Sync {
-        /// A folder here
-        local: PathBuf,
-        /// The folder of the workspace
-        path: String,
-        /// Put files of the workspace that are not here into the trash
-        #[arg(long)]
-        delete: bool,
-        /// Only list the changes, and make none
-        #[arg(long)]
-        dry_run: bool,
-    },
-    /// List a file's versions, newest first
-    History {
-        /// The path in the workspace
-        path: String,
-    },
-    /// Make an old version the current one, or bring a file back from the trash
-    Restore {
-        /// The path in the workspace
-        path: String,
-        /// The version; without it, the file that was removed last from this path comes back from the trash
-        #[arg(long, value_name = "N")]
-        version: Option<u64>,
-    },
-    /// Move or rename; versions and links stay
-    Mv {
-        /// The current path
-        from: String,
-        /// The new path
-        to: String,
-    },
-    /// Put files or folders into the trash
-    Rm {
-        /// The paths in the workspace
-        #[arg(required = true)]
-        paths: Vec<String>,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,6 +403,9 @@ mod tests {
             "buildscale flow graph",
             "buildscale key create x --scope fly",
             "buildscale key revoke x",
+            "buildscale key revoke abc",
+            "buildscale sandbox run",
+            "buildscale sandbox run ls",
             "buildscale member add ann king",
             "buildscale flow run",
             "buildscale flow run x --priority 101",
@@ -466,6 +415,22 @@ mod tests {
             let error = parse(line).err().map(|error| error.exit_code());
             assert_eq!(error, Some(2), "{line}");
         }
+    }
+
+    #[test]
+    fn a_workspace_may_be_named_before_the_command_and_within_it() -> Result<(), Box<dyn std::error::Error>> {
+        for line in ["buildscale chats rm 019bf537 -w demo", "buildscale chats -w demo rm 019bf537"] {
+            let Command::Chats(args) = parse(line)? else { panic!("not chats") };
+            assert_eq!(args.workspace.as_deref(), Some("demo"), "{line}");
+        }
+        for line in ["buildscale chat hello", "buildscale task list", "buildscale sandbox", "buildscale usage"] {
+            parse(line)?.in_workspace("demo".into())?;
+        }
+        let mut command = parse("buildscale files ls -w demo")?;
+        command.in_workspace("demo".into())?;
+        assert!(command.in_workspace("other".into()).is_err_and(|why| why.contains("two workspaces")));
+        assert!(parse("buildscale models")?.in_workspace("demo".into()).is_err());
+        Ok(())
     }
 
     #[test]

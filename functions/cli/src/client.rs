@@ -1,29 +1,46 @@
-//! The hub of a command's connection: [`::client::Client`], with failures as commands tell them.
+//! The hub of a command's connection: [`::client::Client`], with the credential of the command and failures as commands tell them.
 
-use crate::{args::Connection, failure::Failure};
+use crate::{args::Connection, failure::Failure, login::Credential};
 pub(crate) use ::client::Body;
 use ::client::{Address, Watch};
 use reqwest::{Method, Response};
 use serde_json::Value;
+use std::time::Duration;
 
 /// A hub, as commands see it.
 #[derive(Clone)]
-pub(crate) struct Client(::client::Client);
+pub(crate) struct Client {
+    hub: ::client::Client,
+    credential: Credential,
+}
 
 impl Client {
     /// For the hub at the connection's URL. Nothing is sent yet.
     pub(crate) fn new(connection: &Connection) -> Result<Self, Failure> {
-        Ok(Self(::client::Client::new(&connection.url, connection.token.as_deref())?))
+        let hub = ::client::Client::new(&connection.url, None)?;
+        let credential = Credential::of(connection, &hub.url())?;
+        Ok(Self { hub, credential })
+    }
+
+    /// The hub, with the token for a request that is sent now: that of a login changes.
+    async fn hub(&self) -> Result<::client::Client, Failure> {
+        let token = self.credential.token().await?;
+        Ok(self.hub.with_token(token.as_ref().map(ports::Secret::expose))?)
     }
 
     /// Reads `path` below `/api/v1`.
     pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
-        Ok(self.0.get(path, query).await?)
+        Ok(self.hub().await?.get(path, query).await?)
     }
 
     /// Commands: it is done once, however often it is sent.
     pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
-        Ok(self.0.post(path, body).await?)
+        Ok(self.hub().await?.post(path, body).await?)
+    }
+
+    /// The same for a command that is sent once, and whose answer may take as long as this.
+    pub(crate) async fn post_once(&self, path: &[&str], body: &Value, patience: Duration) -> Result<Value, Failure> {
+        Ok(self.hub().await?.post_once(path, body, patience).await?)
     }
 
     /// Changes the resource at `path`, if it is still in `version`.
@@ -34,17 +51,28 @@ impl Client {
         body: Body,
         version: Option<u64>,
     ) -> Result<Value, Failure> {
-        Ok(self.0.change(method, path, body, version).await?)
+        Ok(self.hub().await?.change(method, path, body, version).await?)
+    }
+
+    /// Writes the file at `at` in a workspace, in one request and one version, if it is still in `version`; 0 is for no file.
+    pub(crate) async fn put_at(
+        &self,
+        path: &[&str],
+        at: &str,
+        body: Body,
+        version: Option<u64>,
+    ) -> Result<Value, Failure> {
+        Ok(self.hub().await?.put_at(path, at, body, version).await?)
     }
 
     /// Begins to read `path` as bytes.
     pub(crate) async fn open(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, Failure> {
-        Ok(self.0.open(path, query).await?)
+        Ok(self.hub().await?.open(path, query).await?)
     }
 
     /// Reads `path` as bytes.
     pub(crate) async fn bytes(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Vec<u8>, Failure> {
-        Ok(self.0.bytes(path, query).await?.to_vec())
+        Ok(self.hub().await?.bytes(path, query).await?.to_vec())
     }
 
     /// The list named `key` at `path`, from as many pages as it takes to have `most`.
@@ -55,7 +83,7 @@ impl Client {
         query: &[(&str, &str)],
         most: usize,
     ) -> Result<Vec<Value>, Failure> {
-        Ok(self.0.list(path, key, query, most).await?)
+        Ok(self.hub().await?.list(path, key, query, most).await?)
     }
 
     /// An address for a content; none when it is short.
@@ -65,32 +93,32 @@ impl Client {
         sha256: &str,
         size: u64,
     ) -> Result<Option<Address>, Failure> {
-        Ok(self.0.address_for(workspace, sha256, size).await?)
+        Ok(self.hub().await?.address_for(workspace, sha256, size).await?)
     }
 
     /// Sends a content of this length to its address.
     pub(crate) async fn upload(&self, to: &Address, content: reqwest::Body, length: u64) -> Result<(), Failure> {
-        Ok(self.0.upload(to, content, length).await?)
+        Ok(self.hub().await?.upload(to, content, length).await?)
     }
 
     /// Begins to read a long content: from its address, or through the hub where it has none.
     pub(crate) async fn download(&self, workspace: &str, file_id: &str) -> Result<Response, Failure> {
-        Ok(self.0.download(workspace, file_id).await?)
+        Ok(self.hub().await?.download(workspace, file_id).await?)
     }
 
-    /// Watches events.
-    pub(crate) fn watch(&self, source: ::client::Source) -> Watch {
-        self.0.watch(source)
+    /// Watches events, with the token of this moment.
+    pub(crate) async fn watch(&self, source: ::client::Source) -> Result<Watch, Failure> {
+        Ok(self.hub().await?.watch(source))
     }
 
     /// The failure that an error of a response that is being read means.
     pub(crate) fn broken(&self, error: &reqwest::Error) -> Failure {
-        self.0.broken(error).into()
+        self.hub.broken(error).into()
     }
 
     /// The address to listen on, where the hub's is one of this machine and plain HTTP.
     pub(crate) fn local_address(&self) -> Option<String> {
-        let url = self.0.url();
+        let url = self.hub.url();
         let host = url.host_str().filter(|host| matches!(*host, "localhost" | "127.0.0.1" | "[::1]"))?;
         let plain = url.scheme() == "http" && url.path() == "/";
         plain.then(|| format!("{host}:{}", url.port().unwrap_or(80)))

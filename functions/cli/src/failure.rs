@@ -69,6 +69,22 @@ pub enum Failure {
         /// The odd part of the answer.
         reason: String,
     },
+    /// The issuer of tokens does not answer, or not as one.
+    #[error("{url}: {reason}")]
+    Issuer {
+        /// The address that was asked.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
+    /// Nobody is logged in, or can be.
+    #[error("{reason}")]
+    Login {
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        hint: Option<&'static str>,
+    },
     /// A file of this machine.
     #[error("{path}: {source}")]
     Local {
@@ -138,7 +154,12 @@ impl Failure {
             Self::Interrupted => Exit::Interrupted,
             // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Self::Foreign { .. } | Self::Local { .. } | Self::Hub { .. } | Self::Io(_) => Exit::Failed,
+            Self::Foreign { .. }
+            | Self::Issuer { .. }
+            | Self::Login { .. }
+            | Self::Local { .. }
+            | Self::Hub { .. }
+            | Self::Io(_) => Exit::Failed,
         }
     }
 
@@ -164,6 +185,8 @@ impl Failure {
             Self::Refused(refusal) => &refusal.code,
             Self::Unreachable { .. } => "UNREACHABLE",
             Self::Foreign { .. } => "NOT_A_HUB",
+            Self::Issuer { .. } => "ISSUER",
+            Self::Login { .. } => "UNAUTHORIZED",
             Self::Local { .. } | Self::Io(_) => "IO",
             Self::Interrupted => "CANCELLED",
             Self::Hub { code, .. } => code,
@@ -173,11 +196,13 @@ impl Failure {
     /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Refused(refusal) if refusal.hint.is_some() => refusal.hint.as_deref(),
+            // The hub's own hint speaks of a header of HTTP.
             Self::Refused(refusal) if refusal.status == 401 => {
-                Some("this hub wants a token: set BUILDSCALE_TOKEN or give --token")
+                Some("log in with `buildscale auth login`, or set BUILDSCALE_TOKEN to a token or an API key")
             }
-            Self::Hub { hint, .. } => *hint,
+            Self::Refused(refusal) => refusal.hint.as_deref(),
+            Self::Hub { hint, .. } | Self::Login { hint, .. } => *hint,
+            Self::Issuer { .. } => Some("try again; if it stays so, ask the operator of the hub"),
             Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
             Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
             Self::NoFolder(_) => {

@@ -20,8 +20,6 @@ use std::{
     path::Path,
 };
 
-/// The longest body that the hub takes as JSON; longer contents are sent as they are.
-const MAX_JSON: usize = 1024 * 1024;
 /// Above this length contents travel past the server where it has an address for them, since a function takes and gives no more.
 const PAST: u64 = 4 * 1024 * 1024;
 
@@ -174,21 +172,16 @@ impl Files {
         self.save_local(path, Local::Bytes(content), if_version).await
     }
 
+    /// The same; both in one request and one version, so nobody sees the file without its content.
     async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, Failure> {
-        match (self.find_if_any(path).await?, if_version) {
-            (None, None | Some(0)) => match self.create(path, &content).await {
-                // Somebody was faster: then it is a new version of theirs, unless there was to be none.
-                Err(failure) if failure.exit() == Exit::Conflict && if_version.is_none() => {
-                    let found = self.find(path).await?;
-                    self.write(text(&found, "file_id"), &content, None).await
-                }
-                made => made,
-            },
-            // The hub words the fault best: that it exists, or that it does not.
-            (Some(_), Some(0)) => self.create(path, &content).await,
-            (None, Some(_)) => self.find(path).await,
-            (Some(found), version) => self.write(text(&found, "file_id"), &content, version).await,
+        if content.length() > PAST
+            && let Some(sha256) = self.send_past(&content).await?
+        {
+            let body = Body::Json(json!({ "sha256": sha256 }));
+            return self.client.put_at(&self.at(&["by-path"]), path, body, if_version).await;
         }
+        let body = Body::Bytes(content.bytes().await?.into());
+        self.client.put_at(&self.at(&["by-path", "content"]), path, body, if_version).await
     }
 
     /// Everything below a folder; nothing when there is no such folder.
@@ -224,36 +217,6 @@ impl Files {
     /// Begins to read a long content: from its address, or through the server where it has none.
     async fn open_past(&self, id: &str) -> Result<Response, Failure> {
         self.client.download(&self.workspace, id).await
-    }
-
-    async fn create(&self, path: &str, content: &Local) -> Result<Value, Failure> {
-        if let Local::Bytes(content) = content
-            && content.len() <= MAX_JSON
-        {
-            let as_text = std::str::from_utf8(content).ok().map(|content| json!({ "path": path, "content": content }));
-            if let Some(body) = as_text.filter(|body| body.to_string().len() <= MAX_JSON) {
-                return self.client.post(&self.at(&[]), &body).await;
-            }
-        }
-        if content.length() > PAST
-            && let Some(sha256) = self.send_past(content).await?
-        {
-            return self.client.post(&self.at(&[]), &json!({ "path": path, "sha256": sha256 })).await;
-        }
-        // Bytes, and long contents, go by the raw route, which wants a file that exists: version 1 is empty.
-        let made = self.client.post(&self.at(&[]), &json!({ "path": path })).await?;
-        self.write(text(&made, "file_id"), content, Some(number(&made, "v"))).await
-    }
-
-    async fn write(&self, file_id: &str, content: &Local, version: Option<u64>) -> Result<Value, Failure> {
-        if content.length() > PAST
-            && let Some(sha256) = self.send_past(content).await?
-        {
-            let body = Body::Json(json!({ "sha256": sha256 }));
-            return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
-        }
-        let body = Body::Bytes(content.bytes().await?.into());
-        self.client.change(Method::PUT, &self.at(&[file_id, "content"]), body, version).await
     }
 
     /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.

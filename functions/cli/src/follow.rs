@@ -79,7 +79,7 @@ impl Follower {
     }
 
     fn of(client: &Client, source: Source, after: Option<u64>, patience: Option<Duration>) -> Self {
-        let mut watch = client.watch(source);
+        let mut watch = client.watch(source).await?;
         if let Some(after) = after {
             watch = watch.after(after);
         }

@@ -85,10 +85,15 @@ impl History {
 /// The file of the history; none without a home directory. Of the file that a profile names only the last name counts: profiles come with flows, and
 /// a flow has no say in which files of this machine are written.
 fn place(named: Option<&str>) -> Option<PathBuf> {
+    let name = named.and_then(|named| Path::new(named).file_name()).unwrap_or("repl_history".as_ref());
+    Some(state()?.join(name))
+}
+
+/// The folder for what is kept from one command to the next (XDG Base Directory); none without a home directory.
+pub(crate) fn state() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
-    let name = named.and_then(|named| Path::new(named).file_name()).unwrap_or("repl_history".as_ref());
-    Some(state.join("buildscale").join(name))
+    Some(state.join("buildscale"))
 }
 
 /// Opens the file to be written at its end. The lines are private: the file is made unreadable for others, even when it existed before.

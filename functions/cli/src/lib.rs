@@ -5,7 +5,7 @@
 //!   args ──── run ───┬─ chat ── asks, answers, turns ─┐
 //!                    ├─ tail ─────────────────────────┤
 //!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
-//!                    └─ files, lists, people ─────────┘
+//!                    └─ files, sandbox, lists, … ─────┘
 //!                                   render ─ Output (stdout, stderr; colours; JSON)
 //!
 //! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
@@ -29,10 +29,12 @@ mod input;
 mod lists;
 mod local;
 mod locate;
+mod login;
 mod markdown;
 mod output;
 mod people;
 mod render;
+mod sandbox;
 mod table;
 mod tail;
 mod tasks;
@@ -69,11 +71,12 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Repl(args) => return flows::run(args.into(), out).await,
         Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
+        Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
-        Command::Auth(args) => usage::auth(args, out).await?,
+        Command::Auth(args) => login::run(args, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
         Command::Key(args) => people::key(args, out).await?,
         Command::Member(args) => people::member(args, out).await?,

@@ -117,20 +117,30 @@ impl Found {
     }
 }
 
-fn one(mut found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), Failure> {
+fn one(found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), Failure> {
     if given.is_last() {
         let last = found.into_iter().max_by(|a, b| a.at.cmp(&b.at)).map(|last| (last.workspace, last.id));
         return last.ok_or_else(|| Failure::NotFound(format!("there is no {kind} yet")));
     }
-    found.retain(|one| one.id.starts_with(given.as_str()));
+    one_beginning(found, given.as_str(), kind, list)
+}
+
+fn one_beginning(mut found: Vec<Found>, begin: &str, kind: &str, list: &str) -> Result<(String, String), Failure> {
+    found.retain(|one| one.id.starts_with(begin));
     match found.as_slice() {
         [one] => Ok((one.workspace.clone(), one.id.clone())),
-        [] => Err(Failure::NotFound(format!("there is no {kind} {}…; `buildscale {list}` lists them", given.as_str()))),
+        [] => Err(Failure::NotFound(format!("there is no {kind} {begin}…; `buildscale {list}` lists them"))),
         several => {
             let ids: Vec<&str> = several.iter().take(SHOWN).map(|one| one.id.as_str()).collect();
-            Err(Failure::Usage(format!("several {kind}s begin with {}: {}", given.as_str(), ids.join(", "))))
+            Err(Failure::Usage(format!("the ids of several {kind}s begin with {begin}: {}", ids.join(", "))))
         }
     }
+}
+
+/// The one of these items whose id begins so.
+pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, list: &str) -> Result<String, Failure> {
+    let of = |item: &Value| Found { workspace: String::new(), id: text(item, key).to_owned(), at: String::new() };
+    one_beginning(items.iter().map(of).collect(), begin, kind, list).map(|(_, id)| id)
 }
 
 /// The workspaces in which something may be.

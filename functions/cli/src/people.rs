@@ -1,7 +1,7 @@
 //! API keys and members.
 
 use crate::{
-    args::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
+    args::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
     client::{Body, Client},
     failure::Failure,
     lists::moment,
@@ -70,7 +70,14 @@ pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> 
             out.notice("keep it now: it is not shown again")
         }
         KeyCommand::Revoke { id } => {
-            let gone = client.change(Method::DELETE, &["keys", &id.to_string()], Body::None, None).await?;
+            let id = match Uuid::try_parse(id.as_str()) {
+                Ok(id) => id.to_string(),
+                Err(_) => {
+                    let keys = client.list(&["keys"], "keys", &[], MOST).await?;
+                    locate::beginning(&keys, "key_id", id.as_str(), "API key", "key list")?
+                }
+            };
+            let gone = client.change(Method::DELETE, &["keys", &id], Body::None, None).await?;
             if out.is_json() { out.json(&gone) } else { out.line("revoked") }
         }
     }
@@ -135,13 +142,17 @@ fn member_line(member: &Value) -> String {
     format!("{id}  {role:6}  {}  {name}", moment(text(member, "added_at"))).trim_end().to_owned()
 }
 
-/// The id of a member: `who` itself, or of the one with that name.
+/// The id of a member: `who` itself, or of the one with that name, or of the one whose id begins so.
 async fn find(client: &Client, members: &[&str], who: &str) -> Result<String, Failure> {
     if Uuid::try_parse(who).is_ok() {
         return Ok(who.to_owned());
     }
     let all = client.list(members, "members", &[], MOST).await?;
-    let found =
-        all.iter().find(|member| text(member, "subject") == who).map(|member| text(member, "user_id").to_owned());
-    found.ok_or_else(|| Failure::NotFound(format!("{who:?} is no member; `buildscale member list` lists them")))
+    if let Some(named) = all.iter().find(|member| text(member, "subject") == who) {
+        return Ok(text(named, "user_id").to_owned());
+    }
+    match who.parse::<Beginning>() {
+        Ok(begin) => locate::beginning(&all, "user_id", begin.as_str(), "member", "member list"),
+        Err(_) => Err(Failure::NotFound(format!("{who:?} is no member; `buildscale member list` lists them"))),
+    }
 }

@@ -86,6 +86,7 @@ def own_codes():
 
 ABOUT_OWN = {
     "UNREACHABLE": "No hub answers at the address. Start it, or give another with `--url`.",
+    "ISSUER": "The issuer of tokens does not answer, or not as one. Try again; `buildscale auth login` begins anew.",
     "NOT_A_HUB": "Something answers that is no BuildScale hub, or one of another version. Check `--url` and `BUILDSCALE_URL`.",
     "IO": "A file of this machine, or standard output, cannot be read or written.",
     "HUB": "The hub of `buildscale serve` did not start, or ended badly.",

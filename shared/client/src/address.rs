@@ -3,8 +3,11 @@
 use crate::Error;
 use reqwest::Url;
 
-/// The URL that `text` means; `http` when it names no scheme, as in `localhost:8686`.
-pub(crate) fn parse(text: &str) -> Result<Url, Error> {
+/// The URL of a hub that `text` means; `http` when it names no scheme, as in `localhost:8686`.
+///
+/// # Errors
+/// [`Error::Unusable`] for text that is no URL of HTTP with a host.
+pub fn parse_url(text: &str) -> Result<Url, Error> {
     let text = text.trim();
     let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     match Url::parse(&full) {
@@ -48,7 +51,7 @@ mod tests {
     #[test]
     fn urls() {
         let check = |text: &str, expected: Option<&str>| {
-            let url = parse(text).ok();
+            let url = parse_url(text).ok();
             assert_eq!(url.as_ref().map(Url::as_str), expected, "{text}");
         };
         check("http://127.0.0.1:8686", Some("http://127.0.0.1:8686/"));
@@ -61,7 +64,7 @@ mod tests {
 
     #[test]
     fn segments_stay_one_segment_and_paths_are_below_the_hub() -> Result<(), Error> {
-        let base = parse("localhost:1/hub/")?;
+        let base = parse_url("localhost:1/hub/")?;
         let url = of_resource(&base, &["workspaces", "../x?y"], &[("path", "/a b&c")]);
         assert_eq!(url.as_str(), "http://localhost:1/hub/api/v1/workspaces/..%2Fx%3Fy?path=%2Fa+b%26c");
         assert_eq!(of_path(&base, "/health?x=1"), "http://localhost:1/hub/health?x=1");

@@ -54,7 +54,7 @@ impl Client {
     /// # Errors
     /// [`Error::Unusable`] when the URL or the token cannot be one.
     pub fn new(url: &str, token: Option<&str>) -> Result<Self, Error> {
-        let (_, base) = watch::channel(address::parse(url)?);
+        let (_, base) = watch::channel(address::parse_url(url)?);
         Self::moving(base, token)
     }
 
@@ -150,6 +150,16 @@ impl Client {
         self.json(self.repeat(Repeat::Safe, attempt).await?)
     }
 
+    /// Commands once, without an idempotency key, and waits for the answer as long as this.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers in time. Without an answer the command may have taken effect all the same.
+    pub async fn post_once(&self, path: &[&str], body: &Value, patience: Duration) -> Result<Value, Error> {
+        let url = address::of_resource(&self.base.borrow(), path, &[]);
+        let request = self.signed(self.untimed.post(url)).json(body);
+        self.json(self.success_of(self.answer(request.timeout(patience)).await?)?)
+    }
+
     /// Changes the resource at `path`, if it is still in `version`.
     ///
     /// # Errors
@@ -161,12 +171,37 @@ impl Client {
         body: Body,
         version: Option<u64>,
     ) -> Result<Value, Error> {
+        self.change_if(|| self.resource(method.clone(), path, &[]), &body, version).await
+    }
+
+    /// Writes the file at the path `at` of a workspace, in one request and one version, if it is still in `version`; 0 stands for no file.
+    /// `path` is that of the resource: `files/by-path` for JSON, and `files/by-path/content` for a content as it is.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers. Without an answer the file may have been written all the same.
+    pub async fn put_at(
+        &self,
+        path: &[&str],
+        at: &str,
+        body: Body,
+        version: Option<u64>,
+    ) -> Result<Value, Error> {
+        self.change_if(|| self.resource(Method::PUT, path, &[("path", at)]), &body, version).await
+    }
+
+    async fn change_if(
+        &self,
+        request: impl Fn() -> RequestBuilder,
+        body: &Body,
+        version: Option<u64>,
+    ) -> Result<Value, Error> {
         let attempt = || {
-            let mut request = self.resource(method.clone(), path, &[]);
-            if let Some(version) = version {
-                request = request.header("if-match", format!("\"{version}\""));
-            }
-            self.whole_of(match &body {
+            let request = match version {
+                None => request(),
+                Some(0) => request().header("if-none-match", "*"),
+                Some(version) => request().header("if-match", format!("\"{version}\"")),
+            };
+            self.whole_of(match body {
                 Body::None => request,
                 Body::Json(value) => request.json(value),
                 Body::Bytes(bytes) => request.header("content-type", "application/octet-stream").body(bytes.clone()),
@@ -239,7 +274,10 @@ impl Client {
 
     /// The whole answer, when it is a success.
     async fn whole_of(&self, request: RequestBuilder) -> Result<Answer, Error> {
-        let answer = self.answer(request.timeout(ANSWER)).await?;
+        self.success_of(self.answer(request.timeout(ANSWER)).await?)
+    }
+
+    fn success_of(&self, answer: Answer) -> Result<Answer, Error> {
         if answer.status.is_success() { Ok(answer) } else { Err(self.error_of(&answer)) }
     }
 

@@ -96,7 +96,7 @@ impl Error {
 }
 
 /// The innermost cause of an error of the HTTP library, whose own words name the URL once more.
-pub(crate) fn causes(error: &reqwest::Error) -> String {
+pub fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }

@@ -62,8 +62,9 @@ mod sse;
 mod transfer;
 mod watch;
 
+pub use address::parse_url;
 pub use client::{Body, Client};
-pub use error::{Error, Refusal};
+pub use error::{Error, Refusal, causes};
 pub use events::{Connection, Event, Reset};
 pub use raw::Answer;
 pub use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};

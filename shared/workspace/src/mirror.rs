@@ -24,6 +24,17 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
+/// For a person who finds the folder.
+const README: &str = "\
+latest/ is a copy of the current files of this workspace, for reading. Changes that are made in it by hand are put
+back, and files that are added there are not shown. To change files:
+
+    buildscale files put FILE /projects/
+    buildscale files sync FOLDER /projects/app
+
+archive/ has the content of each version under its SHA-256. A file that is changed there is damaged.
+";
+
 /// The parts of a workspace's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
@@ -83,7 +94,12 @@ impl Mirror {
         for part in ["latest", "archive", "trash", "tmp"] {
             fs::create_dir_all(self.home.join(part))?;
         }
-        Ok(())
+        // Beside `latest/`: in it everything is a file of the workspace.
+        match fs::File::create_new(self.home.join("README.txt")) {
+            Ok(mut file) => file.write_all(README.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes all of it.

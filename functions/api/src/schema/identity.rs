@@ -156,3 +156,24 @@ pub struct Ticket {
     #[schema(format = DateTime)]
     pub expires_at: String,
 }
+
+/// This server as a protected resource (RFC 9728 §2). Parameters without a value are left out.
+#[derive(Serialize, ToSchema)]
+pub struct ResourceMetadata {
+    /// The URL of this server.
+    pub resource: String,
+    /// The issuers whose tokens it accepts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub authorization_servers: Vec<String>,
+    /// The scopes to ask an issuer for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes_supported: Vec<String>,
+    /// How a token is sent: in the header `Authorization`.
+    pub bearer_methods_supported: Vec<String>,
+    /// The audience that tokens must be for; an addition to RFC 9728.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<String>,
+    /// The public client id of the command line at the issuer; an addition to RFC 9728.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cli_client_id: Option<String>,
+}

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
+GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}

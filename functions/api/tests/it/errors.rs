@@ -1,7 +1,7 @@
 //! Every refusal, of any layer, comes in the one envelope.
 
 use crate::support::{Door, Setup};
-use api::{Auth, Probe};
+use api::{Auth, Login, Probe};
 use serde_json::{Value, json};
 
 const NONE: &str = "/api/v1/workspaces/019bf537-f228-7cd3-aa1c-3da8af302e12";
@@ -73,7 +73,7 @@ async fn without_the_token_nothing_is_told() {
     let door = Door::with(Setup { auth: Auth::token("s3cret"), ..Setup::default() });
     for path in ["/api/v1/workspaces", "/metrics", NONE, "/nothing"] {
         let refused = door.get(path).await.refuses(401, "UNAUTHORIZED");
-        assert_eq!(refused.header("www-authenticate"), "Bearer");
+        assert!(refused.header("www-authenticate").starts_with("Bearer"));
         let wrong = door.ask("GET", path, &[("authorization", "Bearer s3cre")], "").await.refuses(401, "UNAUTHORIZED");
         assert!(!wrong.json.to_string().contains("s3cre"));
     }
@@ -81,6 +81,38 @@ async fn without_the_token_nothing_is_told() {
         door.get(path).await.is(200);
     }
     door.ask("GET", "/api/v1/workspaces", &[("authorization", "Bearer s3cret")], "").await.is(200);
+}
+
+#[tokio::test]
+async fn a_server_tells_how_to_get_a_token() {
+    let login = Login {
+        issuer: Some("https://issuer.example/".into()),
+        audience: Some("buildscale".into()),
+        client_id: Some("cli".into()),
+        scopes: vec!["openid".into()],
+        ..Login::default()
+    };
+    let door = Door::with(Setup { auth: Auth::token("s3cret").announcing(login), ..Setup::default() });
+    let host = ("host", "a.example");
+    let refused = door.ask("GET", "/api/v1/workspaces", &[host], "").await.refuses(401, "UNAUTHORIZED");
+    let challenge = refused.header("www-authenticate").to_owned();
+    assert_eq!(challenge, "Bearer resource_metadata=\"http://a.example/.well-known/oauth-protected-resource\"");
+    let path = "/.well-known/oauth-protected-resource";
+    assert_eq!(
+        door.ask("GET", path, &[host], "").await.is(200).json,
+        json!({
+            "resource": "http://a.example",
+            "authorization_servers": ["https://issuer.example/"],
+            "scopes_supported": ["openid"],
+            "bearer_methods_supported": ["header"],
+            "audience": "buildscale",
+            "cli_client_id": "cli",
+        })
+    );
+    // Without an issuer there is nothing to tell.
+    let alone = Door::open().ask("GET", path, &[host], "").await.is(200);
+    assert_eq!(alone.json, json!({ "resource": "http://a.example", "bearer_methods_supported": ["header"] }));
+    door.ask("GET", path, &[("host", "a b")], "").await.refuses(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ use super::Connection;
 use clap::{Args, Subcommand, ValueEnum};
 use domain::WorkspaceId;
 use std::time::Duration;
-use uuid::Uuid;
 
 #[derive(Debug, Args)]
 pub struct KeyArgs {
@@ -34,8 +33,9 @@ pub(crate) enum KeyCommand {
     },
     /// Take an API key back, for good
     Revoke {
-        /// Its id, as `key list` shows it
-        id: Uuid,
+        /// Its id, as `key list` shows it, or the beginning of it
+        #[arg(value_name = "KEY")]
+        id: Beginning,
     },
 }
 
@@ -65,16 +65,39 @@ pub(crate) enum MemberCommand {
     },
     /// Give a member another role
     Role {
-        /// Their name or user id
+        /// Their name or user id, or the beginning of the id
         who: String,
         /// The new role
         role: Role,
     },
     /// End somebody's membership, or your own
     Remove {
-        /// Their name or user id
+        /// Their name or user id, or the beginning of the id
         who: String,
     },
+}
+
+/// An id, or as much of its beginning as no other one has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning(String);
+
+impl Beginning {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Beginning {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_one = text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        match text.len() {
+            4..=36 if is_one => Ok(Self(text.to_ascii_lowercase())),
+            0..4 if is_one => Err("give at least the first four characters of the id".into()),
+            _ => Err("write the id, or its beginning such as 019bf537".into()),
+        }
+    }
 }
 
 /// The role of a member in a workspace.

@@ -239,14 +239,14 @@ pub(crate) enum TaskCommand {
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
-    /// Show a task: its progress and results, stage by stage
+    /// Show a task: its progress and results, stage by stage, and its clones and subtasks on a scale of time
     Show {
         /// The task
         task: Reference,
         /// Also the inputs, outputs and contexts of its stages, and the conversations with agents and tools
         #[arg(long)]
         full: bool,
-        /// Its clones and subtasks below it, those that failed or wait one by one
+        /// Its clones and subtasks as a tree instead, each with its id, and those below them; those that failed or wait one by one
         #[arg(long, conflicts_with = "trace")]
         tree: bool,
         /// Also its memory

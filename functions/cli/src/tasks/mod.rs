@@ -3,6 +3,7 @@
 mod answer;
 mod progress;
 mod show;
+mod timeline;
 mod tree;
 mod waiting;
 mod watch;

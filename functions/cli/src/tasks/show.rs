@@ -56,8 +56,9 @@ impl Desk {
                 whole(stage, out)?;
             }
         }
-        if parts.tree {
-            self.tree(&self.task, 1, out).await?;
+        match parts.tree {
+            true => self.tree(&self.task, 1, out).await?,
+            false => self.timeline(&view, out).await?,
         }
         // The last stage has shown it, if it gave it.
         let output = view.get("output").filter(|output| !output.is_null());

@@ -35,7 +35,7 @@ pub(super) fn beside(task: &Value, origin: &Value) -> String {
 }
 
 /// Its name among its siblings: `split/work[3]`, or `branch/left` of a clone.
-fn name(origin: &Value) -> String {
+pub(super) fn name(origin: &Value) -> String {
     let of = format!("{}/{}", one_line(text(origin, "node"), 40), one_line(text(origin, "to"), 40));
     if text(origin, "kind") == "clone" { of } else { format!("{of}[{}]", number(origin, "index")) }
 }

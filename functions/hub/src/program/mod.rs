@@ -4,7 +4,7 @@ mod backup;
 mod config;
 mod token;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cli::{EXIT_CODES, Exit, Failure, Output};
 use hub::{driver::DriverArgs, serve::ServeArgs};
 use std::{path::PathBuf, process::ExitCode};
@@ -13,6 +13,10 @@ use std::{path::PathBuf, process::ExitCode};
 #[derive(Debug, Parser)]
 #[command(name = "buildscale", version, after_help = EXIT_CODES)]
 struct Program {
+    /// The workspace, by name or id, for a command that has one; it may also stand behind the command
+    // Another id than that of the commands' own: clap would else put one value into both.
+    #[arg(id = "workspace_before", long = "workspace", short = 'w', value_name = "WORKSPACE")]
+    workspace: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -50,6 +54,13 @@ enum Command {
 }
 
 impl Command {
+    fn in_workspace(&mut self, workspace: String) -> Result<(), String> {
+        match self {
+            Self::Client(command) => command.in_workspace(workspace),
+            _ => Err("this command has no workspace: leave -w out".into()),
+        }
+    }
+
     /// Whether the command is to print JSON. `serve` looks at its own flag.
     fn json(&self) -> bool {
         match self {
@@ -67,7 +78,12 @@ impl Command {
 /// Parses the arguments, runs the command, and tells how it ended.
 pub(crate) async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
-    let program = Program::parse();
+    let mut program = Program::parse();
+    if let Some(workspace) = program.workspace.take()
+        && let Err(why) = program.command.in_workspace(workspace)
+    {
+        Program::command().error(ErrorKind::ArgumentConflict, why).exit();
+    }
     let mut out = Output::standard(program.command.json());
     let result = run(program.command, &mut out).await.and_then(|exit| out.flush().map(|()| exit));
     match result {

@@ -169,6 +169,32 @@ fn a_killed_hub_is_waited_for_and_each_event_is_shown_once() {
 }
 
 #[test]
+fn a_file_of_any_length_is_put_in_one_version() {
+    let (_folder, hub) = hub();
+    // A text, bytes, one longer than a JSON body, and one that goes by an upload's address.
+    for (name, content) in [
+        ("text.md", b"one\n".to_vec()),
+        ("bytes", vec![0xff, 0, 0x80]),
+        ("long", vec![b'x'; 3_000_000]),
+        ("longer", vec![b'y'; 5_000_000]),
+    ] {
+        let path = format!("/projects/{name}");
+        let put = hub.run_with_input(&["files", "put", "-", &path], &content);
+        assert_eq!(text(&put.stdout), format!("wrote {path} v1\n"), "{}", text(&put.stderr));
+        let history = hub.json(0, &["files", "history", &path, "--json"]).remove(0);
+        let sizes: Vec<_> =
+            history["versions"].as_array().unwrap().iter().map(|version| version["size"].clone()).collect();
+        assert_eq!(sizes, [content.len()], "{name} has no empty version before it");
+    }
+    // Its precondition is about the path: a version that must be there, or nothing.
+    let put = |version: &str| {
+        let args = ["files", "put", "-", "/projects/new.md", "--if-version", version];
+        hub.run_with_input(&args, b"one\n").status.code()
+    };
+    assert_eq!([put("2"), put("0"), put("0"), put("1")], [Some(4), Some(0), Some(4), Some(0)]);
+}
+
+#[test]
 fn files_by_path() {
     let (folder, hub) = hub();
     let local = folder.path().join("notes.md");
@@ -209,7 +235,7 @@ fn files_by_path() {
 
     // Bytes that are no text, and more of them than fit into JSON.
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
-    check(&["files", "put", "-", "/data/bytes"], &bytes, 0, "wrote /data/bytes v2\n");
+    check(&["files", "put", "-", "/data/bytes"], &bytes, 0, "wrote /data/bytes v1\n");
     assert_eq!(hub.run(&["files", "cat", "/data/bytes"]).stdout, bytes);
     let shown = hub.json(0, &["files", "cat", "/projects/kept.md", "--json"]);
     assert_eq!(shown[0]["content"], "one\n");

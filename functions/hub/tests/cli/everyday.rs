@@ -102,3 +102,32 @@ fn usage_and_identity() {
     assert!(text(&status.stdout).contains("wants no token"), "{}", text(&status.stderr));
     assert!(text(&status.stdout).contains("owner"), "{}", text(&status.stdout));
 }
+
+#[test]
+fn a_workspace_is_named_before_a_command_or_behind_it() {
+    let (_folder, hub) = hub();
+    for name in ["one", "two"] {
+        assert!(hub.run(&["workspaces", "create", name]).status.success());
+    }
+    assert!(hub.run_with_input(&["-w", "two", "files", "put", "-", "/projects/a.md"], "x").status.success());
+    let listed = |args: &[&str]| text(&hub.run(args).stdout);
+    for args in [
+        ["-w", "two", "files", "ls", "/projects"],
+        ["files", "-w", "two", "ls", "/projects"],
+        ["files", "ls", "/projects", "-w", "two"],
+    ] {
+        assert_eq!(listed(&args), "a.md\n", "{args:?}");
+    }
+    // It goes before the variable.
+    let output = hub.command(&["-w", "two", "files", "ls", "/projects"]).env("BUILDSCALE_WORKSPACE", "one").output();
+    assert_eq!(text(&output.unwrap().stdout), "a.md\n");
+    for (args, why) in [
+        (vec!["-w", "two", "files", "ls", "-w", "one"], "two workspaces are named"),
+        (vec!["-w", "two", "models"], "this command has no workspace"),
+        (vec!["-w", "two", "config", "show"], "this command has no workspace"),
+    ] {
+        let refused = hub.run(&args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
+        assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
+    }
+}

@@ -4,6 +4,9 @@
 mod configuration;
 mod end_to_end;
 mod everyday;
+mod issuer;
+mod login;
 mod people;
+mod sandbox;
 mod support;
 mod tasks;

@@ -70,7 +70,10 @@ fn people_sign_in_invite_each_other_and_make_keys() {
     assert_eq!(hub.json(&bob, &["member", "me", "-w", &workspace])["may"], serde_json::json!(["read"]));
     hub.says(&bob, &["files", "ls"]);
     assert_eq!(hub.refusal(&bob, &["chat", "--once", "hello"]), "FORBIDDEN");
-    hub.says(&ann, &["member", "role", "bob", "member"]);
+    let bobs = hub.user(&bob, &workspace);
+    assert_eq!(hub.refusal(&ann, &["member", "role", "zoe", "member"]), "NOT_FOUND");
+    hub.says(&ann, &["member", "role", &bobs[..8], "member"]);
+    assert_eq!(hub.json(&bob, &["member", "me"])["role"], "member");
     hub.says(&bob, &["chat", "--once", "Show me what you can do"]);
     assert_eq!(hub.json(&ann, &["member", "list"])["members"].as_array().unwrap().len(), 2);
 
@@ -82,7 +85,9 @@ fn people_sign_in_invite_each_other_and_make_keys() {
     let keys = hub.json(&ann, &["key", "list"]);
     let id = keys["keys"][0]["key_id"].as_str().unwrap();
     assert_eq!(hub.refusal(&bob, &["key", "revoke", id]), "NOT_FOUND");
-    hub.says(&ann, &["key", "revoke", id]);
+    // An id may be cut as long as it is the only one that begins so.
+    assert_eq!(hub.refusal(&ann, &["key", "revoke", "ffff"]), "NOT_FOUND");
+    hub.says(&ann, &["key", "revoke", &id[..8]]);
     assert_eq!(hub.refusal(&key, &["files", "ls"]), "UNAUTHORIZED");
 
     hub.says(&ann, &["member", "remove", "bob"]);

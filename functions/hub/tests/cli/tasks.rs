@@ -314,6 +314,26 @@ fn s10_3_suites_are_run_and_failures_told() {
 }
 
 #[test]
+fn a_suite_that_passes_leaves_no_warning_in_the_log() {
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
+    let case = |id: usize| {
+        format!(
+            "      - id: c{id}\n        input: {{good: true}}\n        assertions: [{{type: status, expected: success}}]\n"
+        )
+    };
+    let cases: String = (0..24).map(case).collect();
+    fs::write(Path::new(&dir).join("evaluations.yaml"), format!("suites:\n  - name: green\n    cases:\n{cases}"))
+        .unwrap();
+    let output = hub.run(&["flow", "eval", &dir]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    // The workspace of a case that passed is removed while its task is archived.
+    let log = fs::read_to_string(folder.path().join("hub.log")).unwrap();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("WARN") && line.contains("task")).collect();
+    assert_eq!(warnings, Vec::<&str>::new());
+}
+
+#[test]
 fn s10_9_each_line_of_the_repl_is_one_task() {
     let (folder, hub) = hub();
     let dir = flow(folder.path(), "choice", CHOICE);
@@ -363,6 +383,19 @@ fn s10_9_a_failed_split_is_looked_into_from_its_own_output() {
         .unwrap_or_else(|| panic!("{shown}"));
     let child = line.split_whitespace().last().unwrap().to_owned();
     assert!(shown.contains(&format!("buildscale task show {child}")) && shown.contains("join"), "{shown}");
+
+    // All are on one scale of time; of many, those that failed, and then the first ones.
+    let bar = shown
+        .lines()
+        .find(|line| line.starts_with("  failure    items/worker[7]"))
+        .unwrap_or_else(|| panic!("{shown}"));
+    assert!(bar.contains('#') && bar.ends_with('s') && !bar.contains('\x1b'), "{bar}");
+    assert_eq!(
+        shown.lines().filter(|line| line.contains("items/worker[") && line.contains('#')).count(),
+        20,
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("and 10 more: `buildscale task list --parent {task}`")), "{shown}");
 
     // An id may be cut as long as it is the only one that begins so.
     let short = &child[..13];

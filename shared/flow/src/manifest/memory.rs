@@ -127,7 +127,7 @@ impl StoreKind {
 pub enum Retrieval {
     /// The newest first.
     Recency,
-    /// Those nearest in meaning to the task's input.
+    /// Those that share the most telling words with the task's input (BM25); no embeddings are compared.
     Semantic,
     /// Both, ranked together.
     Hybrid,

@@ -163,3 +163,16 @@ async fn a_checkpoint_that_fails_is_made_up_for_and_delays_no_other_workspace() 
     world.all.checkpoint().await.unwrap();
     assert_eq!(world.disk_text("/data/1").unwrap(), "one");
 }
+
+#[tokio::test]
+async fn a_person_who_finds_the_folder_reads_that_it_is_a_mirror() {
+    let home = tempfile::tempdir().unwrap();
+    let mirror = workspace::mirror::Mirror::new(home.path().join("w"));
+    mirror.lay_out().unwrap();
+    let readme = home.path().join("w/README.txt");
+    assert!(fs::read_to_string(&readme).unwrap().contains("Changes that are made in it by hand are put\nback"));
+    fs::write(&readme, "their own words").unwrap();
+    mirror.lay_out().unwrap();
+    assert_eq!(fs::read_to_string(&readme).unwrap(), "their own words", "it is written once");
+    assert_eq!(fs::read_dir(mirror.latest()).unwrap().count(), 0, "it is no file of the workspace");
+}

@@ -50,6 +50,7 @@ pub const ROWS: &[Row] = {
         row("GET /health", Nothing, "", ""),
         row("GET /ready", Nothing, "", ""),
         row("GET /openapi.json", Nothing, "", ""),
+        row("GET /.well-known/oauth-protected-resource", Nothing, "", ""),
         row("GET /metrics", Machine, "", ""),
         row("GET /api/v1/models", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas", Credential(None), "", ""),

@@ -102,6 +102,9 @@ impl World {
         body: &str,
     ) -> Reply {
         let mut request = Request::builder().method(method).uri(target);
+        if headers.iter().all(|(name, _)| name != header::HOST) {
+            request = request.header(header::HOST, "buildscale.test");
+        }
         for (name, value) in headers {
             request = request.header(name, value);
         }

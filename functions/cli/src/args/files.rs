@@ -1,0 +1,109 @@
+//! The arguments of `buildscale files`.
+
+use super::Connection;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct FilesArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: FilesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilesCommand {
+    /// List a folder
+    Ls {
+        /// The folder
+        #[arg(default_value = "/")]
+        path: String,
+        /// List the trash instead
+        #[arg(long, conflicts_with = "path")]
+        trash: bool,
+        /// Show versions, sizes, times and authors
+        #[arg(long, short)]
+        long: bool,
+    },
+    /// Print a file's content
+    Cat {
+        /// The path in the workspace
+        path: String,
+        /// A version before the current one
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Write a file: a new one, or a new version
+    Put {
+        /// A file here, or - for standard input
+        local: PathBuf,
+        /// The path in the workspace; one that ends in / keeps the file's name
+        path: String,
+        /// Only when the current version is still this one; 0 when there must be none
+        #[arg(long, value_name = "N")]
+        if_version: Option<u64>,
+    },
+    /// Bring a file, or a folder with all in it, to this machine
+    Get {
+        /// The path in the workspace
+        path: String,
+        /// The destination: a file, a folder, or - for standard output [default: its name, here]
+        local: Option<PathBuf>,
+    },
+    /// Show the changes between two versions of a file
+    Diff {
+        /// The path in the workspace
+        path: String,
+        /// The older version [default: the one before the newer one]
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// The newer version [default: the current one]
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+    },
+    /// Make a folder of the workspace equal to one here: each file that differs gets a new version
+    ///
+    /// Files and folders whose names begin with a dot are left out, and links.
+    Sync {
+        /// A folder here
+        local: PathBuf,
+        /// The folder of the workspace
+        path: String,
+        /// Put files of the workspace that are not here into the trash
+        #[arg(long)]
+        delete: bool,
+        /// Only list the changes, and make none
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List a file's versions, newest first
+    History {
+        /// The path in the workspace
+        path: String,
+    },
+    /// Make an old version the current one, or bring a file back from the trash
+    Restore {
+        /// The path in the workspace
+        path: String,
+        /// The version; without it, the file that was removed last from this path comes back from the trash
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Move or rename; versions and links stay
+    Mv {
+        /// The current path
+        from: String,
+        /// The new path
+        to: String,
+    },
+    /// Put files or folders into the trash
+    Rm {
+        /// The paths in the workspace
+        #[arg(required = true)]
+        paths: Vec<String>,
+    },
+}

@@ -1,0 +1,143 @@
+//! The token that requests carry: the one that is given, or that of the login at the hub, which is refreshed before it expires.
+
+use super::{
+    device::reason,
+    http::{Http, endpoint, shown},
+    now,
+    store::{Saved, Store},
+};
+use crate::{args::Connection, failure::Failure, output::one_line};
+use ports::Secret;
+use reqwest::Url;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// The credential of a client. It is never shown.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    /// None is needed, or none is there.
+    None,
+    /// A token that is given and stays.
+    Given(Secret),
+    /// The login at the hub, if there is one.
+    Login(Arc<Login>),
+}
+
+/// A login, read when the first request needs it: commands that need no hub touch nothing.
+#[derive(Debug)]
+pub(crate) struct Login {
+    store: Store,
+    saved: Mutex<Option<Saved>>,
+}
+
+impl Credential {
+    /// Of a connection to this hub: an option or a variable goes before a login.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a token that cannot be one.
+    pub(crate) fn of(connection: &Connection, hub: &Url) -> Result<Self, Failure> {
+        match connection.token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
+            Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self::Given(Secret::new(token))),
+            Some(_) => Err(Failure::Usage("the token has characters that no token has".into())),
+            // Without a home there is no login.
+            None => Ok(Store::of(hub)
+                .map_or(Self::None, |store| Self::Login(Arc::new(Login { store, saved: Mutex::default() })))),
+        }
+    }
+
+    /// The token for a request that is sent now; none where there is none.
+    ///
+    /// # Errors
+    /// [`Failure::Login`] when the login is over, or its file cannot be read; [`Failure::Issuer`] when the issuer does not answer and the token has
+    /// expired.
+    pub(crate) async fn token(&self) -> Result<Option<Secret>, Failure> {
+        match self {
+            Self::None => Ok(None),
+            Self::Given(token) => Ok(Some(token.clone())),
+            Self::Login(login) => login.token().await,
+        }
+    }
+}
+
+impl Login {
+    async fn token(&self) -> Result<Option<Secret>, Failure> {
+        let mut known = self.saved.lock().await;
+        if known.is_none() {
+            *known = self.store.load()?;
+        }
+        let Some(saved) = known.as_ref() else { return Ok(None) };
+        if saved.is_due(now()) {
+            match refresh(&self.store).await {
+                Ok(fresh) => *known = fresh,
+                // The old one is good for some moments yet.
+                Err(Failure::Issuer { .. }) if !saved.is_over(now()) => {}
+                Err(failure) => return Err(failure),
+            }
+        } else if saved.is_over(now()) {
+            return Err(ended(saved, "it has expired"));
+        }
+        Ok(known.as_ref().map(|saved| saved.access_token.clone()))
+    }
+}
+
+/// Whether a token is given.
+pub(super) fn has_token(connection: &Connection) -> bool {
+    connection.token.as_deref().is_some_and(|token| !token.trim().is_empty())
+}
+
+/// Gets another token, unless another process has just done so; none when the person has logged out.
+async fn refresh(store: &Store) -> Result<Option<Saved>, Failure> {
+    store
+        .locked(async |store| {
+            let Some(mut saved) = store.load()? else { return Ok(None) };
+            if !saved.is_due(now()) {
+                return Ok(Some(saved));
+            }
+            let Some((url, token)) = endpoint(&saved.token_endpoint).zip(saved.refresh_token.clone()) else {
+                return Err(ended(&saved, "it cannot be refreshed"));
+            };
+            let fields = [
+                ("grant_type", "refresh_token"),
+                ("refresh_token", token.expose()),
+                ("client_id", saved.client_id.as_str()),
+            ];
+            let answer = Http::new()?.post(&url, &fields).await?;
+            if answer.status.is_server_error() || answer.status.as_u16() == 429 {
+                return Err(Failure::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) });
+            }
+            if !answer.status.is_success() {
+                return Err(ended(&saved, &reason(&answer.body)));
+            }
+            if let Err(why) = saved.take_in(&answer.body, now()) {
+                return Err(ended(&saved, why));
+            }
+            store.save(&saved)?;
+            Ok(Some(saved))
+        })
+        .await
+}
+
+fn ended(saved: &Saved, why: &str) -> Failure {
+    Failure::Login {
+        reason: format!("the login at {} is over: {}", one_line(&saved.issuer, 200), one_line(why, 200)),
+        hint: Some("log in again with: buildscale auth login"),
+    }
+}
+
+/// Has the issuer forget the login (RFC 7009); false when it offers no such thing.
+///
+/// # Errors
+/// [`Failure::Issuer`] when it does not answer, or refuses.
+pub(super) async fn revoke(saved: &Saved) -> Result<bool, Failure> {
+    let Some(url) = saved.revocation_endpoint.as_deref().and_then(endpoint) else { return Ok(false) };
+    let (token, kind) = match &saved.refresh_token {
+        Some(token) => (token, "refresh_token"),
+        None => (&saved.access_token, "access_token"),
+    };
+    let fields = [("token", token.expose()), ("token_type_hint", kind), ("client_id", saved.client_id.as_str())];
+    let answer = Http::new()?.post(&url, &fields).await?;
+    match answer.status.is_success() {
+        true => Ok(true),
+        false => Err(Failure::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) }),
+    }
+}

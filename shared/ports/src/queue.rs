@@ -108,12 +108,12 @@ pub struct DeadLetter {
 /// [`Error::Damaged`](crate::Error::Damaged) for a stored message that cannot be read. The call may have taken effect.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Sends all or none of `messages`.
+    /// Sends `messages`: all of them when it returns without an error. One that is invalid keeps all others back.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
-    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`Queue`]. After [`Error::Unavailable`](crate::Error::Unavailable) the
-    /// messages may have been sent: sending them again under their ids has no effect.
+    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`Queue`]. After [`Error::Unavailable`](crate::Error::Unavailable)
+    /// none, some or all of the messages may have been sent: sending all of them again under their ids has no effect for those that were.
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
     /// Waits for messages and takes at most `max`, of one group at most [`MAX_BATCH`], beside each other and in order. They
     /// stay invisible for `visibility`. Returns none only when the adapter's longest wait is over. Dropping the call

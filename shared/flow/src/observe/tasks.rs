@@ -28,7 +28,7 @@ impl Tasks {
     ) -> Result<HistoryPage, Error> {
         let view = self.get(workspace, task).await?;
         // The manifest's part about a node is an extra: the history of a flow that loads no more is still told.
-        let flow = self.flows().by_hash(workspace, &view.flow).await.ok();
+        let flow = self.flows().if_it_loads(workspace, &view.flow).await?;
         history::read(&*self.table, flow.as_deref(), workspace, task, after, limit).await.map_err(internal)
     }
 

@@ -7,6 +7,7 @@ mod follows;
 #[path = "../support/graphs.rs"]
 mod graphs;
 mod history;
+mod kept;
 mod metadata;
 mod observers;
 mod providers;

@@ -58,8 +58,8 @@ const CLONES: u32 = 24;
 /// Runs the scenario and prints both lines.
 ///
 /// # Errors
-/// Those of [`assemble`](assemble::assemble); [`Failure::Scenario`] with the error of the engine when the scenario cannot be prepared or one of
-/// its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
+/// Those of [`assemble`](assemble::assemble); [`Failure::Scenario`] with the error of the engine when the scenario cannot be prepared or one
+/// of its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     assembly::log::begin(
         std::io::stderr,

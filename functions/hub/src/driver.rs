@@ -58,8 +58,8 @@ const CLONES: u32 = 24;
 /// Runs the scenario and prints both lines.
 ///
 /// # Errors
-/// Those of [`assemble`](assemble::assemble); [`Failure::Config`] with the words of the engine when the scenario cannot be prepared or one of
-/// its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
+/// Those of [`assemble`](assemble::assemble); [`Failure::Scenario`] with the error of the engine when the scenario cannot be prepared or one
+/// of its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     assembly::log::begin(
         std::io::stderr,
@@ -74,12 +74,11 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    let failed = |error: domain::Error| Failure::Config(error.to_string());
-    let driver = Driver::prepare(&hub, &args).await.map_err(failed)?;
+    let driver = Driver::prepare(&hub, &args).await.map_err(Failure::Scenario)?;
     print(&json!({ "ready": true }))?;
     let before = Used::now(&hub);
     let began = Instant::now();
-    let steps = driver.all().await.map_err(failed)?;
+    let steps = driver.all().await.map_err(Failure::Scenario)?;
     let seconds = began.elapsed().as_secs_f64();
     let after = Used::now(&hub);
     print(&json!({

@@ -36,6 +36,9 @@ pub enum Failure {
     /// The files on disk could not be brought in line with the index.
     #[error("the workspaces could not be repaired: {0}")]
     Repair(domain::Error),
+    /// A scenario of [`driver`] was not prepared, or one of its tasks failed.
+    #[error("the scenario failed: {0}")]
+    Scenario(domain::Error),
     /// A backup was not made, or not restored.
     #[error(transparent)]
     Backup(#[from] backup::Failure),

@@ -39,6 +39,7 @@ impl IntoResponse for Refused {
             Code::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
             Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
             Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
+            Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             Code::OutcomeUnknown => StatusCode::BAD_GATEWAY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

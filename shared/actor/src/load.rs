@@ -3,7 +3,7 @@
 use crate::{ActorId, Announcement, Entry, Machine, View, log};
 use domain::{CommandId, Timestamp};
 use ports::{Expect, Outgoing, Result, Table, Write};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{HashSet, VecDeque};
 
 /// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers in order, and no more
@@ -49,7 +49,7 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
 /// Those of these commands that the actor is known to have consumed; see [`has_consumed`].
 ///
 /// # Errors
-/// Those of [`Table::query`]; [`ports::Error::Damaged`] for a snapshot or an entry that cannot be read.
+/// Those of [`Table::query`]; [`ports::Error::Damaged`] for an entry that cannot be read.
 pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]) -> Result<HashSet<CommandId>> {
     const PAGE: usize = 256;
     #[derive(Deserialize)]
@@ -63,8 +63,9 @@ pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]
         commands: Vec<CommandId>,
     }
     let (mut next, mut found) = (1, HashSet::new());
-    if let Some(item) = table.get(&actor.snapshot_key()).await? {
-        let remembered: Remembered = log::parse(&item.body)?;
+    if let Some(item) = table.get(&actor.snapshot_key()).await?
+        && let Some(remembered) = readable::<Remembered>(actor, &item.body)
+    {
         found.extend(remembered.consumed.into_iter().filter(|command| commands.contains(command)));
         next = remembered.next;
     }
@@ -111,9 +112,17 @@ struct Snapshot<S> {
     state: S,
 }
 
-/// Whether this version of the fold made a snapshot, so that it stands for the log before it.
-fn made_by<M: Machine>(snapshot: &str) -> bool {
-    serde_json::from_str::<MadeBy>(snapshot).is_ok_and(|made| made.v == M::VERSION)
+/// A snapshot; none when it is damaged. The log has all that a snapshot has, so the damage costs a longer read, and goes with the next snapshot.
+fn readable<S: DeserializeOwned>(actor: &ActorId, snapshot: &str) -> Option<S> {
+    let read = serde_json::from_str(snapshot);
+    read.inspect_err(|error| tracing::error!(%actor, %error, "a snapshot is damaged: the whole log is read instead"))
+        .ok()
+}
+
+/// A snapshot that this version of the fold made, so that it stands for the log before it; none for one of another version, or a damaged one.
+fn own_snapshot<M: Machine>(actor: &ActorId, snapshot: &str) -> Option<Snapshot<M::State>> {
+    let made: MadeBy = readable(actor, snapshot)?;
+    if made.v == M::VERSION { readable(actor, snapshot) } else { None }
 }
 
 #[derive(Serialize)]
@@ -132,7 +141,7 @@ impl<M: Machine> Loaded<M> {
     /// Reads the actor; an unknown one is its default state.
     ///
     /// # Errors
-    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for a snapshot or an entry that cannot be read.
+    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for an entry that cannot be read.
     pub async fn read(table: &dyn Table, actor: &ActorId) -> Result<Self> {
         const PAGE: usize = 256;
         let mut loaded = Self {
@@ -148,9 +157,9 @@ impl<M: Machine> Loaded<M> {
             logged_bytes: 0,
             snapshot_bytes: 0,
         };
-        let snapshot = table.get(&actor.snapshot_key()).await?;
-        if let Some(item) = snapshot.filter(|item| made_by::<M>(&item.body)) {
-            let snapshot: Snapshot<M::State> = log::parse(&item.body)?;
+        if let Some(item) = table.get(&actor.snapshot_key()).await?
+            && let Some(snapshot) = own_snapshot::<M>(actor, &item.body)
+        {
             loaded.snapshot_bytes = item.body.len();
             loaded.state = snapshot.state;
             loaded.next = snapshot.next;

@@ -107,7 +107,7 @@ impl Mailbox {
         self.send_all(vec![message]).await
     }
 
-    /// The same with several messages, all or none of them.
+    /// The same with several messages: all of them when it returns without an error.
     ///
     /// # Errors
     /// Those of [`QueueSender::send`].

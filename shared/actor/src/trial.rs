@@ -174,7 +174,7 @@ impl Trial {
     /// The actor computes from now on.
     ///
     /// # Errors
-    /// Those of [`Table::commit`], `Unavailable` only after several tries: the note is then not written.
+    /// Those of [`Table::commit`], `Unavailable` only after several tries. The actor then must not compute: its death would not be counted.
     pub async fn computes(&mut self) -> Result<()> {
         if !self.suspect || self.alone.is_some() {
             return Ok(());
@@ -245,7 +245,8 @@ impl Trial {
         self.note.unread
     }
 
-    /// Without the note an attempt is not counted, or a death is that was none; so a caller goes on without it.
+    /// Writes the note, and logs a failure of that. A caller that is about to compute ends the attempt then. One that has computed goes on: without
+    /// its note a failure is not counted, or a death is that was none.
     async fn write(&mut self) -> Result<()> {
         let body = serde_json::to_string(&self.note).map_err(|error| Error::Invalid(error.to_string()))?;
         let put = Write::put(self.actor.trial_key(), body, Expect::Any).expiring(self.clock.now() + KEPT);

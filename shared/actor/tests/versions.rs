@@ -300,6 +300,25 @@ async fn no_version_loses_what_another_left_out_of_its_snapshot() {
     assert_eq!((&made["state"]["sum"], made["state"]["whys"].as_array().map(Vec::len)), (&303.into(), Some(303)));
 }
 
+/// A damaged snapshot costs a longer read, and no state and no answer.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_snapshot_is_replaced_from_the_log() {
+    let world = world();
+    let mail = world.mail(OldCommand::Add(40));
+    let worker = world.worker(Old);
+    deliver(&worker, std::slice::from_ref(&mail)).await;
+    worker.flush_all().await;
+    for damaged in ["{\"next\":2,", "{\"state\":{}}", ""] {
+        let put = Write::put(actor().snapshot_key(), damaged, Expect::Present);
+        world.table.commit(vec![put]).await.unwrap();
+        assert!(has_consumed(&*world.table, &actor(), mail.id.parse().unwrap()).await.unwrap(), "{damaged:?}");
+        let worker = world.worker(Old);
+        assert_eq!(deliver(&worker, &[world.mail(OldCommand::Add(1))]).await.done, 1, "{damaged:?}");
+        worker.flush_all().await;
+    }
+    assert_eq!(world.snapshot().await.unwrap()["state"]["sum"], 43);
+}
+
 /// The answer whether a command was consumed covers every command of an entry, before a snapshot and after.
 #[tokio::test(start_paused = true)]
 async fn a_consumed_command_is_known_from_the_log_and_from_the_snapshot() {

@@ -6,7 +6,7 @@ use crate::{
     machine::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
-use ports::{Query, Table};
+use ports::{Query, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 use workspace::Workspaces;
@@ -99,8 +99,9 @@ impl ChatReader {
     }
 
     async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
-        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
-        let page = page.map_err(broken_cursor)?;
+        let query = Query::all(partition, limit).descending().after(cursor);
+        let page = self.table.query_index(&query).await;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
         let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
         Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
     }
@@ -227,9 +228,16 @@ impl Chats {
     }
 }
 
-fn broken_cursor(error: ports::Error) -> Error {
-    match error {
-        ports::Error::Invalid(message) => Error::invalid("cursor", message).hint("use next_cursor as it was given"),
-        other => internal(other),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::Code;
+
+    #[test]
+    fn a_port_that_is_away_or_full_is_told_from_a_fault() {
+        let away = ports::Error::unavailable("the store", "x");
+        assert_eq!(internal(away).code, Code::UpstreamUnavailable);
+        assert_eq!(internal(ports::Error::full("the store")).code, Code::StorageFull);
+        assert_eq!(internal(ports::Error::Damaged("an item".into())).code, Code::Internal);
     }
 }

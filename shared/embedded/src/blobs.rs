@@ -179,15 +179,22 @@ impl Blobs for LocalBlobs {
     }
 
     async fn link(&self, space: &str, digest: Sha256, path: &Path) -> Result<bool> {
+        use io::ErrorKind::{CrossesDevices, NotFound, PermissionDenied, TooManyLinks, Unsupported};
         validate::space(space)?;
         let (space, path) = (space.to_owned(), path.to_owned());
         self.blocking(move |archive| match fs::hard_link(archive.path(&space, digest), path) {
             Ok(()) => Ok(true),
             // Another file system, one without links, a file with all the links that it can have, or no such content.
-            Err(error) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    CrossesDevices | NotFound | PermissionDenied | TooManyLinks | Unsupported
+                ) =>
+            {
                 tracing::debug!(%error, "a content has no link");
                 Ok(false)
             }
+            Err(error) => Err(error),
         })
         .await
     }

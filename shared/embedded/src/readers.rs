@@ -9,6 +9,7 @@
 use ports::Error;
 use rusqlite::{Connection, OpenFlags};
 use std::{
+    borrow::Borrow,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
@@ -53,14 +54,27 @@ impl Readers {
     }
 }
 
-/// SQLite's error as the port's.
-pub(crate) fn failed(error: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => Error::Damaged(error.to_string()),
-        _ if is_full(&error) => Error::full("the store"),
-        _ => Error::unavailable("the store", error),
+/// SQLite's error as the port's, of reads and of writes.
+pub(crate) fn failed(error: impl Borrow<rusqlite::Error>) -> Error {
+    let error = error.borrow();
+    match error {
+        error if is_damage(error) => Error::Damaged(error.to_string()),
+        error if is_full(error) => Error::full("the store"),
+        error => Error::unavailable("the store", error.to_string()),
     }
+}
+
+/// Whether the file is not what was written: SQLite cannot read it, or finds a value of another type in it.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::{
+        Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error},
+        ErrorCode::{DatabaseCorrupt, NotADatabase},
+    };
+    let is_of_a_value = matches!(
+        error,
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+    );
+    is_of_a_value || matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
 /// Whether the disk has no room: for the file, its log, or the index of its log.

@@ -3,8 +3,8 @@
 //! A durable commit costs a sync of the disk, for any number of requests. So the writer takes every waiting request, runs them in one `BEGIN
 //! IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an end, and
 //! tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked before anything is written), so it needs no
-//! savepoint; any other failure undoes the group, and all of its requests get the error that the store was unavailable. On a full disk the
-//! reserve is given up and the group is tried again, each request alone: a long one fails, and takes no other along.
+//! savepoint; any other failure undoes the group, and all of its requests get its error. On a full disk the reserve is given up and the group is
+//! tried again, each request alone: a long one fails, and takes no other along. So is a group that met a damaged page, for the same reason.
 
 use crate::{
     checkpoint::Checkpointer,
@@ -12,7 +12,7 @@ use crate::{
     messages::{self, Lazy},
     open::Lock,
     queue::Mailroom,
-    readers::is_full,
+    readers::{failed, is_damage, is_full},
     reserve::Reserve,
     stats::{Counters, add},
     table,
@@ -223,11 +223,7 @@ impl WriterThread {
     fn transact(&mut self, requests: Vec<Request>) -> bool {
         if self.reserve.is_given_up() {
             if requests.len() > 1 {
-                let mut all = true;
-                for request in requests {
-                    all &= self.transact(vec![request]);
-                }
-                return all;
+                return self.transact_each(requests);
             }
             if requests.iter().any(|request| request.weight().1 as u64 > self.reserve.part()) {
                 requests.into_iter().for_each(|request| request.fail(Error::full("the store")));
@@ -254,15 +250,22 @@ impl WriterThread {
                 }
                 self.next_seq = next_seq;
                 self.lazy.extend(lazy);
-                let is_full = is_full(&error);
-                if is_full && self.give_up() {
+                if is_full(&error) && self.give_up() {
                     return self.transact(requests);
                 }
+                if is_damage(&error) && requests.len() > 1 {
+                    return self.transact_each(requests);
+                }
                 tracing::error!(%error, "a commit failed");
-                requests.into_iter().for_each(|request| request.fail(failed_to_write(&error)));
+                requests.into_iter().for_each(|request| request.fail(failed(&error)));
                 false
             }
         }
+    }
+
+    /// The same with a transaction for each request; false when one failed.
+    fn transact_each(&mut self, requests: Vec<Request>) -> bool {
+        requests.into_iter().fold(true, |all, request| self.transact(vec![request]) && all)
     }
 
     /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them.
@@ -419,11 +422,6 @@ fn write_bytes(write: &Write) -> usize {
         Write::Put { body, .. } => body.len(),
         Write::Delete { .. } | Write::Check { .. } => 0,
     }
-}
-
-/// The error of a failed write for its callers.
-fn failed_to_write(error: &rusqlite::Error) -> Error {
-    if is_full(error) { Error::full("the store") } else { Error::unavailable("the store", error.to_string()) }
 }
 
 impl Request {

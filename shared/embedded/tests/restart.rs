@@ -223,6 +223,66 @@ fn a_store_that_cannot_be_opened_says_why() {
     assert!(why.contains("store.lock: ") && why.contains("directory"), "{why}");
 }
 
+#[tokio::test]
+async fn a_damaged_page_is_damage_to_reads_and_writes_and_no_other_write_fails_with_it() {
+    const ITEMS: usize = 400;
+    const PAGE: usize = 4096;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    // Long keys, so that the index has many pages, too.
+    let key = |n: usize| Key::new("p", format!("{n:0100}"));
+    let put = |n: usize| Write::put(key(n), n.to_string().repeat(500), Expect::Present);
+    let store = Store::open(&path, Arc::new(SystemClock), Options::default()).unwrap();
+    for n in 0..ITEMS {
+        let new = Write::put(key(n), n.to_string().repeat(500), Expect::Absent);
+        store.table().commit(vec![new]).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let mut file = std::fs::read(&path).unwrap();
+    let half = file.len() / PAGE / 2 * PAGE;
+    file[half..].fill(0xff);
+    std::fs::write(&path, file).unwrap();
+
+    let store = Store::open(&path, Arc::new(SystemClock), Options::default()).unwrap();
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for n in 0..ITEMS {
+        match store.table().get(&key(n)).await {
+            Ok(item) => whole.push(item.map(|_| n).unwrap()),
+            Err(error) => {
+                assert!(matches!(error, Error::Damaged(_)), "{n}: {error}");
+                damaged.push(n);
+            }
+        }
+    }
+    assert!(whole.len() > 20 && damaged.len() > 20, "{} of {ITEMS} are whole", whole.len());
+    for (whole, damaged) in whole.into_iter().zip(damaged).take(20) {
+        let table = store.table();
+        let (written, refused) = tokio::join!(table.commit(vec![put(whole)]), table.commit(vec![put(damaged)]));
+        assert!(matches!(refused, Err(Error::Damaged(_))), "{damaged}: {refused:?}");
+        written.unwrap();
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_value_of_another_type_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let store = Store::open(&path, Arc::new(SystemClock), Options::default()).unwrap();
+    let put = || Write::put(Key::new("p", "1"), "1", Expect::Any);
+    store.table().commit(vec![put()]).await.unwrap();
+    store.close().await;
+    drop(store);
+    rusqlite::Connection::open(&path).unwrap().execute("UPDATE items SET rev = 'x'", []).unwrap();
+    let store = Store::open(&path, Arc::new(SystemClock), Options::default()).unwrap();
+    let read = store.table().get(&Key::new("p", "1")).await;
+    assert!(matches!(read, Err(Error::Damaged(_))), "{read:?}");
+    let written = store.table().commit(vec![put()]).await;
+    assert!(matches!(written, Err(Error::Damaged(_))), "{written:?}");
+    store.close().await;
+}
+
 const MIB: u64 = 1024 * 1024;
 
 fn on_a_small_disk(disk: &SmallDisk) -> Store {

@@ -257,11 +257,31 @@ impl Flows {
     /// The flow that a task began with.
     ///
     /// # Errors
-    /// `NOT_FOUND` when its manifests are gone; `INTERNAL` when the table does not answer, or they load no more here.
+    /// `NOT_FOUND` when its manifests are gone; `UNPROCESSABLE`, with all `faults`, when they load no more here; `UPSTREAM_UNAVAILABLE` when the
+    /// table does not answer, `INTERNAL` for stored manifests that cannot be read.
     pub async fn by_hash(&self, workspace: WorkspaceId, reference: &FlowRef) -> Result<Arc<Flow>, Error> {
-        match self.read_bundle(workspace, reference).await.map_err(internal)? {
-            Some(flow) => Ok(flow),
+        match self.bundled(workspace, reference).await.map_err(internal)? {
+            Some(Ok(flow)) => Ok(flow),
+            // It loaded once: a name in it lacks its registration here.
+            Some(Err(report)) => Err(refused(&reference.name, &report)
+                .hint("this task began with these manifests, and this server lacks something that they name")),
             None => Err(Error::new(Code::NotFound, "the manifests that this task began with are gone")),
+        }
+    }
+
+    /// The same for those who can do without it: none when it is gone or loads no more.
+    pub(crate) async fn if_it_loads(
+        &self,
+        workspace: WorkspaceId,
+        reference: &FlowRef,
+    ) -> Result<Option<Arc<Flow>>, Error> {
+        match self.bundled(workspace, reference).await.map_err(internal)? {
+            Some(Ok(flow)) => Ok(Some(flow)),
+            Some(Err(report)) => {
+                tracing::warn!(flow = reference.name, %report, "the flow of a task loads no more");
+                Ok(None)
+            }
+            None => Ok(None),
         }
     }
 
@@ -271,8 +291,18 @@ impl Flows {
         workspace: WorkspaceId,
         reference: &FlowRef,
     ) -> ports::Result<Option<Arc<Flow>>> {
+        let loaded = self.bundled(workspace, reference).await?.transpose();
+        loaded.map_err(|report| ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name)))
+    }
+
+    /// The flow of a kept bundle, or the faults that it has here.
+    async fn bundled(
+        &self,
+        workspace: WorkspaceId,
+        reference: &FlowRef,
+    ) -> ports::Result<Option<Result<Arc<Flow>, Report>>> {
         if let Some(flow) = self.cache.get(reference) {
-            return Ok(Some(flow));
+            return Ok(Some(Ok(flow)));
         }
         let Some(item) = self.table.get(&bundle_key(workspace, reference)).await? else { return Ok(None) };
         self.renew(&item).await;
@@ -282,15 +312,8 @@ impl Flows {
                 serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
             Ok(Flow::from_bundle(&name, files, &known))
         };
-        match blocking::run(load).await.map_err(|error| ports::Error::unavailable("flows", error))?? {
-            Ok(flow) => {
-                let flow = Arc::new(flow);
-                self.cache.put(flow.clone());
-                Ok(Some(flow))
-            }
-            // It loaded once: a name in it lacks its registration here.
-            Err(report) => Err(ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name))),
-        }
+        let loaded = blocking::run(load).await.map_err(|error| ports::Error::unavailable("flows", error))??;
+        Ok(Some(loaded.map(Arc::new).inspect(|flow| self.cache.put(flow.clone()))))
     }
 }
 
@@ -332,14 +355,20 @@ fn folder_of(name: &str) -> Result<FilePath, Error> {
 
 /// The names of the folders that a workspace has for flows.
 async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
-    const SHOWN: usize = 200;
-    match opened.ls(&FilePath::parse(FOLDER)?, SHOWN, None).await {
-        Ok(listing) => {
-            let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
-            Ok(folders.map(|entry| entry.name).collect())
+    const PAGE: usize = 200;
+    let (folder, mut names, mut cursor) = (FilePath::parse(FOLDER)?, BTreeSet::new(), None);
+    loop {
+        let listing = match opened.ls(&folder, PAGE, cursor).await {
+            Ok(listing) => listing,
+            Err(error) if error.code == Code::NotFound => return Ok(names),
+            Err(error) => return Err(error),
+        };
+        let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+        names.extend(folders.map(|entry| entry.name));
+        cursor = listing.next_cursor;
+        if cursor.is_none() {
+            return Ok(names);
         }
-        Err(error) if error.code == Code::NotFound => Ok(BTreeSet::new()),
-        Err(error) => Err(error),
     }
 }
 

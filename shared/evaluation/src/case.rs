@@ -23,6 +23,8 @@ use workspace::{Expect, Kind, Workspace, Workspaces, Writer};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The most descendants of a task whose nodes assertions can see.
 const MOST_DESCENDANTS: usize = 1_000;
+/// How many children are read at once.
+const PAGE: usize = 200;
 /// The longest text of one failure, in bytes.
 const MAX_FAILURE: usize = 4_096;
 /// Files outside of the manifests that a flow's agents read, and the most files of each folder.
@@ -217,7 +219,15 @@ impl Stage<'_> {
             // A case without answers expects no question, so its children are not searched.
             if view.children > 0 && !answers.is_empty() {
                 let filter = TaskFilter { phase: Some(TaskPhase::Suspended), ..TaskFilter::default() };
-                open.extend(self.tasks.children(own, view.task_id, &filter, 200, None).await?.tasks);
+                let mut cursor = None;
+                loop {
+                    let page = self.tasks.children(own, view.task_id, &filter, PAGE, cursor).await?;
+                    open.extend(page.tasks);
+                    cursor = page.next_cursor;
+                    if cursor.is_none() {
+                        break;
+                    }
+                }
             }
         }
         Ok(())
@@ -242,7 +252,7 @@ impl Stage<'_> {
             let mut cursor = None;
             let mut children = Vec::new();
             while forks && seen + open.len() + children.len() < MOST_DESCENDANTS {
-                let page = self.tasks.children(own, task, &TaskFilter::default(), 200, cursor).await?;
+                let page = self.tasks.children(own, task, &TaskFilter::default(), PAGE, cursor).await?;
                 let named = page
                     .tasks
                     .into_iter()
@@ -332,7 +342,12 @@ pub(super) async fn remove(workspaces: &Workspaces, own: WorkspaceId) {
 
 async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(), Error> {
     let entries = match from.list_tree(folder, MAX_PERSONAS).await {
-        Ok((entries, _)) => entries,
+        Ok((entries, whole)) => {
+            if !whole {
+                tracing::warn!(%folder, "a case gets {MAX_PERSONAS} files of this folder, and not the others");
+            }
+            entries
+        }
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };

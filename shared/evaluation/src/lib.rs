@@ -27,7 +27,7 @@ pub use understudy::{PROVIDER, Play, Understudy};
 use domain::{Code, Error, EvaluationId, Principal, Timestamp, WorkspaceId};
 use engine::{Tasks, error::internal};
 use plan::plan;
-use ports::{Clock, Expect, Key, Query, QueueSender, Table, Write};
+use ports::{Clock, Expect, Key, Query, QueueSender, Table, Write, validate};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use workspace::Workspaces;
@@ -165,10 +165,8 @@ impl Evaluations {
         cursor: Option<String>,
     ) -> Result<EvaluationPage, Error> {
         let query = Query::all(partition(workspace), limit).descending().after(cursor);
-        let page = self.table.query_index(&query).await.map_err(|error| match error {
-            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
-            error => internal(error),
-        })?;
+        let page = self.table.query_index(&query).await;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
         let evaluations = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
         Ok(EvaluationPage { evaluations: evaluations.collect::<Result<_, _>>()?, next_cursor: page.next })
     }
@@ -178,7 +176,8 @@ impl Evaluations {
     /// is only slow gets it twice, which is harmless.
     ///
     /// # Errors
-    /// `INTERNAL` when the table or the queue does not answer or a record of the page cannot be read. Those before it are resumed then.
+    /// `UPSTREAM_UNAVAILABLE` when the table or the queue does not answer. Those before it are resumed then. One that cannot be read is
+    /// logged, and the others are resumed.
     pub async fn resume(
         &self,
         before: Timestamp,

@@ -195,7 +195,7 @@ impl Members {
         Ok(MembershipPage { memberships, next_cursor: page.next })
     }
 
-    /// Makes somebody a member. Again with the same role is harmless.
+    /// Makes somebody a member. Again with the same role changes nothing, and returns the member as they are.
     ///
     /// # Errors
     /// `FORBIDDEN` for a role above one's own, and for `by` who may not administer; `INVALID_ARGUMENT` for the machine's own person;
@@ -213,14 +213,13 @@ impl Members {
             return Err(Error::invalid("user_id", "the machine's own person is an owner everywhere"));
         }
         let member = Member { user_id: user, role, subject, added_by: by.user, added_at: self.clock.now() };
-        self.change(workspace, user, |found| match found {
+        let kept = self.change(workspace, user, |found| match found {
             Some(found) if found.role == role => Ok(Some(found.clone())),
             Some(found) => Err(Error::new(Code::Conflict, format!("this person is a member already: {}", found.role))
                 .hint("change the role instead")),
             None => Ok(Some(member.clone())),
-        })
-        .await?;
-        Ok(member)
+        });
+        Ok(kept.await?.unwrap_or(member))
     }
 
     /// Gives a member another role.

@@ -6,7 +6,7 @@ use crate::{
     key_set::KeySet,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use domain::{Error, Timestamp, UserId};
+use domain::{Code, Error, Timestamp, UserId};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, crypto::rust_crypto};
 use ports::{Clock, Secret};
 use std::{sync::Arc, time::Duration};
@@ -117,8 +117,8 @@ fn signed(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Option<Claims
 /// A token for `subject`, signed with a secret of ours (HS256): for the hub's command line, and for tests.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a subject that is empty or the nil UUID, and for a secret shorter than [`MIN_SECRET`]; `UNAUTHORIZED` when the
-/// token cannot be signed.
+/// `INVALID_ARGUMENT` for a subject that is empty or the nil UUID, and for a secret shorter than [`MIN_SECRET`]; `INTERNAL` when the token
+/// cannot be signed.
 pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
     use_our_cryptography();
     if Subject::of(&trust.issuer, subject).is_none() || subject.is_empty() {
@@ -135,7 +135,14 @@ pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life:
         iat: Some(seconds(now)),
     };
     let key = EncodingKey::from_secret(long_enough(secret)?);
-    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| not_valid())
+    sign(&Header::new(Algorithm::HS256), &claims, &key)
+}
+
+fn sign(header: &Header, claims: &Claims, key: &EncodingKey) -> Result<String> {
+    jsonwebtoken::encode(header, claims, key).map_err(|error| {
+        tracing::error!(%error, "a token was not signed");
+        Error::new(Code::Internal, "the token could not be signed")
+    })
 }
 
 fn long_enough(secret: &Secret) -> Result<&[u8]> {
@@ -155,4 +162,19 @@ fn use_our_cryptography() {
 /// One refusal for every fault before the signature: a forger learns nothing from it.
 pub(crate) fn not_valid() -> Error {
     unauthorized("the token is not valid", "send one that was signed for this server")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_we_cannot_sign_is_our_fault() {
+        use_our_cryptography();
+        let (sub, iss) = ("ada".to_owned(), "us".to_owned());
+        let claims = Claims { sub, iss, aud: None, client_id: None, exp: 1.0, nbf: None, iat: None };
+        // The key is a secret, and this algorithm signs with no secret.
+        let signed = sign(&Header::new(Algorithm::RS256), &claims, &EncodingKey::from_secret(&[7; MIN_SECRET]));
+        assert_eq!(signed.map_err(|error| error.code), Err(Code::Internal));
+    }
 }

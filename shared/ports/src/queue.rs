@@ -102,12 +102,12 @@ pub struct DeadLetter {
 /// taken effect.
 #[async_trait]
 pub trait QueueSender: Send + Sync {
-    /// Sends all or none of `messages`.
+    /// Sends `messages`: all of them when it returns without an error. One that is invalid keeps all others back.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
-    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable) the
-    /// messages may have been sent: sending them again under their ids has no effect.
+    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable)
+    /// none, some or all of the messages may have been sent: sending all of them again under their ids has no effect for those that were.
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
     /// The backpressure of a [lane]: about how many of its messages are due and wait for a worker. It is enough to tell a tenant to come
     /// back later. An adapter that cannot tell lanes apart counts them all.

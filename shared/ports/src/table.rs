@@ -216,6 +216,7 @@ pub trait Table: Send + Sync {
     /// # Errors
     /// [`Error::Conflict`](crate::Error::Conflict) when an expectation does not hold; [`Error::Invalid`](crate::Error::Invalid) for writes
     /// over a limit ([`crate::validate::writes`]). Neither wrote anything. [`Error::Unavailable`](crate::Error::Unavailable) when the table
-    /// does not answer or [has no room](crate::Error::is_full).
+    /// does not answer or [has no room](crate::Error::is_full); [`Error::Damaged`](crate::Error::Damaged) when the stored data around a
+    /// write cannot be read.
     async fn commit(&self, writes: Vec<Write>) -> Result<()>;
 }

@@ -57,6 +57,21 @@ pub fn query(query: &Query) -> Result<()> {
     }
 }
 
+/// The refusal of a request for a page, when the request is what is wrong: it names the limit or the cursor.
+///
+/// # Errors
+/// Any other error of the query, as it came.
+pub fn refusal(query: &Query, error: Error) -> std::result::Result<domain::Error, Error> {
+    match (&error, query) {
+        (Error::Invalid(why), Query { limit: 0, .. }) => Ok(domain::Error::invalid("limit", why)),
+        (Error::Invalid(_), Query { cursor: Some(_), .. }) => {
+            let refusal = domain::Error::invalid("cursor", "this is no cursor of this list");
+            Ok(refusal.hint("use next_cursor as it was given"))
+        }
+        _ => Err(error),
+    }
+}
+
 /// Checks messages to send: with group and id, no body over [`MAX_MESSAGE`].
 ///
 /// # Errors
@@ -87,4 +102,23 @@ pub fn space(space: &str) -> Result<()> {
 
 fn invalid<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Invalid(what.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_field_that_is_wrong_is_named() {
+        let field = |query: &Query, error: Error| {
+            refusal(query, error).ok().map(|refusal| refusal.details.get("field").cloned().unwrap_or_default())
+        };
+        let page = |limit: usize, cursor: Option<&str>| Query::all("p", limit).after(cursor.map(str::to_owned));
+        let wrong = || Error::Invalid("no".into());
+        assert_eq!(field(&page(0, None), wrong()), Some("limit".into()));
+        assert_eq!(field(&page(0, Some("c")), wrong()), Some("limit".into()));
+        assert_eq!(field(&page(1, Some("c")), wrong()), Some("cursor".into()));
+        assert_eq!(field(&page(1, None), wrong()), None, "the request is right");
+        assert_eq!(field(&page(1, Some("c")), Error::unavailable("a table", "x")), None);
+    }
 }

@@ -108,12 +108,16 @@ pub fn unpacked(mut body: Bytes) -> Option<Vec<Bytes>> {
 /// A port's error as it is told.
 pub fn told(error: &ports::Error) -> domain::Error {
     match error.kind() {
+        _ if error.is_full() => domain::Error::storage_full(),
         ports::Kind::Reject => domain::Error::new(Code::Unprocessable, error.to_string()),
         ports::Kind::Retry => {
             let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
             domain::Error::new(Code::UpstreamUnavailable, format!("{error}{why}")).hint("try again")
         }
-        ports::Kind::Bug => domain::Error::new(Code::Internal, error.to_string()),
+        ports::Kind::Bug => {
+            let what = if let ports::Error::Damaged(what) = error { what.clone() } else { error.to_string() };
+            domain::Error::new(Code::Internal, what)
+        }
     }
 }
 
@@ -121,6 +125,8 @@ pub fn told(error: &ports::Error) -> domain::Error {
 pub fn heard(error: domain::Error) -> ports::Error {
     match error.code {
         Code::Unprocessable | Code::InvalidArgument | Code::PayloadTooLarge => ports::Error::Invalid(error.message),
+        Code::StorageFull => ports::Error::full("the sandbox"),
+        Code::Internal => ports::Error::Damaged(error.message),
         _ => ports::Error::unavailable("the sandbox", error),
     }
 }
@@ -170,6 +176,10 @@ mod tests {
         let invalid = heard(told(&ports::Error::Invalid("no".into())));
         assert!(matches!(&invalid, ports::Error::Invalid(text) if text == "no"));
         let away = heard(told(&ports::Error::unavailable("a store", "x")));
-        assert!(matches!(away, ports::Error::Unavailable { .. }));
+        assert!(matches!(away, ports::Error::Unavailable { .. }) && !away.is_full());
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        assert!(heard(told(&ports::Error::unavailable("the disk of the mirror", full))).is_full());
+        let damaged = heard(told(&ports::Error::Damaged("a content".into())));
+        assert!(matches!(&damaged, ports::Error::Damaged(what) if what == "a content"), "{damaged}");
     }
 }

@@ -156,7 +156,7 @@ impl TaskMetrics {
                 };
                 for view in page.tasks.iter().filter(|view| view.phase != TaskPhase::Finished) {
                     // Its manifests say whether it is counted, and how.
-                    let flow = tasks.flows().by_hash(workspace, &view.flow).await.ok();
+                    let flow = tasks.flows().if_it_loads(workspace, &view.flow).await?;
                     self.was(view, flow.as_deref());
                     if view.children > 0 {
                         parents.push(Some(view.task_id));

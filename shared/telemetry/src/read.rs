@@ -22,7 +22,7 @@ pub async fn history(
 ) -> Result<HistoryPage, Error> {
     let view = tasks.get(workspace, task).await?;
     // The manifest's part about a node is an extra: the history of a flow that loads no more is still told.
-    let flow = tasks.flows().by_hash(workspace, &view.flow).await.ok();
+    let flow = tasks.flows().if_it_loads(workspace, &view.flow).await?;
     crate::history::read(&**tasks.table(), flow.as_deref(), workspace, task, after, limit).await.map_err(internal)
 }
 

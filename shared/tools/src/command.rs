@@ -291,8 +291,8 @@ async fn hydrated(
         tries -= 1;
         match workspace.bring_to(&*sandbox, command.folder_of_chats()).await {
             Ok(()) => return Ok(sandbox),
-            Err(error) if tries > 0 && error.code == Code::UpstreamUnavailable => {
-                tracing::warn!(%error, "a sandbox went away while it was given the files");
+            Err(error) if tries > 0 && may_pass(&error) => {
+                tracing::warn!(%error, "a sandbox was not given the files");
             }
             Err(error) => return Err(not_hydrated(error)),
         }
@@ -438,9 +438,14 @@ fn not_started(reason: Option<String>) -> Error {
         .hint("it goes on starting: try again in a minute")
 }
 
+/// Whether a store or the sandbox did not answer, or others changed the workspace all the time.
+fn may_pass(error: &Error) -> bool {
+    matches!(error.code, Code::UpstreamUnavailable | Code::Conflict)
+}
+
 fn not_hydrated(error: Error) -> Error {
     Error {
-        code: if error.code == Code::UpstreamUnavailable { Code::NotBegun } else { error.code },
+        code: if may_pass(&error) { Code::NotBegun } else { error.code },
         message: format!(
             "the sandbox has not got the workspace's files, so the command did not run: {}",
             error.message

@@ -5,6 +5,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
 use ports::crash::Id;
 use std::{
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -48,9 +49,27 @@ impl Start {
         Id::of(&[b"search", on_disk.as_os_str().as_encoded_bytes(), text.as_bytes()])
     }
 
+    /// The file or folder that a walk could not read; none when it went away meanwhile, or when it is no path of a workspace.
+    pub fn unreadable(&self, error: &ignore::Error) -> Option<FilePath> {
+        if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return None;
+        }
+        tracing::warn!(%error, "a search could not read a file or folder");
+        path_of(error).map_or(Some(self.path.clone()), |on_disk| self.logical(on_disk))
+    }
+
     /// The path in the workspace of a file on disk; none for a name that is no path.
     pub fn logical(&self, on_disk: &Path) -> Option<FilePath> {
         FilePath::parse(&format!("/{}", on_disk.strip_prefix(&self.latest).ok()?.to_str()?)).ok()
+    }
+}
+
+/// The path on disk that an error is about.
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     call::{Answer, Call, Done},
     disk::{Pattern, Start},
     effects::{Declaration, Declare},
-    search::{self, Search},
+    search::{self, Search, UNREADABLE, left_out},
 };
 use domain::{Error, FilePath};
 use schemars::JsonSchema;
@@ -35,6 +35,15 @@ impl Declare for Glob {
     }
 }
 
+/// The paths that match.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Each with whether it is a folder.
+    paths: Vec<(FilePath, bool)>,
+    /// The files and folders that the disk did not give.
+    unreadable: Vec<FilePath>,
+}
+
 pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {
     search::search(call, args).await
 }
@@ -50,34 +59,42 @@ impl Search for Glob {
         Pattern::parse("pattern", &self.pattern).map(drop)
     }
 
-    /// Paths, and whether each is a folder.
-    type Found = Vec<(FilePath, bool)>;
+    type Found = Found;
 
-    fn walk(&self, start: &Start) -> Result<Self::Found, Error> {
+    fn walk(&self, start: &Start) -> Result<Found, Error> {
         let pattern = Pattern::parse("pattern", &self.pattern)?;
-        let mut found = Vec::new();
-        for entry in start.walk().build().filter_map(Result::ok).filter(|entry| entry.depth() > 0) {
+        let mut found = Found::default();
+        for entry in start.walk().build() {
+            let entry = match entry {
+                Ok(entry) if entry.depth() == 0 => continue,
+                Ok(entry) => entry,
+                Err(error) => {
+                    found.unreadable.extend(start.unreadable(&error));
+                    continue;
+                }
+            };
             let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_dir()) else { continue };
             let Some(path) = start.logical(entry.path()).filter(|path| pattern.matches(&start.path, path)) else {
                 continue;
             };
-            found.push((path, kind.is_dir()));
+            found.paths.push((path, kind.is_dir()));
         }
         Ok(found)
     }
 
-    fn paths(found: &Self::Found) -> Vec<FilePath> {
-        found.iter().map(|(path, _)| path.clone()).collect()
+    fn paths(found: &Found) -> Vec<FilePath> {
+        found.paths.iter().map(|(path, _)| path).chain(&found.unreadable).cloned().collect()
     }
 
-    fn keep(found: &mut Self::Found, known: &HashSet<FilePath>) {
-        found.retain(|(path, _)| known.contains(path));
+    fn keep(found: &mut Found, known: &HashSet<FilePath>) {
+        found.paths.retain(|(path, _)| known.contains(path));
+        found.unreadable.retain(|path| known.contains(path));
     }
 
-    fn show(&self, found: Self::Found) -> Done {
+    fn show(&self, Found { paths, mut unreadable }: Found) -> Done {
         let limit = self.limit.unwrap_or(200).min(LIMIT);
         let shown = |(path, is_folder): (FilePath, bool)| if is_folder { format!("{path}/") } else { path.to_string() };
-        let mut found: Vec<String> = found.into_iter().map(shown).collect();
+        let mut found: Vec<String> = paths.into_iter().map(shown).collect();
         found.sort_unstable();
         let total = found.len();
         found.truncate(limit);
@@ -87,7 +104,12 @@ impl Search for Glob {
                 "\n[{limit} of {total} paths; narrow the pattern or raise the limit to see the rest]"
             ));
         }
-        let result = json!({ "paths": found, "total": total });
+        let mut result = json!({ "paths": found, "total": total });
+        unreadable.sort_unstable();
+        if let Some(told) = left_out(&unreadable, UNREADABLE) {
+            output.push_str(&told);
+            result["not_searched"] = json!(unreadable);
+        }
         Done { output, truncated: total > limit, result, ..Done::default() }
     }
 }

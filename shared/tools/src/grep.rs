@@ -5,7 +5,7 @@ use crate::{
     caps::{self, MAX_BYTES, MAX_LINES},
     disk::{Pattern, Start},
     effects::{Declaration, Declare},
-    search::{self, Search},
+    search::{self, Search, UNREADABLE, left_out},
 };
 use domain::{Error, FilePath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -116,13 +116,15 @@ impl Search for Grep {
     }
 
     fn paths(found: &Found) -> Vec<FilePath> {
-        found.files.iter().map(|hits| &hits.path).chain(&found.large).chain(&found.refused).cloned().collect()
+        let left_out = found.large.iter().chain(&found.refused).chain(&found.unreadable);
+        found.files.iter().map(|hits| &hits.path).chain(left_out).cloned().collect()
     }
 
     fn keep(found: &mut Found, known: &HashSet<FilePath>) {
         found.files.retain(|hits| known.contains(&hits.path));
         found.large.retain(|path| known.contains(path));
         found.refused.retain(|path| known.contains(path));
+        found.unreadable.retain(|path| known.contains(path));
     }
 
     fn show(&self, found: Found) -> Done {
@@ -131,8 +133,9 @@ impl Search for Grep {
         let left_out = [
             left_out(&found.large, &format!("over {largest} MiB")),
             left_out(&found.refused, "the server died of searching it"),
+            left_out(&found.unreadable, UNREADABLE),
         ];
-        let not_searched: Vec<_> = found.large.iter().chain(&found.refused).cloned().collect();
+        let not_searched: Vec<_> = found.large.iter().chain(&found.refused).chain(&found.unreadable).cloned().collect();
         let mut done = match self.mode {
             Mode::Content => show_lines(&found, limit),
             Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
@@ -209,6 +212,8 @@ pub(crate) struct Found {
     large: Vec<FilePath>,
     /// The files that the process died of.
     refused: Vec<FilePath>,
+    /// The files and folders that the disk did not give.
+    unreadable: Vec<FilePath>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -225,7 +230,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     let large = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
     let (late, until) = (AtomicBool::new(false), Instant::now() + LASTS);
-    let refused = Mutex::new(Vec::new());
+    let (refused, unreadable) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let handed = crash::hand_on();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
     let threads = if handed.one_at_a_time() { 1 } else { threads };
@@ -234,7 +239,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     gate::outside(|| {
         walk().run(|| {
             let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
-            let (large, refused, mut marked) = (&large, &refused, handed.files());
+            let (large, refused, unreadable, mut marked) = (&large, &refused, &unreadable, handed.files());
             let mut searcher = SearcherBuilder::new()
                 .line_number(wants.lines)
                 .before_context(wants.context)
@@ -242,7 +247,14 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                 .binary_detection(BinaryDetection::quit(0))
                 .build();
             Box::new(move |entry| {
-                let Ok(entry) = entry else { return WalkState::Continue };
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        let path = start.unreadable(&error);
+                        unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(path);
+                        return WalkState::Continue;
+                    }
+                };
                 if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                     return WalkState::Continue;
                 }
@@ -262,12 +274,18 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                 }
                 let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
                 let (place, id) = (|| format!("a search of {}", entry.path().display()), || start.id(entry.path()));
-                // A file that went away, or cannot be read: not there.
-                let searched = marked.file(place, id, || drop(searcher.search_path(&matcher, entry.path(), &mut hits)));
+                let searched = marked.file(place, id, || searcher.search_path(&matcher, entry.path(), &mut hits));
                 let hits = hits.hits;
-                if searched.is_err() {
-                    refused.lock().unwrap_or_else(PoisonError::into_inner).push(hits.path);
-                    return WalkState::Continue;
+                match searched {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        let path = start.unreadable(&ignore::Error::Io(error)).map(|_| hits.path.clone());
+                        unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(path);
+                    }
+                    Err(_) => {
+                        refused.lock().unwrap_or_else(PoisonError::into_inner).push(hits.path);
+                        return WalkState::Continue;
+                    }
                 }
                 if hits.matches > 0 {
                     let sum = kept.fetch_add(hits.lines.len().max(1), Ordering::Relaxed);
@@ -291,16 +309,9 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     large.sort_unstable();
     let mut refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
     refused.sort_unstable();
-    Found { files, gave_up, large, refused }
-}
-
-/// The note about files that were not searched.
-fn left_out(paths: &[FilePath], why: &str) -> Option<String> {
-    /// How many are named.
-    const NAMED: usize = 5;
-    let named: Vec<&str> = paths.iter().take(NAMED).map(FilePath::as_str).collect();
-    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
-    (!paths.is_empty()).then(|| format!("\n[not searched, as {why}: {}{more}]", named.join(", ")))
+    let mut unreadable = unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
+    unreadable.sort_unstable();
+    Found { files, gave_up, large, refused, unreadable }
 }
 
 /// Collects the matches of the searcher in one file.

@@ -74,6 +74,18 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
     Ok(args.show(found))
 }
 
+/// The note about files and folders that were not searched.
+pub(crate) fn left_out(paths: &[FilePath], why: &str) -> Option<String> {
+    /// How many are named.
+    const NAMED: usize = 5;
+    let named: Vec<&str> = paths.iter().take(NAMED).map(FilePath::as_str).collect();
+    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
+    (!paths.is_empty()).then(|| format!("\n[not searched, as {why}: {}{more}]", named.join(", ")))
+}
+
+/// Why a file or folder was not searched that the disk does not give.
+pub(crate) const UNREADABLE: &str = "the disk of the server did not give it";
+
 /// The paths that the index has: a file that was put into `latest/` by hand is not part of the workspace, and no other tool would find it.
 async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath>, Error> {
     /// How many paths are asked for one by one; of more, all that is there is listed.

@@ -6,7 +6,7 @@ use crate::{
     error,
     model::{Entry, Node},
 };
-use domain::{CallId, Code, FileId, FilePath, Timestamp};
+use domain::{CallId, Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Grant, Write};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -73,15 +73,13 @@ impl Workspace {
     /// `CONFLICT` when after 16 attempts the note is not known to be there: others were faster, or the table did not answer. `INTERNAL` for a
     /// damaged note. After an error the call may have been noted.
     pub async fn begin(&self, call: CallId, grant: Grant) -> Result<Grant> {
-        let (key, body) = (self.0.keys.begun(call), error::json(&grant)?);
+        let body = error::json(&grant)?;
         let (mut expect, mut failed) = (Expect::Absent, None);
         for _ in 0..ATTEMPTS {
-            let note = Write::put(key.clone(), body.clone(), expect).expiring(self.0.clock.now() + CALLS_KEPT);
-            match self.0.table.commit(vec![note]).await {
-                Ok(()) => return Ok(grant),
-                // A write without a known outcome is settled by reading the note on the next attempt.
-                Err(error @ (ports::Error::Conflict { .. } | ports::Error::Unavailable { .. })) => failed = Some(error),
-                Err(error) => return Err(error::port(error)),
+            // A write without a known outcome is settled by reading the note on the next attempt.
+            match self.put_note(call, body.clone(), expect).await? {
+                None => return Ok(grant),
+                lost => failed = lost,
             }
             expect = match self.note(call).await {
                 Ok(Some((_, Some(noted)))) => return Ok(noted),
@@ -107,14 +105,22 @@ impl Workspace {
                 return Ok(());
             }
             // It is not deleted: a new one would have the same revision, and could be taken for this one.
-            let note = Write::put(self.0.keys.begun(call), "null", Expect::Rev(rev));
-            match self.0.table.commit(vec![note.expiring(self.0.clock.now() + CALLS_KEPT)]).await {
-                Ok(()) => return Ok(()),
-                Err(error @ (ports::Error::Conflict { .. } | ports::Error::Unavailable { .. })) => failed = Some(error),
-                Err(error) => return Err(error::port(error)),
+            match self.put_note(call, "null".into(), Expect::Rev(rev)).await? {
+                None => return Ok(()),
+                lost => failed = lost,
             }
         }
         Err(failed.map_or_else(error::busy, error::port))
+    }
+
+    /// Writes the note of a call; returns the error of a write that lost a race or has no known outcome, which may be tried again.
+    async fn put_note(&self, call: CallId, body: String, expect: Expect) -> Result<Option<ports::Error>> {
+        let note = Write::put(self.0.keys.begun(call), body, expect).expiring(self.0.clock.now() + CALLS_KEPT);
+        match self.0.table.commit(vec![note]).await {
+            Ok(()) => Ok(None),
+            Err(error @ (ports::Error::Conflict { .. } | ports::Error::Unavailable { .. })) => Ok(Some(error)),
+            Err(error) => Err(error::port(error)),
+        }
     }
 
     /// The note of a call with its revision; no grant when the note was removed.
@@ -172,9 +178,14 @@ impl Workspace {
         work: impl FnOnce(&crate::mirror::Mirror) -> std::io::Result<T> + Send + 'static,
     ) {
         if let Err(error) = self.disk(what, work).await {
-            self.0.behind.store(true, Ordering::Relaxed);
-            tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
+            self.falls_behind(&error);
         }
+    }
+
+    /// Notes that `latest/` lacks something that was committed. The next checkpoint repairs it.
+    pub(crate) fn falls_behind(&self, error: &Error) {
+        self.0.behind.store(true, Ordering::Relaxed);
+        tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
     }
 
     /// The writes that make a new entry with its node.

@@ -18,7 +18,7 @@ use std::{
     io::{self, Read as _, Write as _},
     ops::Range,
     path::PathBuf,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 /// How many bytes are read at once.
@@ -263,8 +263,7 @@ impl Workspace {
     /// The same after a commit; a failure is only logged, because the commit alone decides.
     pub(crate) async fn flush_large(&self, path: &FilePath, digest: Sha256, size: u64) {
         if let Err(error) = self.put_large(path, digest, size).await {
-            self.0.behind.store(true, Ordering::Relaxed);
-            tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
+            self.falls_behind(&error);
         }
     }
 }

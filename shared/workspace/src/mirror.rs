@@ -239,20 +239,30 @@ impl Mirror {
     /// # Errors
     /// `AlreadyExists` when `id` is in use; else those of [`Mirror`].
     pub fn stand_in(&self, path: &FilePath, length: u64, id: Uuid) -> io::Result<()> {
-        File::create_new(self.temporary(id)?)?.set_len(length)?;
-        self.adopt(path, id).map(drop)
+        let temporary = self.temporary(id)?;
+        let file = File::create_new(&temporary)?;
+        let placed = file.set_len(length).and_then(|()| self.adopt(path, id).map(drop));
+        if placed.is_err() {
+            let _ = fs::remove_file(temporary);
+        }
+        placed
     }
 
-    /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or the disk has no links.
+    /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or when it can have no other name there: on another disk,
+    /// on one without links, and when it has as many names as the disk allows.
     ///
     /// # Errors
-    /// Those of [`Mirror`], from the way to the file. A link that the disk refuses, for any reason, is `false`.
+    /// `AlreadyExists` when `to` is in use; else those of [`Mirror`].
     pub fn link(&self, path: &FilePath, to: &Path) -> io::Result<bool> {
         let folder = match self.folder_of(Area::Latest, path, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             folder => folder?,
         };
-        Ok(linkat(&folder, path.name(), CWD, to, AtFlags::empty()).is_ok())
+        match linkat(&folder, path.name(), CWD, to, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens a file of `latest/` to be read.
@@ -393,12 +403,15 @@ impl Mirror {
     /// The names in a folder of `latest/`.
     ///
     /// # Errors
-    /// `NotFound` when nothing is at the path, and another error when it is no folder; else those of [`Mirror`].
+    /// `NotFound` when no folder is at the path; else those of [`Mirror`].
     pub fn names(&self, path: &FilePath) -> io::Result<Vec<String>> {
-        let folder = if path.is_root() {
-            open(self.latest(), FOLDER, Mode::empty())?
-        } else {
-            openat(self.folder_of(Area::Latest, path, false)?, path.name(), FOLDER, Mode::empty())?
+        let folder = match path.is_root() {
+            true => open(self.latest(), FOLDER, Mode::empty()),
+            false => openat(self.folder_of(Area::Latest, path, false)?, path.name(), FOLDER, Mode::empty()),
+        };
+        let folder = match folder {
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(Errno::NOENT.into()),
+            folder => folder?,
         };
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::new(folder)? {

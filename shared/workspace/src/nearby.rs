@@ -9,7 +9,7 @@ mod manifest;
 use crate::{Result, Workspace, Workspaces, archive, error};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{Code, Error, FilePath, Sha256, Timestamp, WorkspaceId};
+use domain::{Error, FilePath, Sha256, Timestamp, WorkspaceId};
 use ports::{Clock, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes};
 use std::{
     collections::HashMap,
@@ -66,8 +66,8 @@ impl Nearby {
     }
 
     /// It failed: it is left alone for a while.
-    pub fn failed(&self, id: WorkspaceId, error: &ports::Error) {
-        tracing::warn!(workspace = %id, %error, "the sandbox is left alone for a while");
+    pub fn failed(&self, id: WorkspaceId, error: &(dyn std::error::Error + 'static)) {
+        tracing::warn!(workspace = %id, error, "the sandbox is left alone for a while");
         let until = self.clock.now() + LEFT_ALONE;
         self.note(id, |known| (known.sandbox, known.until) = (None, until));
     }
@@ -143,8 +143,12 @@ impl Sandboxes for Nearby {
 }
 
 /// Turns a late answer into the error `Unavailable`.
-async fn within<T>(limit: Duration, work: impl Future<Output = ports::Result<T>>) -> ports::Result<T> {
-    let late = |_| Err(ports::Error::unavailable("the sandbox", std::io::Error::from(std::io::ErrorKind::TimedOut)));
+async fn within<T, E: From<ports::Error>>(
+    limit: Duration,
+    work: impl Future<Output = std::result::Result<T, E>>,
+) -> std::result::Result<T, E> {
+    let late = || ports::Error::unavailable("the sandbox", std::io::Error::from(std::io::ErrorKind::TimedOut));
+    let late = |_| Err(late().into());
     tokio::time::timeout(limit, work).await.unwrap_or_else(late)
 }
 
@@ -180,7 +184,7 @@ impl Workspace {
         let mirror = sandbox.mirror()?;
         let searched = async {
             self.bring_in_line(mirror, Some(path)).await?;
-            mirror.search(tool, args).await
+            Ok::<_, Failed>(mirror.search(tool, args).await?)
         };
         match within(PATIENCE_FOR_WORK, searched).await {
             Ok(answer) => Some(answer),
@@ -195,34 +199,45 @@ impl Workspace {
     /// those at and below `chats`.
     ///
     /// # Errors
-    /// `UPSTREAM_UNAVAILABLE` when a store or the sandbox does not answer; `INTERNAL` when the sandbox misses contents however often they are
-    /// given; `INVALID_ARGUMENT` for any other error of the workspace, a full disk among them.
+    /// `UPSTREAM_UNAVAILABLE` when the sandbox does not answer, `STORAGE_FULL` when it has no room, `INTERNAL` when it misses contents however often
+    /// they are given; else those of [`Workspace`].
     pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
         match sandbox.mirror() {
-            Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(error::port),
+            Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(Failed::told),
             None => Ok(()),
         }
     }
 
-    async fn bring_in_line(&self, mirror: &dyn Mirrored, chats: Option<&FilePath>) -> ports::Result<()> {
+    async fn bring_in_line(&self, mirror: &dyn Mirrored, chats: Option<&FilePath>) -> std::result::Result<(), Failed> {
         let telling = self.nearby().map(|nearby| nearby.telling(self.0.id));
         let _one_after_the_other = match &telling {
             Some(telling) => Some(telling.lock().await),
             None => None,
         };
         let mark = mirror.mark().await?;
-        let mut told = self.manifest_since(mark.as_deref()).await.map_err(for_port)?;
+        let mut told = self.manifest_since(mark.as_deref()).await?;
         if let Some(path) = chats {
-            self.add_chats(&mut told, path).await.map_err(for_port)?;
+            self.add_chats(&mut told, path).await?;
         }
         self.tell(mirror, told).await
     }
 }
 
-/// Turns an error of the workspace into one of a port: the caller goes on without the sandbox.
-fn for_port(error: Error) -> ports::Error {
-    match error.code {
-        Code::UpstreamUnavailable | Code::Conflict => ports::Error::unavailable("the workspace", error),
-        _ => ports::Error::Invalid(error.message),
+/// Why a mirror is not in line with the index.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum Failed {
+    /// The index or the archive.
+    Here(#[from] Error),
+    /// The sandbox.
+    There(#[from] ports::Error),
+}
+
+impl Failed {
+    fn told(self) -> Error {
+        match self {
+            Self::Here(error) => error,
+            Self::There(error) => error::port(error),
+        }
     }
 }

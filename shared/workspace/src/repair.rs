@@ -15,7 +15,7 @@ use crate::{
 };
 use domain::{Code, FilePath, Timestamp};
 use ports::Query;
-use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeSet, io, sync::atomic::Ordering, time::Duration};
 
 /// How far before the mark a repair begins, for clocks that are set back a little.
 pub(crate) const OVERLAP: Duration = Duration::from_secs(60);
@@ -166,8 +166,11 @@ impl Workspace {
         let entries = self.all_entries(folder).await?;
         let mut names: BTreeSet<String> = entries.into_iter().map(|(name, _)| name).collect();
         let at = path.clone();
-        let on_disk = self.disk("to list a folder", move |mirror| Ok(mirror.names(&at).unwrap_or_default())).await?;
-        names.extend(on_disk);
+        let on_disk = move |mirror: &Mirror| match mirror.names(&at) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names,
+        };
+        names.extend(self.disk("to list a folder", on_disk).await?);
         // A name that is no path (a control character in it) is not one of ours; there it stays.
         Ok(names.into_iter().filter_map(|name| path.join(&name).ok()).collect())
     }

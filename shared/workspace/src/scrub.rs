@@ -10,7 +10,7 @@ use crate::{
     model::Version,
     workspaces::Shared,
 };
-use domain::{FileId, Sha256, WorkspaceId};
+use domain::{Code, Error, FileId, Sha256, WorkspaceId};
 use ports::{Expect, Query, Write};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, ops::Range, sync::atomic::Ordering::Relaxed};
@@ -147,8 +147,13 @@ impl Step<'_> {
             if exists.is_some() && is_large(size) {
                 continue;
             }
-            if exists.is_some() && archive.get(sha256, size).await.is_err() {
-                continue;
+            if exists.is_some()
+                && let Err(error) = archive.get(sha256, size).await
+            {
+                match is_away(&error) {
+                    true => return Err(error),
+                    false => continue,
+                }
             }
             let forget = Write::delete(Keys(workspace_id).damaged(sha256), Expect::Any);
             archive.table.commit(vec![forget]).await.map_err(error::port)?;
@@ -217,11 +222,20 @@ impl Step<'_> {
             false => archive.get(sha256, size).await.map(drop),
         };
         if let Err(error) = repaired {
+            // That is no damage: the step is repeated, so that no content is passed over.
+            if is_away(&error) {
+                return Err(error);
+            }
             let path = workspace.path_of(file).await.ok().map(|path| path.to_string());
             tracing::error!(workspace = %workspace.0.id, %file, v, path, %error, "a scrub found a version that cannot be read");
         }
         Ok(0)
     }
+}
+
+/// Whether a store did not answer.
+fn is_away(error: &Error) -> bool {
+    error.code == Code::UpstreamUnavailable
 }
 
 impl Archive {

@@ -11,7 +11,6 @@ use crate::{
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::Ordering;
 
 /// The body of an item of the trash.
 #[derive(Serialize, Deserialize)]
@@ -119,8 +118,7 @@ impl Workspace {
                 self.flush("to restore a file", work).await;
                 // If the disk's trash has lost the content, the archive has it.
                 if let Err(error) = self.settle(&path, true).await {
-                    self.0.behind.store(true, Ordering::Relaxed);
-                    tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
+                    self.falls_behind(&error);
                 }
                 return Ok(change);
             }

@@ -201,6 +201,34 @@ suites:
     hub.close().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn s10_3_the_questions_of_all_children_get_their_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::on(Ground::in_memory(0, Arc::new(Scripted::from_yaml(REAL).unwrap())), &folder).await;
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: input.items, max_subtasks: 1000}}
+  - {id: people, kind: deterministic, role: linear, context: none, ask: {approve: Well?}}
+  - {id: gather, kind: deterministic, role: merge, context: none, op: {expr: size(input)}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: each}, {from: each, to: people}, {from: people, to: gather}, {from: gather, to: end}]
+";
+    // More than a page of children.
+    let items: Vec<u32> = (0..210).collect();
+    let case = json!({
+        "id": "many",
+        "input": { "items": items },
+        "answers": { "people": { "approved": true } },
+        "assertions": [{ "type": "status", "expected": "success" }],
+    });
+    let evaluations = json!({ "suites": [{ "name": "s", "cases": [case] }] }).to_string();
+    hub.flow("many", [("workflow.yaml", workflow), ("evaluations.yaml", &evaluations)]).await;
+    let evaluation = hub.evaluate("many", Selection::default()).await;
+    assert_eq!(outcomes(&evaluation), [("many", Outcome::Passed)], "{evaluation:#?}");
+    hub.close().await;
+}
+
 /// For any result of the cases behind a slow one, the reason of its end is not lost until its turn comes.
 #[tokio::test(start_paused = true)]
 async fn s10_3_a_case_that_is_late_behind_a_slow_one_has_not_passed() {

@@ -1,8 +1,10 @@
 //! Sweeps find stranded work: trash that is old, tasks that never began, and actors whose message was lost.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{FilePath, Status, TaskPhase};
+use domain::{EvaluationId, FilePath, Status, TaskId, TaskPhase};
+use flow::{NewTask, evaluate::Selection};
 use flows::{Ground, Hub, Slow};
+use ports::{Expect, Key, Query, Write};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -11,6 +13,7 @@ use testkit::{
     flows::{AGENT, AGENTS, NUMBERS},
 };
 use tokio::time::sleep;
+use uuid::Uuid;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than any sweep takes.
@@ -87,6 +90,59 @@ async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_th
     assert_eq!((view.status, view.output), (Status::Success, Some(json!([10, 20, 30]))));
     sleep(Duration::from_secs(3700)).await;
     assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "nothing is left of it");
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_beginning_that_cannot_be_read_keeps_no_other_task_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, queue) = hub(&folder, 0).await;
+    hub.flow("numbers", [("workflow.yaml", NUMBERS)]).await;
+    queue.set(Mail::IsRefused);
+    // Their ids end alike, so they are in the same part of the index.
+    let [unread, waits] = [1, 2].map(|n| TaskId(Uuid::from_u128((0x019b_0000_0000_7000_8000 << 48) | (n << 16))));
+    for task in [unread, waits] {
+        let new = NewTask::default();
+        hub.tasks.create(hub.workspace, task, "numbers", new, &hub.by).await.unwrap_err();
+        sleep(Duration::from_secs(1)).await;
+    }
+    queue.set(Mail::Comes);
+    let starts = hub.table.query_index(&Query::all("starts/0", 9)).await.unwrap().items;
+    assert_eq!(starts.len(), 2);
+    let mut damaged = Write::put(starts[0].key.clone(), "no JSON", Expect::Present);
+    damaged = damaged.indexed(starts[0].index.clone().unwrap());
+    hub.table.commit(vec![damaged]).await.unwrap();
+    // poll: time is paused
+    sleep(Duration::from_secs(3700)).await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [("never_begun", 1)]);
+    assert_eq!(hub.finished(waits).await.status, Status::Success);
+    assert_eq!(hub.tasks.get(hub.workspace, unread).await.unwrap().phase, TaskPhase::Queued);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evaluation_that_cannot_be_read_keeps_no_other_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, queue) = hub(&folder, 0).await;
+    let suite = r#"
+suites:
+  - {name: all, cases: [{id: runs, input: {}, assertions: [{type: status, expected: success}]}]}
+"#;
+    hub.flow("numbers", [("workflow.yaml", NUMBERS), ("evaluations.yaml", suite)]).await;
+    queue.set(Mail::IsLost);
+    let id = EvaluationId(Uuid::from_u128(1));
+    hub.evaluations.start(hub.workspace, id, "numbers", Selection::default(), &hub.by).await.unwrap();
+    queue.set(Mail::Comes);
+    let place = |name: &str| Key::new("evaluations/open", name);
+    let [own] = &hub.table.query(&Query::all("evaluations/open", 9)).await.unwrap().items[..] else { panic!("one") };
+    // In front of it: one that is not JSON, and one that nobody knows.
+    for (key, body) in [(place("0"), "no JSON"), (place("1"), own.body.as_str())] {
+        hub.table.commit(vec![Write::put(key, body, Expect::Absent)]).await.unwrap();
+    }
+    // poll: time is paused
+    sleep(Duration::from_secs(3700)).await;
+    hub.sweeps.sweep(LONG).await;
+    assert_eq!(hub.evaluated(id).await.passed, 1);
     hub.close().await;
 }
 

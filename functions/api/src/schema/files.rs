@@ -56,7 +56,7 @@ pub enum Kind {
     File,
     /// A folder.
     Folder,
-    /// A file whose history is kept elsewhere, such as a chat's: it has no versions.
+    /// A file whose history is kept elsewhere, such as a chat's: it has an identity, but no versions.
     Projection,
 }
 
@@ -100,7 +100,7 @@ pub struct Listing {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// A folder was made.
+    /// A folder, or a file whose history is kept elsewhere, was made.
     Made,
     /// A version was written, or was current already.
     Written,

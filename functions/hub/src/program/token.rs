@@ -3,6 +3,7 @@
 use assembly::Sources;
 use clap::{Args, Subcommand};
 use cli::{Failure, Output};
+use domain::Code;
 use identity::Subject;
 use ports::{Clock, SystemClock};
 use serde_json::json;
@@ -63,7 +64,10 @@ fn make(subject: &str, life: Duration, sources: Sources, out: &mut Output) -> Re
     };
     let (trust, now) = (config.auth.trust(), SystemClock.now());
     let signed = identity::mint(secret, &trust, subject, now, life);
-    let signed = signed.map_err(|error| Failure::Usage(error.to_string()))?;
+    let signed = signed.map_err(|error| match error.code {
+        Code::InvalidArgument => Failure::Usage(error.to_string()),
+        _ => super::failed(std::io::Error::other(error)),
+    })?;
     if !out.is_json() {
         return out.line(signed);
     }

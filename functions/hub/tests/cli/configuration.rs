@@ -140,3 +140,14 @@ fn logs_are_json_unless_text_is_wanted() {
         assert!(line.contains(expected), "{format}: {said}");
     }
 }
+
+#[test]
+fn a_task_that_fails_in_a_benchmark_is_no_fault_of_the_configuration() {
+    let data = tempfile::tempdir().unwrap();
+    // No input is so long.
+    let scenario = ["bench-driver", "chain", "--size", "3", "--payload", "9000000", "--data-dir"];
+    let output = command(&scenario).arg(data.path()).output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the scenario failed") && !told.contains("configuration"), "{told}");
+}

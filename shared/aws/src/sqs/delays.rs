@@ -22,9 +22,9 @@ impl Schedules {
         Self { sdk, client: OnceLock::new() }
     }
 
-    /// Has `message` sent to the delay queue at `at`. A schedule that is there already is the same one: its name is the
+    /// Has `message` sent to the delay queue at `at`, as [`to_the_second`] writes it. A schedule that is there already is the same one: its name is the
     /// message's identity.
-    pub(super) async fn make(&self, names: &QueueNames, message: &Outgoing, at: Timestamp) -> Result<()> {
+    pub(super) async fn make(&self, names: &QueueNames, message: &Outgoing, at: &str) -> Result<()> {
         let client = self.client.get_or_init(|| Client::new(&self.sdk));
         let invalid = |error: aws_smithy_types::error::operation::BuildError| Error::Invalid(error.to_string());
         let target = Target::builder()
@@ -40,7 +40,7 @@ impl Schedules {
             .name(&name)
             .client_token(&name)
             .group_name(&names.scheduler_group)
-            .schedule_expression(format!("at({})", to_the_second(at)?))
+            .schedule_expression(format!("at({at})"))
             .flexible_time_window(exactly)
             .action_after_completion(ActionAfterCompletion::Delete)
             .target(target)
@@ -55,7 +55,7 @@ impl Schedules {
 }
 
 /// `yyyy-mm-ddThh:mm:ss` in UTC, cut to whole seconds.
-fn to_the_second(at: Timestamp) -> Result<String> {
+pub(super) fn to_the_second(at: Timestamp) -> Result<String> {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).map_err(|error| Error::Invalid(error.to_string()))?;
     Ok(at.strftime("%Y-%m-%dT%H:%M:%S").to_string())
 }

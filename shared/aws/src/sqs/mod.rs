@@ -11,6 +11,8 @@ mod flights;
 mod letters;
 mod message;
 mod poll;
+#[cfg(test)]
+mod tests;
 
 use crate::fault::{Fault, unavailable};
 use async_trait::async_trait;
@@ -44,6 +46,9 @@ pub use message::{Due, delivery, due, outgoing};
 const WHAT: &str = "the queue";
 /// The most entries of one request.
 const BATCH: usize = 10;
+/// How often an entry is sent that SQS could not take, and how long to wait before the second time; each wait is twice as long as the one before.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(100);
 /// The longest that SQS keeps a message invisible.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
 /// How long a count of waiting messages is cached. Its callers need only an estimate.
@@ -67,8 +72,9 @@ pub struct QueueNames {
 /// The queue on SQS.
 ///
 /// Details that the port leaves open: every delivery counts as an attempt; a delayed message comes when it is due, behind the messages that wait in
-/// its group by then; a message that has used up its attempts is put aside at the next request for messages; and `send` takes all of ten messages or
-/// tells of failure when SQS took some of them, so that the caller sends them again, within five minutes without effect for those that were taken.
+/// its group by then; a message that has used up its attempts is put aside at the next request for messages. `send` needs a request for ten messages,
+/// and SQS takes each message of a request or not: those that it could not take are sent again, and then they are behind the others. An error may come
+/// after some messages were taken; to send all of them again has no effect for those, within five minutes.
 pub struct SqsQueue(Arc<Inner>);
 
 struct Inner {
@@ -125,18 +131,19 @@ impl QueueSender for SqsQueue {
         validate::messages(&messages)?;
         let now = self.0.clock.now();
         let (mut at_once, mut soon, mut later) = (Vec::new(), Vec::new(), Vec::new());
+        // All of them before the first request, so that an invalid message keeps the others back.
         for message in messages {
             match due(&message, now) {
-                Due::Now => at_once.push((message, None)),
-                Due::Delay(delay) => soon.push((message, delay)),
-                Due::Schedule(at) => later.push((message, at)),
+                Due::Now => at_once.push(entry_now(&message, None)?),
+                Due::Delay(delay) => soon.push(entry_after(&message, delay)?),
+                Due::Schedule(at) => later.push((delays::to_the_second(at)?, message)),
             }
         }
-        for (message, at) in later {
-            self.0.schedules.make(&self.0.names, &message, at).await?;
+        for (at, message) in &later {
+            self.0.schedules.make(&self.0.names, message, at).await?;
         }
-        self.0.send_soon(soon).await?;
-        self.0.send_now(at_once).await
+        self.0.send_entries(&self.0.names.delay_queue_url, soon).await?;
+        self.0.send_entries(&self.0.names.queue_url, at_once).await
     }
 
     async fn waiting(&self, _lane: &str) -> Result<usize> {
@@ -214,40 +221,46 @@ impl Inner {
 
     /// To their groups, in order. `again` tells a message that was sent before from its repetition.
     async fn send_now(&self, messages: Vec<(Outgoing, Option<String>)>) -> Result<()> {
-        let entries = messages.iter().map(|(message, again)| {
-            entry(message, |entry| {
-                entry
-                    .message_group_id(message::group_id(&message.group))
-                    .message_deduplication_id(message::identity(message, again.as_deref()))
-            })
-        });
-        self.send_entries(&self.names.queue_url, entries.collect()).await
-    }
-
-    async fn send_soon(&self, messages: Vec<(Outgoing, Duration)>) -> Result<()> {
-        let delayed = |(message, delay): &(Outgoing, Duration)| {
-            entry(message, |entry| entry.delay_seconds(i32::try_from(delay.as_secs()).unwrap_or(i32::MAX)))
-        };
-        self.send_entries(&self.names.delay_queue_url, messages.iter().map(delayed).collect()).await
+        let entries = messages.iter().map(|(message, again)| entry_now(message, again.as_deref()));
+        self.send_entries(&self.names.queue_url, entries.collect::<Result<_>>()?).await
     }
 
     /// One request for ten, or for as many as fit into one.
-    async fn send_entries(&self, url: &str, entries: Vec<Result<Sized>>) -> Result<()> {
-        let mut rest = entries.into_iter().collect::<Result<Vec<_>>>()?.into_iter().peekable();
+    async fn send_entries(&self, url: &str, entries: Vec<Sized>) -> Result<()> {
+        let mut rest = entries.into_iter().peekable();
         while rest.peek().is_some() {
-            let (mut request, mut count, mut bytes) = (self.client.send_message_batch().queue_url(url), 0, 0);
-            while let Some((entry, size)) =
-                rest.next_if(|(_, size)| count < BATCH && (count == 0 || bytes + size <= message::MOST_BYTES))
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while let Some((entry, size)) = rest
+                .next_if(|(_, size)| batch.len() < BATCH && (batch.is_empty() || bytes + size <= message::MOST_BYTES))
             {
-                let entry = entry.id(count.to_string()).build().map_err(|error| Error::Invalid(error.to_string()))?;
-                (request, count, bytes) = (request.entries(entry), count + 1, bytes + size);
+                let entry = entry.id(batch.len().to_string()).build();
+                batch.push(entry.map_err(|error| Error::Invalid(error.to_string()))?);
+                bytes += size;
             }
-            let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
-            if let Some(failed) = answer.failed().first() {
-                return Err(fault(failed).into_error(WHAT));
-            }
+            self.send_batch(url, batch).await?;
         }
         Ok(())
+    }
+
+    /// One request, and others for the entries that SQS could not take.
+    async fn send_batch(&self, url: &str, mut batch: Vec<SendMessageBatchRequestEntry>) -> Result<()> {
+        let mut tries = 1;
+        loop {
+            let request = self.client.send_message_batch().queue_url(url).set_entries(Some(batch.clone()));
+            let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+            let failed = answer.failed();
+            let refused = failed.iter().find(|failed| fault(failed).class == crate::Class::Refused);
+            match (refused, failed.first()) {
+                (_, None) => return Ok(()),
+                (Some(failed), _) => return Err(fault(failed).into_error(WHAT)),
+                (None, Some(failed)) if tries == TRIES => return Err(fault(failed).into_error(WHAT)),
+                (None, Some(_)) => {}
+            }
+            batch.retain(|entry| failed.iter().any(|failed| failed.id() == entry.id()));
+            tracing::warn!(count = batch.len(), "messages are sent again that SQS could not take");
+            tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
+            tries += 1;
+        }
     }
 
     /// Deletes messages; how many were still ours to delete.
@@ -289,6 +302,20 @@ impl Inner {
 
 /// An entry that lacks its id, and its size.
 type Sized = (aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder, usize);
+
+/// For the queue of its group. `again` tells a message that was sent before from its repetition.
+fn entry_now(message: &Outgoing, again: Option<&str>) -> Result<Sized> {
+    entry(message, |entry| {
+        entry
+            .message_group_id(message::group_id(&message.group))
+            .message_deduplication_id(message::identity(message, again))
+    })
+}
+
+/// For the delay queue.
+fn entry_after(message: &Outgoing, delay: Duration) -> Result<Sized> {
+    entry(message, |entry| entry.delay_seconds(i32::try_from(delay.as_secs()).unwrap_or(i32::MAX)))
+}
 
 fn entry(
     message: &Outgoing,

@@ -73,3 +73,15 @@ async fn a_file_that_was_found_intact_is_not_believed_once_somebody_wrote_to_it(
     assert_eq!(blobs.get("w", digest, Some(4..8)).await?.as_deref(), Some(&b"4567"[..]));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_link_that_fails_is_told_from_one_that_there_cannot_be() -> Tested {
+    let (root, blobs, digest, _) = stored(b"content")?;
+    let (taken, free) = (root.path().join("taken"), root.path().join("free"));
+    fs::write(&taken, "")?;
+    assert!(matches!(blobs.link("w", digest, &taken).await, Err(Error::Unavailable { .. })));
+    assert!(!blobs.link("w", Sha256::of(b"other"), &free).await?);
+    assert!(blobs.link("w", digest, &free).await?);
+    assert_eq!(fs::read(&free)?, b"content");
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use super::{Artifact, Artifacts};
 use domain::{Code, Error, TaskId, Timestamp, WorkspaceId};
-use ports::{Expect, Key, MAX_WRITES, Query, Table, Write};
+use ports::{Expect, Key, MAX_WRITES, Query, Table, Write, validate};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Artifacts {
             By::Time => self.table.query_index(&query).await,
             By::Task(_) | By::Node { .. } | By::Schema { .. } => self.table.query(&query).await,
         };
-        let page = page.map_err(port)?;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(port))?;
         let parse = |item: &ports::Item| {
             serde_json::from_str(&item.body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
         };
@@ -134,10 +134,22 @@ fn port(error: ports::Error) -> Error {
             tracing::warn!(%error, "the index of artifacts did not answer");
             Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")
         }
-        ports::Kind::Reject => Error::invalid("cursor", "the cursor does not belong to this list"),
-        ports::Kind::Bug => {
-            tracing::error!(%error, "the index of artifacts is damaged");
-            Error::new(Code::Internal, "the index of artifacts cannot be read")
+        // A request of ours that the index refuses is a fault of ours, too.
+        ports::Kind::Reject | ports::Kind::Bug => {
+            tracing::error!(%error, "the index of artifacts is damaged, or refuses a request");
+            Error::new(Code::Internal, "the index of artifacts cannot be used")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_full_or_away_is_told_from_a_fault_of_ours() {
+        assert_eq!(port(ports::Error::full("the store")).code, Code::StorageFull);
+        assert_eq!(port(ports::Error::unavailable("the store", "x")).code, Code::UpstreamUnavailable);
+        assert_eq!(port(ports::Error::Invalid("a body is too long".into())).code, Code::Internal);
     }
 }

@@ -302,3 +302,10 @@ async fn a_large_store_is_pruned_in_steps_and_never_far_beyond_its_bound() {
     assert_eq!(least_after, 320, "the newest stay");
     assert!((321..=400).contains(&most), "it is not looked at with every write, and soon enough: {most}");
 }
+
+#[test]
+fn a_store_that_is_full_or_away_is_told_from_a_fault_of_ours() {
+    assert_eq!(port(ports::Error::full("the store")).code, Code::StorageFull);
+    assert_eq!(port(ports::Error::unavailable("the store", "x")).code, Code::UpstreamUnavailable);
+    assert_eq!(port(ports::Error::Invalid("a body is too long".into())).code, Code::Internal);
+}

@@ -15,7 +15,7 @@ impl Tasks {
     /// they wait since now. One whose message is only slow gets it twice, which is harmless.
     ///
     /// # Errors
-    /// Those of [`Tasks`]; `INTERNAL` also for an item that cannot be read. The tasks before it have begun.
+    /// Those of [`Tasks`]. The tasks before it have begun. An item that cannot be read is logged, and the others begin.
     pub async fn begin_forgotten(&self, shard: u8, before: Timestamp, limit: usize) -> Result<usize, Error> {
         let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
         let page = self.table.query_index(&range).await.map_err(internal)?;

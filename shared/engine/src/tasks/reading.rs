@@ -7,7 +7,7 @@ use crate::{
     metadata::{self, RunMetadata},
 };
 use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
-use ports::{Query, Subscription, Table};
+use ports::{Query, Subscription, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -75,10 +75,8 @@ impl TaskReader {
     }
 
     async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
-        let page = self.table.query_index(query).await.map_err(|error| match error {
-            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
-            error => internal(error),
-        })?;
+        let page = self.table.query_index(query).await;
+        let page = page.map_err(|error| validate::refusal(query, error).unwrap_or_else(internal))?;
         let mut tasks = Vec::new();
         for item in &page.items {
             let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
@@ -212,5 +210,18 @@ impl Tasks {
     /// Those of [`Tasks`].
     pub async fn listen(&self, workspace: WorkspaceId, task: TaskId) -> Result<Subscription, Error> {
         self.mailbox.bus.subscribe(actor_id(workspace, task).as_str()).await.map_err(internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_away_or_full_is_told_from_a_fault() {
+        let away = ports::Error::unavailable("the store", "x");
+        assert_eq!(internal(away).code, Code::UpstreamUnavailable);
+        assert_eq!(internal(ports::Error::full("the store")).code, Code::StorageFull);
+        assert_eq!(internal(ports::Error::Damaged("an item".into())).code, Code::Internal);
     }
 }

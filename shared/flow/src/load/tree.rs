@@ -1,6 +1,6 @@
 //! A YAML or JSON text as a tree that knows where each key and value stands.
 
-use crate::op::expr::on_deep_stack;
+use crate::op::expr::{no_thread, on_deep_stack};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -75,6 +75,11 @@ impl Tree {
                 .map(Self::from)
                 .map_err(|error| (error.location().map(Place::from), error.without_snippet().to_string()))
         });
+        let yaml = yaml.map_err(|error| Malformed {
+            place: Place::default(),
+            message: no_thread(&error),
+            hint: "check it again in a while",
+        })?;
         let yaml = yaml.unwrap_or_else(|| Err((None, "it cannot be parsed".into())));
         if path.ends_with(".json") {
             let value: Value = serde_json::from_str(text).map_err(|error| {

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
     collections::HashMap,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, LazyLock, PoisonError, RwLock},
 };
@@ -62,7 +63,7 @@ static COMPILED: LazyLock<RwLock<HashMap<String, Arc<Plan>>>> = LazyLock::new(Rw
 /// # Errors
 /// The first fault, in words, with its line and column where the parser knows them.
 pub fn check(source: &str) -> Result<(), String> {
-    compiled(source).map(drop)
+    compiled(source).map(drop).map_err(Fault::told)
 }
 
 /// The nodes whose outputs an expression reads.
@@ -71,7 +72,7 @@ pub fn check(source: &str) -> Result<(), String> {
 /// As [`check`].
 pub fn outputs_read(source: &str) -> Result<Vec<String>, String> {
     let mut nodes = Vec::new();
-    compiled(source)?.outputs(&mut nodes);
+    compiled(source).map_err(Fault::told)?.outputs(&mut nodes);
     nodes.sort_unstable();
     nodes.dedup();
     Ok(nodes)
@@ -88,12 +89,12 @@ pub fn constant(source: &str) -> Option<Value> {
 /// Evaluates `source`.
 ///
 /// # Errors
-/// `UNPROCESSABLE`, with the expression, for one that cannot be parsed or fails on these values.
+/// `UNPROCESSABLE`, with the expression, for one that cannot be parsed or fails on these values; `INTERNAL` when this machine has no thread for it.
 pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
-    let wrong = |message: String| {
+    let wrong = |fault: Fault| {
         let source = shorten(source, SHOWN);
-        Error::new(Code::Unprocessable, format!("the expression {source:?} failed: {message}"))
-            .detail("expression", source)
+        let code = if matches!(fault, Fault::Ours(_)) { Code::Internal } else { Code::Unprocessable };
+        Error::new(code, format!("the expression {source:?} failed: {}", fault.told())).detail("expression", source)
     };
     compiled(source).and_then(|plan| plan.eval(scope)).map_err(wrong)
 }
@@ -124,7 +125,42 @@ fn shorten(text: &str, max: usize) -> String {
     }
 }
 
-fn compiled(source: &str) -> Result<Arc<Plan>, String> {
+/// Why an expression has no plan or no value.
+#[derive(Debug)]
+enum Fault {
+    /// Its own fault, in words.
+    Own(String),
+    /// This machine started no thread for it.
+    Ours(io::Error),
+}
+
+impl Fault {
+    fn told(self) -> String {
+        match self {
+            Self::Own(message) => message,
+            Self::Ours(error) => no_thread(&error),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Self {
+        Self::Own(message)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+/// The words about a thread that this machine did not start.
+pub(crate) fn no_thread(error: &io::Error) -> String {
+    format!("this server could not look at it, because it started no thread: {error}")
+}
+
+fn compiled(source: &str) -> Result<Arc<Plan>, Fault> {
     if let Some(plan) = COMPILED.read().unwrap_or_else(PoisonError::into_inner).get(source) {
         return Ok(Arc::clone(plan));
     }
@@ -138,21 +174,29 @@ fn compiled(source: &str) -> Result<Arc<Plan>, String> {
     Ok(plan)
 }
 
-fn compile(source: &str) -> Result<Plan, String> {
+fn compile(source: &str) -> Result<Plan, Fault> {
     if source.trim().is_empty() {
-        return Err("it is empty".into());
+        return Err(Fault::Own("it is empty".into()));
     }
     if source.len() > MAX_SOURCE {
-        return Err(format!("it is {} bytes long; the limit is {MAX_SOURCE}", source.len()));
+        return Err(Fault::Own(format!("it is {} bytes long; the limit is {MAX_SOURCE}", source.len())));
     }
-    on_deep_stack(|| parse(source)).unwrap_or_else(|| Err("it cannot be parsed".into()))
+    let parsed = on_deep_stack(|| parse(source))?;
+    Ok(parsed.unwrap_or_else(|| Err("it cannot be parsed".into()))?)
 }
 
 /// Runs `work` on a stack that it cannot overflow; none when it panicked.
-pub(crate) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+///
+/// # Errors
+/// That of the system, when it starts no thread.
+pub(crate) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<Option<T>> {
+    on_stack(DEEP_STACK, work)
+}
+
+fn on_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<Option<T>> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("expression".into()).stack_size(DEEP_STACK);
-        thread.spawn_scoped(scope, work).ok()?.join().ok()
+        let thread = std::thread::Builder::new().name("expression".into()).stack_size(bytes);
+        Ok(thread.spawn_scoped(scope, work)?.join().ok())
     })
 }
 
@@ -256,9 +300,9 @@ fn path(expr: &IdedExpr) -> Option<(&'static str, Vec<Step>)> {
 }
 
 impl Plan {
-    fn eval(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    fn eval(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
         match self {
-            Self::Path(root, steps) => follow(root, steps, scope),
+            Self::Path(root, steps) => Ok(follow(root, steps, scope)?),
             Self::Literal(value) => Ok(value.clone()),
             Self::List(items) => items.iter().map(|item| item.eval(scope)).collect::<Result<_, _>>().map(Value::Array),
             Self::Object(entries) => {
@@ -267,11 +311,11 @@ impl Plan {
             }
             Self::Cel { expr, reads, is_deep } => {
                 let done = if *is_deep {
-                    on_deep_stack(|| run(expr, reads, scope))
+                    on_deep_stack(|| run(expr, reads, scope))?
                 } else {
                     catch_unwind(AssertUnwindSafe(|| run(expr, reads, scope))).ok()
                 };
-                done.unwrap_or_else(|| Err("it cannot be evaluated".into()))
+                Ok(done.unwrap_or_else(|| Err("it cannot be evaluated".into()))?)
             }
         }
     }

@@ -100,3 +100,13 @@ async fn the_last_owner_stays_also_when_two_remove_each_other_at_once() {
     let refused = members.remove(SPACE, user(1), acting(1, Role::Owner)).await.unwrap_err();
     assert_eq!(refused.code, Code::Conflict);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_member_who_is_added_again_is_returned_as_they_are() {
+    let members = members(3, Faults::none());
+    members.found(SPACE, &caller(1)).await.unwrap();
+    let first = members.add(SPACE, user(2), Some("Ada".into()), Role::Admin, acting(1, Role::Owner)).await.unwrap();
+    let again = members.add(SPACE, user(2), Some("Bob".into()), Role::Admin, acting(2, Role::Admin)).await.unwrap();
+    assert_eq!(again, first);
+    assert_eq!(members.get(SPACE, user(2)).await.unwrap(), first);
+}

@@ -8,6 +8,7 @@ mod follows;
 #[path = "../../../flow/tests/support/graphs.rs"]
 mod graphs;
 mod history;
+mod kept;
 mod metadata;
 mod observers;
 mod providers;

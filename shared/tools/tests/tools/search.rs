@@ -43,6 +43,23 @@ async fn glob_finds_by_path_below_path_and_name() {
 }
 
 #[tokio::test]
+async fn a_folder_that_the_disk_does_not_give_is_named() {
+    let mut hands = with_files().await;
+    // The index takes paths of 4,096 bytes; with the path of the workspace before it, the system refuses this one.
+    let deep = format!("/data{}", format!("/{}", "d".repeat(252)).repeat(16));
+    hands.put(&format!("{deep}/needle.txt"), "needle").await;
+    let told = format!("[not searched, as the disk of the server did not give it: {deep}]");
+    for (tool, args) in [("glob", r#"{"pattern": "*.txt"}"#), ("grep", r#"{"pattern": "needle"}"#)] {
+        let found = hands.call(tool, args).await;
+        assert!(found.success);
+        has(&found.output, &["/projects/app/.hidden/needle.txt", &told]);
+        assert_eq!(found.result["not_searched"], json!([deep]), "{tool}");
+    }
+    let found = hands.call("glob", r#"{"pattern": "*", "path": "/projects"}"#).await;
+    assert_eq!(found.result.get("not_searched"), None);
+}
+
+#[tokio::test]
 async fn find_takes_name_type_size_and_time() {
     let mut hands = with_files().await;
     for (args, wanted) in [

@@ -1,5 +1,6 @@
 //! The manifest for a mirror: the changes since its mark, or all entries.
 
+use super::Failed;
 use crate::{
     Change, Kind, Op, Result, Workspace,
     archive::{self, is_blob},
@@ -11,7 +12,7 @@ use crate::{
     repair::{OVERLAP, REFRESHED, TRUSTED},
 };
 use bytes::Bytes;
-use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
+use domain::{Code, FileId, FilePath, Sha256, Timestamp};
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{Manifest, ManifestEntry, Mirrored, Query};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +169,7 @@ impl Workspace {
     }
 
     /// Sends a mirror the manifest, and then the contents that it names as missing.
-    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Told) -> ports::Result<()> {
+    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Told) -> std::result::Result<(), Failed> {
         if told.manifest.entries.is_empty() && !told.refresh {
             return Ok(());
         }
@@ -187,14 +188,14 @@ impl Workspace {
                                 Ok(content) => Ok(Some(content)),
                                 // A large one comes from the blobs or not at all.
                                 Err(error) if is_damage(&error) || error.code == Code::PayloadTooLarge => Ok(None),
-                                Err(error) => Err(error),
+                                Err(error) => Err(Failed::from(error)),
                             },
                         }
                     }
                 })
                 .buffer_unordered(READ_AT_ONCE);
             let (mut batch, mut bytes) = (Vec::new(), 0);
-            while let Some(content) = contents.try_next().await.map_err(|error: Error| super::for_port(error))? {
+            while let Some(content) = contents.try_next().await? {
                 // Without one that was purged meanwhile the mirror says again that it is missing.
                 bytes += content.as_ref().map_or(0, Bytes::len);
                 batch.extend(content);
@@ -207,6 +208,6 @@ impl Workspace {
                 mirror.provide(batch).await?;
             }
         }
-        Err(ports::Error::Damaged("the sandbox's mirror misses contents, however often they are given".into()))
+        Err(ports::Error::Damaged("the sandbox's mirror misses contents, however often they are given".into()).into())
     }
 }

@@ -1,9 +1,12 @@
 //! The archive compares a content at each read: damage is repaired from any good copy, reported when there is none, and never passed on.
 
 use crate::common::{World, path, person, put, versions};
+use async_trait::async_trait;
+use bytes::Bytes;
 use domain::{Code, Error, FileId, Principal, Sha256, WorkspaceId};
-use ports::{Blobs as _, Expect as Rev, Key, Table as _, Write};
-use std::fs;
+use ports::{Blobs, Expect as Rev, Key, Table as _, Write};
+use std::{fs, ops::Range, sync::Arc};
+use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
 use workspace::{Damage, Expect, Workspace};
 
@@ -257,4 +260,69 @@ async fn a_file_that_a_full_disk_refused_is_read_from_the_archive() {
     fs::create_dir(world.home().join("tmp")).unwrap();
     world.all.checkpoint().await.unwrap();
     assert_eq!((world.disk_text("/data/a"), world.disk_text("/data/new")), (Some(short('c')), Some(long('d'))));
+}
+
+/// Blobs that say of each content that it is not there, and give no other answer.
+struct GoesAway(Arc<FakeBlobs>);
+
+#[async_trait]
+impl Blobs for GoesAway {
+    async fn put(&self, space: &str, content: Bytes) -> ports::Result<Sha256> {
+        self.0.put(space, content).await
+    }
+    async fn get(&self, _: &str, _: Sha256, _: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
+        Err(ports::Error::unavailable("the archive", "it is away"))
+    }
+    async fn verify(&self, _: &str, _: Sha256, _: Option<Range<u64>>) -> ports::Result<bool> {
+        Ok(false)
+    }
+    async fn delete(&self, space: &str, digest: Sha256) -> ports::Result<()> {
+        self.0.delete(space, digest).await
+    }
+    async fn delete_space(&self, space: &str) -> ports::Result<()> {
+        self.0.delete_space(space).await
+    }
+}
+
+#[tokio::test]
+async fn a_scrub_passes_over_nothing_while_a_store_is_away() {
+    let (world, workspace) = World::new().await;
+    put(&workspace, "/data/a", &long('a')).await;
+    put(&workspace, "/data/a", &long('b')).await;
+    Loss::Altered.befall(&world, &long('a')).await;
+    let away = world.machine(Arc::new(GoesAway(world.blobs.clone())), |all| all).await;
+    let mut from = None;
+    let failed = loop {
+        match away.all.scrub(from.as_deref()).await {
+            Ok(step) => from = Some(step.next.expect("it cannot come to its end")),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(failed.code, Code::UpstreamUnavailable);
+    assert_eq!(world.all.damaged(10).await.unwrap(), [], "nothing is known to be damaged");
+    // The same step again, once the store answers.
+    while let Some(next) = world.all.scrub(from.as_deref()).await.unwrap().next {
+        from = Some(next);
+    }
+    assert_eq!(world.all.damaged(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_restore_that_the_disk_does_not_follow_is_made_all_the_same() {
+    let (world, workspace) = World::new().await;
+    put(&workspace, "/data/a", &long('a')).await;
+    let file = file_at(&workspace, "/data/a").await;
+    workspace.rm(&path("/data/a"), &person()).await.unwrap();
+    // The disk has lost its trash, and nothing can be written to it.
+    let (trash, tmp) = (world.home().join("trash"), world.home().join("tmp"));
+    fs::remove_dir_all(trash).unwrap();
+    fs::remove_dir_all(&tmp).unwrap();
+    fs::write(&tmp, "").unwrap();
+    assert_eq!(workspace.restore(file, &person()).await.unwrap().path, path("/data/a"));
+    assert_eq!(world.disk_text("/data/a"), None, "the disk is behind");
+    assert_eq!(workspace.read(&path("/data/a"), None).await.unwrap().bytes, long('a'));
+    fs::remove_file(&tmp).unwrap();
+    fs::create_dir(&tmp).unwrap();
+    world.all.checkpoint().await.unwrap();
+    assert_eq!(world.disk_text("/data/a"), Some(long('a')));
 }

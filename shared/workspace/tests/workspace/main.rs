@@ -7,6 +7,7 @@ mod damage;
 mod files;
 mod hydrate;
 mod large;
+mod mirror;
 mod model;
 mod nearby;
 mod repair;

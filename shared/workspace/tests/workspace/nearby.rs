@@ -224,3 +224,19 @@ async fn a_store_that_does_not_answer_is_no_conflict_of_calls() {
     workspace.begin(call, grant).await.unwrap();
     assert_eq!(away.not_begun(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
 }
+
+#[tokio::test]
+async fn an_error_of_the_workspace_keeps_its_code_on_the_way_to_a_mirror() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", "one").await;
+    let near = Near::of(&world).await;
+    let brought = async || near.here.bring_to(&*near.sandbox, None).await.map_err(|error| error.code);
+    assert_eq!(brought().await, Ok(()));
+    let is_entry = |item: &Item| item.key.sk == "a" && item.key.pk.contains("/dir/");
+    let entry = world.table.items().into_iter().find(is_entry).unwrap();
+    let damaged = Write::put(entry.key, "no JSON", ports::Expect::Present);
+    world.table.commit(vec![damaged]).await.unwrap();
+    assert_eq!(brought().await, Err(Code::Internal), "the index is damaged, the request is right");
+    near.sandboxes.vanish(world.id);
+    assert_eq!(brought().await, Err(Code::UpstreamUnavailable));
+}

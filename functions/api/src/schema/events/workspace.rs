@@ -1,6 +1,6 @@
 //! The data of the events of workspaces (`domain::WorkspaceEvent`).
 
-use super::super::{ChatStatus, TaskPhase, TaskStatus};
+use super::super::{ChatStatus, Kind, Op, TaskPhase, TaskStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,9 +15,9 @@ pub struct WorkspaceFileUpdated {
     /// Its identity.
     pub file_id: Uuid,
     /// Its kind.
-    pub kind: EntryKind,
+    pub kind: Kind,
     /// The effect of the change.
-    pub op: FileOp,
+    pub op: Op,
     /// Its path before the change, if it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
@@ -26,36 +26,6 @@ pub struct WorkspaceFileUpdated {
     /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
-}
-
-/// The kind of an entry of a workspace.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EntryKind {
-    /// A file with versions.
-    File,
-    /// A folder.
-    Folder,
-    /// A file whose history is kept elsewhere, such as a chat's: it has an identity, but no versions.
-    Projection,
-}
-
-/// The effect of a change on a file or folder.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FileOp {
-    /// A folder, or a projection, was made.
-    Made,
-    /// A version was written, or was found to be current already.
-    Written,
-    /// It has another path.
-    Moved,
-    /// It is in the trash.
-    Removed,
-    /// It came back from the trash.
-    Restored,
-    /// It is gone for good.
-    Purged,
 }
 
 /// A chat was made, has another status or title, or began or ended a turn.

@@ -202,3 +202,13 @@ fn s3_3_a_split_over_what_is_no_list_is_an_error() {
         assert!(eval_list("input", scope).unwrap_err().message.contains("not a list"));
     });
 }
+
+#[test]
+fn a_thread_that_is_not_started_is_no_fault_of_the_expression() {
+    // No address space has room for this stack.
+    let error = on_stack(usize::MAX / 2, || ()).unwrap_err();
+    let fault = Fault::from(error);
+    assert!(matches!(fault, Fault::Ours(_)));
+    assert!(fault.told().contains("this server"));
+    assert_eq!(on_stack(DEEP_STACK, || 1).unwrap(), Some(1));
+}

@@ -197,10 +197,13 @@ impl Machine for TaskMachine {
         state.apply(event);
     }
 
-    fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+    fn handle(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
         let resumes = matches!(input, Input::Resume | Input::Halt(_));
-        let decision = self.decide(state, input, stamp);
-        delete::clear(state, decision, stamp, resumes)
+        let decision = self.decide(step.state(), input, stamp);
+        let decision = delete::clear(step.state(), decision, stamp, resumes);
+        decision.events.into_iter().for_each(|event| step.push(event));
+        decision.send.into_iter().for_each(|letter| step.send(letter));
+        decision.effects.into_iter().for_each(|(key, effect)| step.run(key, effect));
     }
 
     fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, Decision, EffectContext, EffectKey, Entry, Follow, Input, Kind, Letter, Machine, Mail, Perform,
-    Runtime, View,
+    ActorId, Content, EffectContext, EffectKey, Entry, Follow, Input, Kind, Letter, Machine, Mail, Perform, Runtime,
+    Step, View,
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
@@ -56,28 +56,26 @@ impl Machine for Family {
         }
     }
 
-    fn handle(&self, state: &Heard, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        let mut decision = Decision::default();
-        let mut run = |attempt: u32| {
-            decision.events.push(Event::Began(attempt));
-            decision.effects.push((EffectKey(format!("{}/{attempt}", stamp.id)), ()));
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        let run = |step: &mut Step<Self>, attempt: u32| {
+            step.push(Event::Began(attempt));
+            step.run(EffectKey(format!("{}/{attempt}", stamp.id)), ());
         };
         match input {
             Input::Command { command: number, .. } => {
                 if number.from > 0 && number.n.is_multiple_of(7) {
-                    run(1);
+                    run(step, 1);
                 }
-                decision.events.push(Event::Heard(number));
+                step.push(Event::Heard(number));
                 if number.from > 0 {
                     let command = serde_json::json!({ "from": 0, "n": 1000 * number.from + number.n });
-                    decision.send.push(Letter { to: actor(0), command, deliver_at: None, priority: 0 });
+                    step.send(Letter { to: actor(0), command, deliver_at: None, priority: 0 });
                 }
             }
-            Input::Resume => run(state.attempt + 1),
-            Input::Report(()) => decision.events.push(Event::Ended),
+            Input::Resume => run(step, step.state().attempt + 1),
+            Input::Report(()) => step.push(Event::Ended),
             Input::Stop(_) | Input::Halt(_) | Input::Hold(_) | Input::Park { .. } | Input::Unpark { .. } => {}
         }
-        decision
     }
 
     fn in_flight(state: &Heard) -> bool {

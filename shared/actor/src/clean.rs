@@ -1,22 +1,22 @@
 //! Taking secrets out of decisions, before anything comes of them.
 
-use crate::{Decision, Machine};
+use crate::Letter;
 use ports::Redactor;
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
-/// Takes secrets out of the events and the letters of a decision.
-pub(crate) fn decision<M: Machine>(decision: &mut Decision<M>, redactor: &Redactor) {
-    if redactor.is_empty() {
-        return;
-    }
-    decision.events.iter_mut().for_each(|each| event(each, redactor));
-    for letter in &mut decision.send {
+/// Takes secrets out of a letter.
+pub(crate) fn letter(letter: &mut Letter, redactor: &Redactor) {
+    if !redactor.is_empty() {
         redactor.value(&mut letter.command);
     }
 }
 
-fn event<E: Serialize + DeserializeOwned>(event: &mut E, redactor: &Redactor) {
+/// Takes secrets out of an event.
+pub(crate) fn event<E: Serialize + DeserializeOwned>(event: &mut E, redactor: &Redactor) {
+    if redactor.is_empty() {
+        return;
+    }
     // Nearly no event has a secret, and a search of its JSON text is the cheapest test. Secrets are texts: a number is never one.
     let Ok(text) = serde_json::to_string(event) else { return };
     if matches!(redactor.text(&text), Cow::Borrowed(_)) {

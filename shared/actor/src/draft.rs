@@ -48,23 +48,30 @@ impl<M: Machine> Draft<M> {
         }
     }
 
+    /// The number of its next event.
+    pub fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// Folds its events into a state that was read from the log.
+    pub fn fold_into(&self, state: &mut M::State) {
+        (self.first..).zip(&self.events).for_each(|(number, event)| M::apply(state, number, event));
+    }
+
     /// Takes in the decision of a step, except for the effects that it cancels.
     ///
     /// # Errors
     /// [`ports::Error::Invalid`] for a letter whose command is no JSON. The state is then worth nothing.
-    pub fn add(&mut self, actor: &ActorId, state: &mut M::State, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
-        let Decision { events, send, effects, cancel: _, gives_up: _ } = decision;
+    pub fn add(&mut self, actor: &ActorId, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
+        let Decision { events, records, send, effects, cancel: _, gives_up: _ } = decision;
         for letter in send {
             let message = self.message(actor, &letter, stamp.at)?;
             self.bytes += message.body.len();
             self.outbox.push(message);
             self.letters += 1;
         }
-        for event in events {
-            self.records.extend(M::record(state, &event));
-            M::apply(state, self.first + self.events.len() as u64, &event);
-            self.events.push(event);
-        }
+        self.events.extend(events);
+        self.records.extend(records);
         self.effects.extend(effects);
         Ok(())
     }

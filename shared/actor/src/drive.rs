@@ -3,8 +3,8 @@
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree,
-    View, clean,
+    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, Step, StopRequest, Target,
+    Tree, View,
     draft::Draft,
     effect::{Reported, Running},
     load::Loaded,
@@ -246,16 +246,25 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     fn decide(&mut self, draft: &mut Draft<M>, input: Input<M>, stamp: &Stamp) -> Result<(), Error> {
-        let decision = self.ports.machine.handle(&self.loaded.state, input, stamp);
+        let decision = self.handle(draft, input, stamp);
         self.add(draft, decision, stamp)
     }
 
-    fn add(&mut self, draft: &mut Draft<M>, mut decision: Decision<M>, stamp: &Stamp) -> Result<(), Error> {
-        clean::decision(&mut decision, &self.ports.secrets.redactor());
+    /// Lends the state to the machine for one step. If that panics, the state is gone.
+    fn handle(&mut self, draft: &Draft<M>, input: Input<M>, stamp: &Stamp) -> Decision<M> {
+        let state = std::mem::take(&mut self.loaded.state);
+        let mut step = Step::new(state, draft.next()).redacting(self.ports.secrets.redactor());
+        self.ports.machine.handle(&mut step, input, stamp);
+        let (state, decision) = step.end();
+        self.loaded.state = state;
+        decision
+    }
+
+    fn add(&mut self, draft: &mut Draft<M>, decision: Decision<M>, stamp: &Stamp) -> Result<(), Error> {
         for key in &decision.cancel {
             self.running.cancel(key);
         }
-        draft.add(self.actor, &mut self.loaded.state, decision, stamp)
+        draft.add(self.actor, decision, stamp)
     }
 
     /// Decides and commits.

@@ -1,6 +1,6 @@
 //! The trait that the runtime requires of a state machine: pure functions only.
 
-use crate::{ActorId, Entry};
+use crate::{ActorId, Entry, Step};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 ///
 /// # Example
 /// ```
-/// use actor::{Decision, Input, Machine, View};
+/// use actor::{Input, Machine, Step, View};
 /// use domain::{CommandId, Principal, Stamp, Timestamp};
 /// use serde::{Deserialize, Serialize};
 ///
@@ -34,12 +34,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 ///     fn apply(state: &mut u32, _number: u64, Added(count): &Added) {
 ///         *state += count;
 ///     }
-///     fn handle(&self, _state: &u32, input: Input<Self>, _stamp: &Stamp) -> Decision<Self> {
-///         let mut decision = Decision::default();
+///     fn handle(&self, step: &mut Step<Self>, input: Input<Self>, _stamp: &Stamp) {
 ///         if let Input::Command { command: Add(count), .. } = input {
-///             decision.events.push(Added(count));
+///             step.push(Added(count));
 ///         }
-///         decision
 ///     }
 ///     fn in_flight(_state: &u32) -> bool {
 ///         false
@@ -54,10 +52,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 ///
 /// let stamp = Stamp { at: Timestamp::default(), id: uuid::Uuid::nil() };
 /// let (id, by) = (CommandId(stamp.id), Principal::System);
-/// let decision = Counter.handle(&40, Input::Command { id, by, at: stamp.at, command: Add(2) }, &stamp);
-/// let mut state = 40;
-/// decision.events.iter().zip(1..).for_each(|(event, number)| Counter::apply(&mut state, number, event));
-/// assert_eq!(state, 42);
+/// let mut step = Step::new(40, 1);
+/// Counter.handle(&mut step, Input::Command { id, by, at: stamp.at, command: Add(2) }, &stamp);
+/// assert_eq!(*step.state(), 42);
 /// ```
 pub trait Machine: Send + Sync + Sized + 'static {
     /// The first part of its actors' ids.
@@ -79,8 +76,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
 
     /// Folds the event with this number into the state. Total: it fails for no event.
     fn apply(state: &mut Self::State, number: u64, event: &Self::Event);
-    /// Decides on an input.
-    fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
+    /// Decides on an input: asks the state of the step, and adds its decisions to the step.
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp);
     /// Whether effects are in flight: begun by a decision, and not reported yet.
     fn in_flight(state: &Self::State) -> bool;
     /// Whether the actor has come to its end, and hardly any command comes to it: it is then neither kept in memory nor flushed to a
@@ -250,6 +247,8 @@ pub enum Target {
 pub struct Decision<M: Machine> {
     /// The events.
     pub events: Vec<M::Event>,
+    /// Records to keep beside the log because of them ([`Machine::record`]).
+    pub records: Vec<View>,
     /// Letters to send, once the events are durable.
     pub send: Vec<Letter>,
     /// Effects to run, once the events are durable, each under a key that no other effect of this actor ever has.
@@ -262,14 +261,14 @@ pub struct Decision<M: Machine> {
 
 impl<M: Machine> Default for Decision<M> {
     fn default() -> Self {
-        Self { events: Vec::new(), send: Vec::new(), effects: Vec::new(), cancel: Vec::new(), gives_up: false }
-    }
-}
-
-impl<M: Machine> Decision<M> {
-    /// Whether it changes nothing.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.send.is_empty() && self.effects.is_empty() && self.cancel.is_empty()
+        Self {
+            events: Vec::new(),
+            records: Vec::new(),
+            send: Vec::new(),
+            effects: Vec::new(),
+            cancel: Vec::new(),
+            gives_up: false,
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, Decision, EffectContext, EffectKey, Entry, Follow, Input, Letter, Machine, Mail, Options,
-    Perform, Runtime, Verdict, View,
+    ActorId, Content, EffectContext, EffectKey, Entry, Follow, Input, Letter, Machine, Mail, Options, Perform, Runtime,
+    Step, Verdict, View,
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
-use ports::{Clock, Delivery, Error, Receipt};
+use ports::{Clock, Delivery, Error, Key, Receipt};
 use serde::{Deserialize, Serialize};
 use std::{
     sync::{
@@ -71,32 +71,33 @@ impl Machine for Adder {
         }
     }
 
-    fn handle(&self, state: &Sum, input: Input<Self>, _: &Stamp) -> Decision<Self> {
-        let mut decision = Decision::default();
-        let mut run = |attempt: u32| {
-            decision.events.push(Event::Began(attempt));
-            decision.effects.push((EffectKey(format!("run/{}/{attempt}", state.sum)), ()));
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, _: &Stamp) {
+        let run = |step: &mut Step<Self>, attempt: u32| {
+            step.push(Event::Began(attempt));
+            step.run(EffectKey(format!("run/{}/{attempt}", step.state().sum)), ());
         };
         match input {
-            Input::Command { command: Command::Run, .. } => run(1),
-            Input::Resume => run(state.attempt + 1),
-            Input::Command { command: Command::Add(n), .. } => decision.events.push(Event::Added(n)),
+            Input::Command { command: Command::Run, .. } => run(step, 1),
+            Input::Resume => run(step, step.state().attempt + 1),
+            Input::Command { command: Command::Add(n), .. } => step.push(Event::Added(n)),
             Input::Command { command: Command::Tell(n), .. } => {
-                decision.events.push(Event::Added(n));
-                let command = serde_json::json!({ "add": state.sum + n });
+                step.push(Event::Added(n));
+                let command = serde_json::json!({ "add": step.state().sum });
                 let to = ActorId::new("adder", "w/parent");
-                decision.send.push(Letter { to, command, deliver_at: None, priority: 3 });
+                step.send(Letter { to, command, deliver_at: None, priority: 3 });
             }
-            Input::Command { command: Command::Panic, .. } => panic!("as told"),
-            Input::Report(()) => decision.events.push(Event::Ended),
-            Input::Park { reason, .. } => decision.events.push(Event::Paused(reason)),
+            Input::Command { command: Command::Panic, .. } => {
+                step.push(Event::Added(1000));
+                panic!("as told");
+            }
+            Input::Report(()) => step.push(Event::Ended),
+            Input::Park { reason, .. } => step.push(Event::Paused(reason)),
             Input::Command { command: Command::Nothing, .. }
             | Input::Stop(_)
             | Input::Halt(_)
             | Input::Hold(_)
             | Input::Unpark { .. } => {}
         }
-        decision
     }
 
     fn in_flight(state: &Sum) -> bool {
@@ -108,8 +109,8 @@ impl Machine for Adder {
     fn is_transient(_: &Event) -> bool {
         false
     }
-    fn view(_: &Sum) -> Option<View> {
-        None
+    fn view(state: &Sum) -> Option<View> {
+        Some(View { key: sum_key(), index: None, body: Some(state.sum.to_string()) })
     }
 }
 
@@ -146,6 +147,11 @@ struct World {
 
 fn actor() -> ActorId {
     ActorId::new("adder", "w/1")
+}
+
+/// The key of the view, which is the sum.
+fn sum_key() -> Key {
+    Key::new("sums", "1")
 }
 
 fn world() -> World {
@@ -293,6 +299,17 @@ async fn a_command_that_panics_is_blamed_alone() {
     assert!(world.events().contains(why), "{}", world.events());
     let newest = world.table.partition(actor().as_str());
     assert!(newest.iter().any(|item| item.body.contains(r#""parked":true"#) && item.body.contains(&mail[2].id)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_panics_leaves_nothing_in_the_state_of_those_before_it() {
+    let world = world();
+    let before = world.mail(&[Add(1)]);
+    assert_eq!(world.deliver(&before).await, all(&before));
+    assert_eq!(world.deliver(&world.mail(&[Add(2), Add(3), Panic, Add(4)])).await.done, 2);
+    assert_eq!(world.log(), [(1, 1), (2, 2)]);
+    let view = world.table.items().into_iter().find(|item| item.key == sum_key());
+    assert_eq!(view.unwrap().body, "6", "the sum without that of the command that panicked");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, Decision, EffectContext, EffectKey, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform,
-    Quarantine, Runtime, Verdict, View,
+    ActorId, Content, EffectContext, EffectKey, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform,
+    Quarantine, Runtime, Step, Verdict, View,
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
@@ -72,26 +72,24 @@ impl Machine for Runner {
         }
     }
 
-    fn handle(&self, state: &State, input: Input<Self>, _: &Stamp) -> Decision<Self> {
-        let mut decision = Decision::default();
-        let mut run = |work: Work, attempt: u32| {
-            decision.events.push(Event::Began(work, attempt));
-            decision.effects.push((EffectKey(format!("run/{attempt}")), work));
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, _: &Stamp) {
+        let run = |step: &mut Step<Self>, work: Work, attempt: u32| {
+            step.push(Event::Began(work, attempt));
+            step.run(EffectKey(format!("run/{attempt}")), work);
         };
-        match (input, state.runs) {
+        match (input, step.state().runs) {
             (Input::Command { command: Work::Impossible, .. }, _) => std::panic::resume_unwind(Box::new("as told")),
-            (Input::Command { command, .. }, _) => run(command, 1),
-            (Input::Resume, Some((work, attempt))) => run(work, attempt + 1),
-            (Input::Report(is_last), _) => decision.events.push(if is_last { Event::Ended } else { Event::Said }),
+            (Input::Command { command, .. }, _) => run(step, command, 1),
+            (Input::Resume, Some((work, attempt))) => run(step, work, attempt + 1),
+            (Input::Report(is_last), _) => step.push(if is_last { Event::Ended } else { Event::Said }),
             (Input::Park { reason, command: Some(Work::Impossible) }, _) => {
-                decision.events.push(Event::GaveUp(reason));
-                decision.gives_up = true;
+                step.push(Event::GaveUp(reason));
+                step.give_up();
             }
-            (Input::Park { reason, .. }, _) => decision.events.push(Event::Paused(reason)),
-            (Input::Unpark { .. }, _) => decision.events.push(Event::Resumed),
+            (Input::Park { reason, .. }, _) => step.push(Event::Paused(reason)),
+            (Input::Unpark { .. }, _) => step.push(Event::Resumed),
             (Input::Resume, None) | (Input::Stop(_) | Input::Halt(_) | Input::Hold(_), _) => {}
         }
-        decision
     }
 
     fn in_flight(state: &State) -> bool {

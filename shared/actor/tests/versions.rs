@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, Decision, EffectContext, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform, Runtime,
+    ActorId, Content, EffectContext, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform, Runtime, Step,
     Unreadable, Verdict, View, has_consumed,
 };
 use async_trait::async_trait;
@@ -79,9 +79,10 @@ macro_rules! machine {
             fn apply($folded: &mut $state, _: u64, $happened: &$event) {
                 $apply
             }
-            fn handle(&self, _: &$state, input: Input<Self>, _: &Stamp) -> Decision<Self> {
-                let Input::Command { command: $input, .. } = input else { return Decision::default() };
-                Decision { events: vec![$decide], ..Decision::default() }
+            fn handle(&self, step: &mut Step<Self>, input: Input<Self>, _: &Stamp) {
+                if let Input::Command { command: $input, .. } = input {
+                    step.push($decide);
+                }
             }
             fn in_flight(_: &$state) -> bool {
                 false

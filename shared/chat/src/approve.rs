@@ -16,7 +16,6 @@ use domain::{
     Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
     QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
-use std::sync::Arc;
 use tools::Kind;
 use workspace::Workspace;
 
@@ -139,7 +138,7 @@ impl Step<'_> {
     /// Runs a call that needs no person's permission; a command that runs because a plan is approved, once it is sure that the plan
     /// is still the same.
     pub fn call_permitted(&mut self, call: ToolCall) {
-        match (self.rests_on_plan(&call), &self.config) {
+        match (self.rests_on_plan(&call), self.config()) {
             (Some(approval), Some(config)) => {
                 let (workspace, call_id) = (config.workspace, call.call_id);
                 self.run(plan_key(call_id), ChatEffect::CheckPlan { workspace, call_id, approval });
@@ -151,22 +150,19 @@ impl Step<'_> {
     /// Whether the turn that runs has the rights of an approved plan: a person without the right to approve does not get them
     /// by talking in a chat whose plan another person has approved.
     pub fn is_approved(&self) -> bool {
-        self.approval.is_some() && self.state.turn.as_ref().is_some_and(|turn| turn.may_approve)
+        self.state().approval.is_some() && self.turn().is_some_and(|turn| turn.may_approve)
     }
 
     /// The approval without which a person would be asked before this call.
     pub fn rests_on_plan(&self, call: &ToolCall) -> Option<Box<Approval>> {
         let rests = self.is_approved() && self.kind(&call.tool) == Some(Kind::Exec);
-        let approval = self.approval.as_ref().filter(|_| rests)?;
-        self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
+        let approval = self.state().approval.as_ref().filter(|_| rests)?;
+        self.config().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }
 
     /// Asks a person whether a command may run, as the plan that it rests on has changed since its approval.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
-        let approval = self.approval.take();
-        let decision = self.gate(call);
-        self.approval = approval;
-        match decision {
+        match self.gate_as(call, false) {
             GateDecision::Ask { category, reason, timeout } => {
                 ask::permission(self, call, category, format!("{changed}; {reason}"), timeout);
             }
@@ -177,10 +173,9 @@ impl Step<'_> {
     /// Takes down that a version of a plan is approved; the chat is in `build` mode from now on.
     pub fn approve(&mut self, approval: Box<Approval>) {
         let (by, at, path) = (approval.by.clone(), approval.at, approval.plan_path.clone());
-        self.approval = Some(approval.clone());
+        let is_new = self.config().is_some_and(|config| config.mode != Mode::Build);
         self.push(ChatEvent::PlanApproved { approval });
-        if let Some(config) = self.config.as_mut().filter(|config| config.mode != Mode::Build) {
-            Arc::make_mut(config).mode = Mode::Build;
+        if is_new {
             self.push(ChatEvent::ModeChanged { mode: Mode::Build, plan_path: Some(path), by: Some(by), at: Some(at) });
         }
     }

@@ -1,17 +1,8 @@
 //! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
 //! meanwhile, and costs nothing; a missing answer counts as a no when the time is up.
 
-use crate::{
-    account::Account,
-    machine::ChatMachine,
-    phase::Phase,
-    state::{ChatState, Turn},
-    turn::Step,
-};
-use actor::Decision;
-use domain::{
-    ChatCommand, ChatEvent, Error, PermissionId, QuestionId, Stamp, Status, ToolCall, event::PermissionOutcome,
-};
+use crate::{phase::Phase, turn::Step};
+use domain::{ChatCommand, ChatEvent, Error, PermissionId, QuestionId, Status, ToolCall, event::PermissionOutcome};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -38,15 +29,13 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
 /// A person answers questions. Answers to a question that is not open change nothing. `led_by` is their principal if they may
 /// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
 pub(crate) fn answer(
-    machine: &ChatMachine,
-    state: &ChatState,
+    step: &mut Step<'_>,
     question_id: QuestionId,
     answers: &Map<String, Value>,
     led_by: Option<String>,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let Some((turn, questions)) = state.turn.as_ref().and_then(|turn| match &turn.phase {
-        Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some((turn, questions)),
+) {
+    let questions = step.turn().and_then(|turn| match &turn.phase {
+        Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some(questions),
         Phase::Begun
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
@@ -55,78 +44,54 @@ pub(crate) fn answer(
         | Phase::Tool { .. }
         | Phase::Permission { .. }
         | Phase::Question { .. } => None,
-    }) else {
-        return Decision::default();
-    };
-    let mut step = Step::new(machine, state, stamp);
+    });
+    let Some(questions) = questions else { return };
     match tools::check_answers(questions, answers) {
         Err(error) => step.push(ChatEvent::Failed { error }),
         Ok(()) => {
             if let Some(by) = led_by.filter(|_| step.is_approved()) {
-                step.approval = None;
                 step.push(ChatEvent::RightsNarrowed { by });
             }
-            go_on(&mut step, turn, &Value::Object(answers.clone()).to_string(), Status::Success);
+            go_on(step, &Value::Object(answers.clone()).to_string(), Status::Success);
         }
     }
-    step.decision
 }
 
 /// A person decides on a permission.
-pub(crate) fn decide(
-    machine: &ChatMachine,
-    state: &ChatState,
-    permission_id: PermissionId,
-    outcome: PermissionOutcome,
-    by: &str,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let Some(turn) = waiting_for(state, permission_id) else { return Decision::default() };
-    let mut step = Step::new(machine, state, stamp);
-    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by: by.to_owned(), at: stamp.at });
-    match (outcome, turn.calls.front()) {
-        (PermissionOutcome::Approved, Some(call)) => step.call_tool(call.clone(), 1),
-        _ => go_on(&mut step, turn, "not permitted: a person declined", Status::Partial),
+pub(crate) fn decide(step: &mut Step<'_>, permission_id: PermissionId, outcome: PermissionOutcome, by: &str) {
+    if !waits_for(step, permission_id) {
+        return;
     }
-    step.decision
+    let at = step.stamp.at;
+    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by: by.to_owned(), at });
+    match (outcome, step.next_unanswered()) {
+        (PermissionOutcome::Approved, Some(call)) => step.call_tool(call, 1),
+        _ => go_on(step, "not permitted: a person declined", Status::Partial),
+    }
 }
 
 /// Ends a wait whose time is up without an answer.
-pub(crate) fn expire(
-    machine: &ChatMachine,
-    state: &ChatState,
-    permission_id: Option<PermissionId>,
-    question_id: Option<QuestionId>,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let mut step = Step::new(machine, state, stamp);
-    if let Some(permission_id) = permission_id
-        && let Some(turn) = waiting_for(state, permission_id)
-    {
-        let (outcome, by) = (PermissionOutcome::Cancelled, "timeout".to_owned());
-        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at: stamp.at });
-        go_on(&mut step, turn, "not permitted: no answer came in time", Status::Partial);
-    }
-    if let Some(turn) = &state.turn
+pub(crate) fn expire(step: &mut Step<'_>, permission_id: Option<PermissionId>, question_id: Option<QuestionId>) {
+    if let Some(permission_id) = permission_id.filter(|permission_id| waits_for(step, *permission_id)) {
+        let (outcome, by, at) = (PermissionOutcome::Cancelled, "timeout".to_owned(), step.stamp.at);
+        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at });
+        go_on(step, "not permitted: no answer came in time", Status::Partial);
+    } else if let Some(turn) = step.turn()
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)
     {
-        go_on(&mut step, turn, "no answer came in time", Status::Partial);
+        go_on(step, "no answer came in time", Status::Partial);
     }
-    step.decision
 }
 
-fn waiting_for(state: &ChatState, permission_id: PermissionId) -> Option<&Turn> {
-    state
-        .turn
-        .as_ref()
-        .filter(|turn| matches!(&turn.phase, Phase::Permission { permission_id: asked, .. } if *asked == permission_id))
+fn waits_for(step: &Step<'_>, permission_id: PermissionId) -> bool {
+    let waits =
+        |phase: &Phase| matches!(phase, Phase::Permission { permission_id: asked, .. } if *asked == permission_id);
+    step.turn().is_some_and(|turn| waits(&turn.phase))
 }
 
 /// Answers the call that waited and goes on with the next one.
-fn go_on(step: &mut Step<'_>, turn: &Turn, output: &str, status: Status) {
-    let Some(call) = turn.calls.front() else { return };
-    step.observe(call, output.to_owned(), status);
-    let mut account = Account::of(turn);
-    account.waited(turn, step.stamp.at);
-    step.next_call(&account, turn.calls.iter().skip(1).cloned());
+fn go_on(step: &mut Step<'_>, output: &str, status: Status) {
+    let Some(call) = step.next_unanswered() else { return };
+    step.observe(&call, output.to_owned(), status);
+    step.next_call();
 }

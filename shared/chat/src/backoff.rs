@@ -1,7 +1,7 @@
 //! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a letter that is due
 //! then has the model asked again.
 
-use crate::{account::Account, phase::Phase, state::Turn, turn::Step};
+use crate::{phase::Phase, state::Turn, turn::Step};
 use domain::{ChatCommand, ChatEvent, Error, MessageId, StopReason};
 use std::time::Duration;
 
@@ -20,19 +20,12 @@ impl Turn {
 
 impl Step<'_> {
     /// The call is made again after this long, unless the turn's time is up by then: then the failure stands.
-    pub(crate) fn postpone(
-        &mut self,
-        account: &Account,
-        message_id: MessageId,
-        error: Error,
-        failures: u32,
-        after: Duration,
-    ) {
+    pub(crate) fn postpone(&mut self, message_id: MessageId, error: Error, failures: u32, after: Duration) {
         let at = self.stamp.at;
         let until = at + after;
-        if until >= account.deadline(at) {
+        if self.turn().is_some_and(|turn| until >= turn.deadline(at)) {
             self.push(ChatEvent::Failed { error });
-            return self.finish(account, StopReason::Error);
+            return self.finish(StopReason::Error);
         }
         self.push(ChatEvent::ModelPostponed { message_id, failures, error, at, until });
         self.later(until, &ChatCommand::AskAgain { message_id, failures });
@@ -40,10 +33,10 @@ impl Step<'_> {
 
     /// The time has come. A letter that comes twice, or after a stop, calls no model.
     pub(crate) fn ask_again(&mut self, message: MessageId, failures: u32) {
-        let Some(turn) = &self.state.turn else { return };
+        let Some(turn) = self.turn() else { return };
         let waits = matches!(turn.phase, Phase::Backoff { message_id } if message_id == message);
         if waits && turn.failures_of(message) == failures {
-            self.ask_model(&Account::of(turn), message, turn.attempt_of(message));
+            self.ask_model(message, turn.attempt_of(message));
         }
     }
 }

@@ -3,14 +3,14 @@
 //! The bytes that a model got once do not change: messages are kept as they were, and a cut leaves out so much at once that
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
-use crate::state::{ChatState, PastTurn, message_of};
-use domain::{ChatEvent, Message};
-use std::{collections::VecDeque, sync::Arc};
+use crate::state::{ChatState, PastTurn};
+use domain::Message;
+use std::sync::Arc;
 
 /// After a cut this many percent of the budget may be used.
 const KEPT_PERCENT: u64 = 60;
 
-/// The context of a model call after some more events.
+/// The context of a model call.
 pub(crate) struct Context {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
@@ -18,21 +18,12 @@ pub(crate) struct Context {
     pub cut: u32,
 }
 
-/// A turn as the model would read it.
-#[derive(Default)]
-struct Reading<'a> {
-    known: &'a [Arc<Message>],
-    added: Vec<Arc<Message>>,
-    tokens: u64,
-}
-
-/// The context of the next model call: the state, then what `events` change about it. None when the last turn, which is the
-/// one that asks, is over the budget by itself.
-pub(crate) fn assemble(state: &ChatState, events: &[ChatEvent]) -> Option<Context> {
+/// The context of the next model call. None when the last turn, which is the one that asks, is over the budget by itself.
+pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
     let config = state.config.as_ref();
     let budget = config.map_or(u64::MAX, |config| config.context_tokens);
     let system = config.map_or(0, |config| config.system.len() as u64 / 4);
-    let mut turns = turns_after(state, events);
+    let turns = &state.history;
     let fixed = system + turns.back().map_or(0, |turn| turn.tokens);
     if fixed > budget {
         return None;
@@ -41,43 +32,17 @@ pub(crate) fn assemble(state: &ChatState, events: &[ChatEvent]) -> Option<Contex
     let mut cut = 0;
     if tokens > budget {
         let target = fixed.max(budget / 100 * KEPT_PERCENT);
-        while tokens > target
-            && turns.len() > 1
-            && let Some(turn) = turns.pop_front()
-        {
+        let older = turns.iter().take(turns.len().saturating_sub(1));
+        for turn in older {
+            if tokens <= target {
+                break;
+            }
             tokens -= turn.tokens;
             cut += 1;
         }
     }
-    let mut messages = Vec::with_capacity(turns.iter().map(|turn| turn.known.len() + turn.added.len()).sum());
-    for turn in turns {
-        messages.extend_from_slice(turn.known);
-        messages.extend(turn.added);
-    }
-    Some(Context { messages, cut })
-}
-
-/// The turns of the state, then what `events` do to them: the same as [`ChatState::apply`] would, without a copy.
-fn turns_after<'a>(state: &'a ChatState, events: &[ChatEvent]) -> VecDeque<Reading<'a>> {
-    let known = |turn: &'a PastTurn| Reading { known: &turn.messages, added: Vec::new(), tokens: turn.tokens };
-    let mut turns: VecDeque<Reading<'a>> = state.history.iter().map(known).collect();
-    for event in events {
-        match event {
-            ChatEvent::TurnStarted { attempt: 1, .. } => turns.push_back(Reading::default()),
-            ChatEvent::ContextCut { turns: cut } => {
-                drop(turns.drain(..(*cut as usize).min(turns.len().saturating_sub(1))))
-            }
-            _ => {}
-        }
-        if let Some(message) = message_of(event) {
-            if turns.is_empty() {
-                turns.push_back(Reading::default());
-            }
-            if let Some(turn) = turns.back_mut() {
-                turn.tokens += message.tokens();
-                turn.added.push(Arc::new(message));
-            }
-        }
-    }
-    turns
+    let kept = || turns.iter().skip(cut).map(|turn: &PastTurn| turn.messages.as_slice());
+    let mut messages = Vec::with_capacity(kept().map(<[_]>::len).sum());
+    kept().for_each(|of_turn| messages.extend_from_slice(of_turn));
+    Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX) })
 }

@@ -5,11 +5,11 @@ use crate::{
     approve::check_mode,
     ask, cancel,
     phase::Phase,
-    report, resume,
+    resume,
     state::{ChatState, QueuedTurn},
-    turn,
+    turn::{self, Step},
 };
-use actor::{ActorId, Announcement, Decision, EffectKey, Input, Machine, Target, Tree, View};
+use actor::{ActorId, Announcement, EffectKey, Input, Machine, Target, Tree, View};
 use domain::{
     ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId,
     Error, FileId, FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage,
@@ -212,24 +212,20 @@ impl Machine for ChatMachine {
         state.apply(number, event);
     }
 
-    fn handle(&self, state: &ChatState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        let mut decision = match input {
-            Input::Command { id, by, at, command } => self.command(state, id, &by, at, command, stamp),
-            Input::Report(report) => turn::effect_reported(self, state, report, stamp),
-            Input::Resume => resume::resume(self, state, stamp),
-            Input::Stop(request) => cancel::stop(self, state, &request, stamp),
-            Input::Halt(request) => cancel::halt(self, state, &request, stamp),
+    fn handle(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        let mut step = Step::new(self, step, stamp);
+        match input {
+            Input::Command { id, by, at, command } => take_in(&mut step, id, &by, at, command),
+            Input::Report(report) => turn::effect_reported(&mut step, report),
+            Input::Resume => resume::resume(&mut step),
+            Input::Stop(request) => cancel::stop(&mut step, &request),
+            Input::Halt(request) => cancel::halt(&mut step, &request),
             // A node that executes ends first, and its agent with it.
-            Input::Hold(_) => Decision::default(),
-            Input::Park { reason, command } => cancel::park(self, state, reason, command.as_ref(), stamp),
-            Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
-        };
-        report::add(state, &mut decision);
-        crate::slots::give(state, &mut decision);
-        if let Some(places) = &self.places {
-            crate::places::give(places, state, &mut decision);
+            Input::Hold(_) => {}
+            Input::Park { reason, command } => cancel::park(&mut step, reason, command.as_ref()),
+            Input::Unpark { drop } => cancel::unpark(&mut step, drop),
         }
-        decision
+        step.end();
     }
 
     fn in_flight(state: &ChatState) -> bool {
@@ -316,113 +312,65 @@ impl Machine for ChatMachine {
     }
 }
 
-impl ChatMachine {
-    fn command(
-        &self,
-        state: &ChatState,
-        id: CommandId,
-        by: &Principal,
-        at: Timestamp,
-        command: ChatCommand,
-        stamp: &Stamp,
-    ) -> Decision<Self> {
-        if let Some(error) = state.config.as_ref().and_then(|config| agent::refuses(config, &command, by)) {
-            return just(ChatEvent::Failed { error });
+fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, command: ChatCommand) {
+    if let Some(error) = step.config().and_then(|config| agent::refuses(config, &command, by)) {
+        return step.push(ChatEvent::Failed { error });
+    }
+    match command {
+        ChatCommand::StartTurn {
+            content,
+            files,
+            context,
+            create,
+            limits,
+            interrupt,
+            approval,
+            may_approve,
+            noted: _,
+            trace,
+        } => {
+            let asked = turn::Asked { id, at, content, files, context, limits, may_approve, trace };
+            turn::start(step, asked, turn::How { create, interrupt, approval });
         }
-        match command {
-            ChatCommand::StartTurn {
-                content,
-                files,
-                context,
-                create,
-                limits,
-                interrupt,
-                approval,
-                may_approve,
-                noted: _,
-                trace,
-            } => {
-                let asked = turn::Asked { id, at, content, files, context, limits, may_approve, trace };
-                turn::start(self, state, asked, turn::How { create, interrupt, approval }, stamp)
-            }
-            ChatCommand::Stop { stop_id, turn_id } => {
-                let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
-                let request = actor::StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
-                cancel::stop(self, state, &request, stamp)
-            }
-            ChatCommand::Answer { question_id, answers, may_approve } => {
-                let led_by = (!may_approve).then(|| by.to_string());
-                ask::answer(self, state, question_id, &answers, led_by, stamp)
-            }
-            ChatCommand::Decide { permission_id, outcome } => {
-                ask::decide(self, state, permission_id, outcome, &by.to_string(), stamp)
-            }
-            ChatCommand::Expire { permission_id, question_id } => {
-                ask::expire(self, state, permission_id, question_id, stamp)
-            }
-            ChatCommand::Wake { message_id } => {
-                let mut step = turn::Step::new(self, state, stamp);
-                step.wake(message_id);
-                step.decision
-            }
-            ChatCommand::AskAgain { message_id, failures } => {
-                let mut step = turn::Step::new(self, state, stamp);
-                step.ask_again(message_id, failures);
-                step.decision
-            }
-            ChatCommand::BeginCall { call_id } => {
-                let mut step = turn::Step::new(self, state, stamp);
-                step.begin_call(call_id);
-                step.decision
-            }
-            ChatCommand::RefuseCall { call_id } => {
-                let mut step = turn::Step::new(self, state, stamp);
-                step.refuse_call(call_id);
-                step.decision
-            }
-            ChatCommand::Prioritize { priority } => {
-                let mut step = turn::Step::new(self, state, stamp);
-                step.prioritize(priority);
-                step.decision
-            }
-            ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),
-            ChatCommand::Configure { title, model, mode, may_approve } => {
-                let now = state.config.as_ref().map(|config| config.mode);
-                match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
-                    Some(error) => just(ChatEvent::Failed { error }),
-                    None => configure(state, title, model, mode, by, stamp),
-                }
+        ChatCommand::Stop { stop_id, turn_id } => {
+            let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
+            let request = actor::StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
+            cancel::stop(step, &request);
+        }
+        ChatCommand::Answer { question_id, answers, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            ask::answer(step, question_id, &answers, led_by);
+        }
+        ChatCommand::Decide { permission_id, outcome } => ask::decide(step, permission_id, outcome, &by.to_string()),
+        ChatCommand::Expire { permission_id, question_id } => ask::expire(step, permission_id, question_id),
+        ChatCommand::Wake { message_id } => step.wake(message_id),
+        ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
+        ChatCommand::BeginCall { call_id } => step.begin_call(call_id),
+        ChatCommand::RefuseCall { call_id } => step.refuse_call(call_id),
+        ChatCommand::Prioritize { priority } => step.prioritize(priority),
+        ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
+        ChatCommand::Configure { title, model, mode, may_approve } => {
+            let now = step.config().map(|config| config.mode);
+            match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
+                Some(error) => step.push(ChatEvent::Failed { error }),
+                None => configure(step, title, model, mode, by),
             }
         }
     }
 }
 
-fn configure(
-    state: &ChatState,
-    title: Option<String>,
-    model: Option<String>,
-    mode: Option<Mode>,
-    by: &Principal,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let Some(config) = &state.config else { return Decision::default() };
-    let mut changed = (**config).clone();
+fn configure(step: &mut Step<'_>, title: Option<String>, model: Option<String>, mode: Option<Mode>, by: &Principal) {
+    let Some(config) = step.config().cloned() else { return };
+    let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
     changed.model = model.or(changed.model);
-    let mut events = Vec::new();
-    if changed != **config {
-        events.push(ChatEvent::Configured { config: Box::new(changed) });
+    if changed != *config {
+        step.push(ChatEvent::Configured { config: Box::new(changed) });
     }
     if let Some(mode) = mode.filter(|mode| *mode != config.mode) {
-        let (by, at) = (Some(by.to_string()), Some(stamp.at));
-        events.push(ChatEvent::ModeChanged { mode, plan_path: state.plan_path.clone(), by, at });
+        let (by, at, plan_path) = (Some(by.to_string()), Some(step.stamp.at), step.state().plan_path.clone());
+        step.push(ChatEvent::ModeChanged { mode, plan_path, by, at });
     }
-    Decision { events, ..Decision::default() }
-}
-
-/// A decision of one event.
-pub(crate) fn just(event: ChatEvent) -> Decision<ChatMachine> {
-    Decision { events: vec![event], ..Decision::default() }
 }
 
 /// The key of one attempt of a model call.

@@ -3,24 +3,21 @@
 //! has it tried again.
 
 use crate::{
-    account::Account,
-    machine::{ChatMachine, actor_id},
+    machine::actor_id,
     phase::Phase,
-    state::ChatState,
     turn::{Step, describe},
 };
-use actor::Decision;
 use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall};
 use serde_json::json;
-use slots::{Places, Wanted};
+use slots::Wanted;
 use std::time::Duration;
 use tools::Kind;
 
 impl Step<'_> {
     /// Whether the call is a command that has to wait for a place first; it has asked for one then.
     pub(crate) fn waits_for_place(&mut self, call: &ToolCall, attempt: u32) -> bool {
-        let Some(config) = self.config.clone().filter(|_| self.machine.places.is_some()) else { return false };
-        let has_one = self.state.turn.as_ref().is_some_and(|turn| turn.place == Some(call.call_id));
+        let Some(config) = self.config().filter(|_| self.machine.places.is_some()).cloned() else { return false };
+        let has_one = self.turn().is_some_and(|turn| turn.place == Some(call.call_id));
         if has_one || self.kind(&call.tool) != Some(Kind::Exec) {
             return false;
         }
@@ -40,7 +37,7 @@ impl Step<'_> {
             grant: json!(ChatCommand::BeginCall { call_id }),
             refusal: json!(ChatCommand::RefuseCall { call_id }),
         };
-        self.decision.send.push(places.ask(config.workspace, wanted));
+        self.send(places.ask(config.workspace, wanted));
     }
 
     /// The machine is not ready for a command that has its place: the call is made again after this long, and keeps the place.
@@ -53,7 +50,7 @@ impl Step<'_> {
 
     /// The call that waits for a place, if it is this one, with the attempt that starts then.
     fn placed(&self, call: CallId) -> Option<(ToolCall, u32)> {
-        let turn = self.state.turn.as_ref()?;
+        let turn = self.turn()?;
         match turn.phase {
             Phase::Place { call_id, attempt, .. } if call_id == call => {
                 Some((turn.calls.iter().find(|known| known.call_id == call)?.clone(), attempt))
@@ -71,29 +68,21 @@ impl Step<'_> {
 
     /// There is no place, and too many wait for one: the command has not begun.
     pub(crate) fn refuse_call(&mut self, call: CallId) {
-        let (Some((call, attempt)), Some(turn)) = (self.placed(call), &self.state.turn) else { return };
+        let Some((call, attempt)) = self.placed(call) else { return };
         let error = Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run")
             .hint("try again when some of them have ended, or run fewer at once");
         self.started(&call, attempt);
         self.failed(&call, describe(&error), error.code);
-        let mut account = Account::of(turn);
-        account.waited(turn, self.stamp.at);
-        self.next_call(&account, turn.calls.iter().filter(|other| other.call_id != call.call_id).cloned());
+        self.next_call();
     }
-}
 
-/// Gives back the place of a command that this decision has ended. It is added to a finished decision, so that no way of ending a command
-/// can forget it.
-pub(crate) fn give(places: &Places, state: &ChatState, decision: &mut Decision<ChatMachine>) {
-    let (Some(config), Some(turn)) = (&state.config, &state.turn) else { return };
-    let Some(holder) = turn.place else { return };
-    let ends = |event: &ChatEvent| match event {
-        ChatEvent::Observed { call_id, .. } => *call_id == holder,
-        ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => true,
-        ChatEvent::Paused { .. } => !turn.phase.is_suspended(),
-        _ => false,
-    };
-    if decision.events.iter().any(ends) {
-        decision.send.push(places.give(config.workspace, &holder.to_string()));
+    /// Gives back the place that a command had before this step and has no more. It is done at the end of each step, so that no way of ending a
+    /// command can forget it.
+    pub(crate) fn give_place(&mut self, before: Option<CallId>) {
+        let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.place) != Some(*before)) else {
+            return;
+        };
+        let (Some(places), Some(config)) = (self.machine.places, self.config()) else { return };
+        self.send(places.give(config.workspace, &holder.to_string()));
     }
 }

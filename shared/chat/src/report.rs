@@ -1,9 +1,9 @@
 //! The report of an agent's chat to its task: once per turn, in the entry that ends the turn, however it ended.
 //!
-//! It is added to a finished decision and not where turns end, so that no way of ending a turn can forget it.
+//! It is made where a step takes in the event that ends a turn, so that no way of ending a turn can forget it.
 
-use crate::{machine::ChatMachine, state::ChatState, uses::Uses};
-use actor::{Decision, Letter};
+use crate::{state::ChatState, uses::Uses};
+use actor::Letter;
 use domain::{
     ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, Usage, json_length,
     task::{AgentAnswer, ToolUse},
@@ -69,38 +69,17 @@ impl Round {
     }
 }
 
-/// Adds the reports on the turns that `decision` ends.
-pub(crate) fn add(state: &ChatState, decision: &mut Decision<ChatMachine>) {
-    if !decision.events.iter().any(ChatEvent::is_terminal) {
-        return;
-    }
-    // A chat can be made and its first turn be at its limits in one step.
-    let created = decision.events.iter().find_map(|event| match event {
-        ChatEvent::Created { config } => Some(&**config),
-        _ => None,
-    });
-    let Some(config) = state.config.as_deref().or(created).filter(|config| config.agent.is_some()) else { return };
-    let mut round = state.turn.as_ref().and_then(|turn| turn.round.as_deref().cloned()).unwrap_or_default();
-    let (mut ended, mut error, mut letters) = (state.turns, None, Vec::new());
-    for event in &decision.events {
-        round.apply(event);
-        let (text, reason) = match event {
-            ChatEvent::TurnStarted { attempt: 1, .. } => {
-                (round, error) = (Round::default(), None);
-                continue;
-            }
-            ChatEvent::Failed { error: why } => {
-                error = Some(why.clone());
-                continue;
-            }
-            ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
-            ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),
-            _ => continue,
-        };
-        ended += 1;
-        letters.extend(letter(config, round.answer(config, ended, text, reason, error.take())));
-    }
-    decision.send.extend(letters);
+/// The report on the turn that `event` ends, from the state before it; `error` is the failure that it ends with.
+pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>) -> Option<Letter> {
+    let config = state.config.as_deref().filter(|config| config.agent.is_some())?;
+    let (text, reason) = match event {
+        ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
+        ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),
+        _ => return None,
+    };
+    let nothing = Round::default();
+    let round = state.turn.as_ref().and_then(|turn| turn.round.as_deref()).unwrap_or(&nothing);
+    letter(config, round.answer(config, state.turns + 1, text, reason, error))
 }
 
 /// The answer to a task that asks a chat which was given up: it would wait for ever.

@@ -2,21 +2,20 @@
 //! more to call or a limit is reached.
 
 use crate::{
-    account::Account,
     agent, ask, cancel,
     context::assemble,
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, kill_key, model_key, tool_key},
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, kill_key, model_key, tool_key},
     mode,
     phase::Phase,
     report,
     size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
-use actor::{Decision, EffectKey, Letter};
+use actor::{EffectKey, Letter};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
-    Sha256, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, Usage, trace::span_id,
+    Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
 };
 use ports::ModelRequest;
 use serde_json::Value;
@@ -44,27 +43,64 @@ pub(crate) struct How {
     pub approval: Option<Box<Approval>>,
 }
 
-/// A decision in the making: the state before it, and the decision so far.
+/// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
 pub(crate) struct Step<'a> {
     pub machine: &'a ChatMachine,
-    pub state: &'a ChatState,
     pub stamp: &'a Stamp,
-    pub decision: Decision<ChatMachine>,
+    step: &'a mut actor::Step<ChatMachine>,
     ids: u32,
-    pub config: Option<Arc<ChatConfig>>,
-    pub approval: Option<Box<Approval>>,
-    /// How many of the turns that wait this step has begun.
-    begun: usize,
+    /// The last failure that no turn has ended with yet.
+    failure: Option<Error>,
+    /// The reports on the turns that it has ended.
+    reports: Vec<Letter>,
+    /// The slots and the place that the chat had before.
+    slots: Option<String>,
+    place: Option<CallId>,
 }
 
 impl<'a> Step<'a> {
-    pub fn new(machine: &'a ChatMachine, state: &'a ChatState, stamp: &'a Stamp) -> Self {
-        let (config, approval) = (state.config.clone(), state.approval.clone());
-        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config, approval, begun: 0 }
+    pub fn new(machine: &'a ChatMachine, step: &'a mut actor::Step<ChatMachine>, stamp: &'a Stamp) -> Self {
+        let turn = step.state().turn.as_ref();
+        let (slots, place) = (turn.and_then(|turn| turn.slots.clone()), turn.and_then(|turn| turn.place));
+        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place }
+    }
+
+    /// The last letters of the step: the reports on ended turns, and slots and places that the chat has no more.
+    pub fn end(mut self) {
+        for report in std::mem::take(&mut self.reports) {
+            self.send(report);
+        }
+        let (slots, place) = (self.slots.take(), self.place);
+        self.give_slots(slots);
+        self.give_place(place);
+    }
+
+    pub fn state(&self) -> &ChatState {
+        self.step.state()
+    }
+
+    pub fn config(&self) -> Option<&Arc<ChatConfig>> {
+        self.state().config.as_ref()
+    }
+
+    /// The turn that runs or waits.
+    pub fn turn(&self) -> Option<&Turn> {
+        self.state().turn.as_ref()
+    }
+
+    /// The first call of the last message that has no answer yet.
+    pub fn next_unanswered(&self) -> Option<ToolCall> {
+        self.turn()?.calls.front().cloned()
     }
 
     pub fn push(&mut self, event: ChatEvent) {
-        self.decision.events.push(event);
+        if let ChatEvent::Failed { error } = &event {
+            self.failure = Some(error.clone());
+        } else if event.is_terminal() {
+            let failure = self.failure.take();
+            self.reports.extend(report::on_end(self.step.state(), &event, failure));
+        }
+        self.step.push(event);
     }
 
     /// A fresh id of this step.
@@ -74,59 +110,70 @@ impl<'a> Step<'a> {
     }
 
     pub fn run(&mut self, key: EffectKey, effect: ChatEffect) {
-        self.decision.effects.push((key, effect));
+        self.step.run(key, effect);
+    }
+
+    pub fn cancel(&mut self, key: EffectKey) {
+        self.step.cancel(key);
+    }
+
+    pub fn send(&mut self, letter: Letter) {
+        self.step.send(letter);
+    }
+
+    /// Gives the failed work up, so that the chat is not paused.
+    pub fn give_up(&mut self) {
+        self.step.give_up();
     }
 
     /// Sends the chat a command at a later time.
     pub fn later(&mut self, at: Timestamp, command: &ChatCommand) {
-        let Some(config) = &self.config else { return };
+        let Some(config) = self.config() else { return };
         let to = actor_id(config.workspace, config.chat);
         if let Ok(command) = serde_json::to_value(command) {
-            self.decision.send.push(Letter { to, command, deliver_at: Some(at), priority: 0 });
+            self.send(Letter { to, command, deliver_at: Some(at), priority: 0 });
         }
     }
 
     /// Begins a turn.
     fn begin(&mut self, asked: Asked) {
-        let Some(config) = self.config.clone() else { return };
-        let id = TurnId(asked.id.0);
+        let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let (may_approve, trace) = (asked.may_approve, asked.trace);
-        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits, may_approve, trace });
+        let Asked { id, at: asked_at, content, files, context, limits: _, may_approve, trace } = asked;
+        self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
         let message_id = MessageId(self.id());
-        let Asked { content, files, context, .. } = asked;
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
         self.push(ChatEvent::MessageAdded { message });
-        let account = Account { id, limits, steps: 0, usage: Usage::default(), started_at: None, waited_ms: 0 };
-        self.call_model(&account);
+        self.call_model();
     }
 
     /// Asks the model, unless a limit is reached.
-    pub fn call_model(&mut self, account: &Account) {
-        if let Some(reason) = account.reached(self.stamp.at) {
-            return self.finish(account, reason);
+    pub fn call_model(&mut self) {
+        if let Some(reason) = self.turn().and_then(|turn| turn.reached(self.stamp.at)) {
+            return self.finish(reason);
         }
         let message_id = MessageId(self.id());
-        self.ask_model(account, message_id, 1);
+        self.ask_model(message_id, 1);
     }
 
-    pub fn ask_model(&mut self, account: &Account, message_id: MessageId, attempt: u32) {
-        let Some(config) = self.config.clone() else { return };
+    pub fn ask_model(&mut self, message_id: MessageId, attempt: u32) {
+        let Some(config) = self.config().cloned() else { return };
         if self.waits_for_slots(&config, message_id) {
             return;
         }
-        let Some(context) = assemble(self.state, &self.decision.events) else {
+        let Some(context) = assemble(self.state()) else {
             let message =
                 format!("this turn alone is longer than the chat's context of {} tokens", config.context_tokens);
             let error = Error::new(Code::LimitReached, message)
                 .hint("start a new turn: the files that were made are kept; ask for smaller parts of large files");
             self.push(ChatEvent::Failed { error });
-            return self.finish(account, StopReason::ContextLimit);
+            return self.finish(StopReason::ContextLimit);
         };
         if context.cut > 0 {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at });
+        let Some(turn) = self.turn() else { return };
         let request = Box::new(ModelRequest {
             model: config.model.clone(),
             system: mode::system(&config),
@@ -137,17 +184,17 @@ impl<'a> Step<'a> {
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
-            failures: self.state.turn.as_ref().map_or(0, |turn| turn.failures_of(message_id)),
-            trace: self.trace().map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
+            failures: turn.failures_of(message_id),
+            trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
         });
-        let deadline = account.deadline(self.stamp.at);
+        let deadline = turn.deadline(self.stamp.at);
         self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
     }
 
-    /// Goes on with the first of `calls`, or with the model when there is none.
-    pub fn next_call(&mut self, account: &Account, calls: impl Iterator<Item = ToolCall>) {
-        for call in calls {
-            let refusal = self.config.as_ref().and_then(|config| agent::runs(config, &call).err());
+    /// Goes on with the first call that has no answer yet, or with the model when there is none.
+    pub fn next_call(&mut self) {
+        while let Some(call) = self.next_unanswered() {
+            let refusal = self.config().and_then(|config| agent::runs(config, &call).err());
             let refusal = refusal.or_else(|| self.effects(&call)?.err().map(agent::Refusal::from));
             if let Some(agent::Refusal { error, status }) = refusal {
                 self.refuse(&call, &tools::Outcome::from(error).output, status);
@@ -167,14 +214,18 @@ impl<'a> Step<'a> {
                 }
             }
         }
-        self.call_model(account);
+        self.call_model();
     }
 
     pub fn gate(&self, call: &ToolCall) -> GateDecision {
-        let Some(config) = &self.config else { return GateDecision::Deny { reason: "there is no chat".into() } };
+        self.gate_as(call, self.is_approved())
+    }
+
+    /// Decides on a call of a turn that has the rights of an approved plan or not.
+    pub fn gate_as(&self, call: &ToolCall, approved: bool) -> GateDecision {
+        let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
         let decision = match self.effects(call) {
             Some(Ok(effects)) => {
-                let approved = self.is_approved();
                 self.machine.gate.decide(&GateRequest { config, effects: &effects, args: &call.args, approved })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
@@ -186,13 +237,13 @@ impl<'a> Step<'a> {
 
     /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
     fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
-        let config = self.config.as_ref()?;
-        let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
+        let config = self.config()?;
+        let plan = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
         Some(agent::effects(&self.machine.tools, config, call, &plan))
     }
 
     pub fn kind(&self, tool: &str) -> Option<Kind> {
-        let config = self.config.as_ref()?;
+        let config = self.config()?;
         agent::kind(&self.machine.tools, config, tool)
     }
 
@@ -204,38 +255,30 @@ impl<'a> Step<'a> {
     }
 
     pub fn run_tool(&mut self, call: ToolCall, attempt: u32) {
-        let Some(config) = self.config.clone() else { return };
-        let mut seen: Vec<(FilePath, Option<Sha256>)> = self.state.seen.iter().cloned().collect();
-        let mut plan_path = self.state.plan_path.clone();
-        // Observations of this very step are not in the state yet.
-        for event in &self.decision.events {
-            match event {
-                ChatEvent::Observed { seen: more, .. } => seen.extend(more.iter().cloned()),
-                ChatEvent::PlanStep { plan_path: path, .. } => plan_path = Some(path.clone()),
-                _ => {}
-            }
-        }
+        let Some(config) = self.config().cloned() else { return };
         self.started(&call, attempt);
-        let unready_since = self.state.turn.as_ref().and_then(|turn| turn.unready_since);
+        let state = self.state();
+        let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone());
+        let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path, waited });
     }
 
     /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
-    pub fn runs_command(&self, turn: &Turn, call_id: CallId) -> bool {
-        let call = turn.calls.iter().find(|call| call.call_id == call_id);
+    pub fn runs_command(&self, call_id: CallId) -> bool {
+        let call = self.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id));
         call.is_some_and(|call| self.kind(&call.tool) == Some(Kind::Exec))
     }
 
     /// Ends a command, and drops its report.
     pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
-        self.decision.cancel.push(tool_key(call_id, attempt));
+        self.cancel(tool_key(call_id, attempt));
         self.end_command(call_id);
     }
 
     /// Ends a command that no effect follows.
     pub fn end_command(&mut self, call_id: CallId) {
-        let Some(workspace) = self.config.as_ref().map(|config| config.workspace) else { return };
+        let Some(workspace) = self.config().map(|config| config.workspace) else { return };
         self.run(kill_key(call_id), ChatEffect::KillCommand { workspace, call_id });
     }
 
@@ -269,60 +312,35 @@ impl<'a> Step<'a> {
     }
 
     /// Ends the turn by itself, then begins the next one that waits.
-    pub fn finish(&mut self, account: &Account, stop_reason: StopReason) {
-        let message = self.last_text();
-        self.push(ChatEvent::Done { turn_id: account.id, message, stop_reason, at: self.stamp.at });
+    pub fn finish(&mut self, stop_reason: StopReason) {
+        let Some(turn) = self.turn() else { return };
+        let (turn_id, message) = (turn.id, turn.last_text.clone());
+        self.push(ChatEvent::Done { turn_id, message, stop_reason, at: self.stamp.at });
         self.begin_queued();
     }
 
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
-        // The state does not move within a step: turns that the step queued are not in it yet, and turns that it began still are.
-        let mut waiting = self.state.queued.clone();
-        let new = self.decision.events.iter().filter_map(QueuedTurn::of);
-        new.for_each(|queued| queued.queue(&mut waiting));
-        let deleted = self.decision.events.iter().any(|event| matches!(event, ChatEvent::Deleted { .. }));
-        if let Some(queued) = waiting.into_iter().nth(self.begun).filter(|_| !(deleted || self.state.deleted)) {
-            self.begun += 1;
-            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } =
-                queued;
-            self.begin(Asked { id, at, content, files, context, limits, may_approve, trace });
-        }
-    }
-
-    /// The trace that the running turn came in.
-    fn trace(&self) -> Option<TraceContext> {
-        let begun = self.decision.events.iter().rev().find_map(|event| match event {
-            ChatEvent::TurnStarted { trace, .. } => Some(*trace),
-            _ => None,
-        });
-        begun.unwrap_or_else(|| self.state.turn.as_ref().and_then(|turn| turn.trace))
-    }
-
-    fn last_text(&self) -> String {
-        for event in self.decision.events.iter().rev() {
-            match event {
-                ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => return content.clone(),
-                ChatEvent::TurnStarted { attempt: 1, .. } => return String::new(),
-                _ => {}
-            }
-        }
-        self.state.turn.as_ref().map(|turn| turn.last_text.clone()).unwrap_or_default()
+        let Some(queued) = self.state().queued.front().cloned() else { return };
+        let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } = queued;
+        self.begin(Asked { id, at, content, files, context, limits, may_approve, trace });
     }
 
     /// Keeps the text of the model so far as a message, if there is any.
-    pub fn keep_partial(&mut self, message_id: MessageId, text: &str) {
-        if !text.is_empty() {
-            let message = Message::Assistant {
-                id: message_id,
-                at: self.stamp.at,
-                content: beginning(text, MAX_ANSWER).to_owned(),
-                calls: Vec::new(),
-                reasoning: String::new(),
-                provider: Value::Null,
-            };
-            self.push(ChatEvent::MessageAdded { message });
+    pub fn keep_partial(&mut self) {
+        let Some(Phase::Model { message_id, text, .. }) = self.turn().map(|turn| &turn.phase) else { return };
+        if text.is_empty() {
+            return;
         }
+        let message = Message::Assistant {
+            id: *message_id,
+            at: self.stamp.at,
+            content: beginning(text, MAX_ANSWER).to_owned(),
+            calls: Vec::new(),
+            reasoning: String::new(),
+            provider: Value::Null,
+        };
+        self.push(ChatEvent::MessageAdded { message });
     }
 }
 
@@ -340,53 +358,36 @@ pub(crate) fn describe(error: &Error) -> String {
 }
 
 /// A person's message.
-pub(crate) fn start(
-    machine: &ChatMachine,
-    state: &ChatState,
-    asked: Asked,
-    How { create, interrupt, approval }: How,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    if state.deleted {
-        return Decision { send: report::gone(state).into_iter().collect(), ..Decision::default() };
+pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval }: How) {
+    if step.state().deleted {
+        if let Some(letter) = report::gone(step.state()) {
+            step.send(letter);
+        }
+        return;
     }
-    let mut step = Step::new(machine, state, stamp);
-    if step.config.is_none() {
+    if step.config().is_none() {
         let Some(config) = create else {
             let error = Error::new(Code::NotFound, "this chat was never made").hint("POST …/chats makes one");
-            return just(ChatEvent::Failed { error });
+            return step.push(ChatEvent::Failed { error });
         };
-        step.config = Some(Arc::new((*config).clone()));
         step.push(ChatEvent::Created { config });
     }
     if let Some(approval) = approval {
         step.approve(approval);
     }
-    match &state.turn {
-        None => step.begin(asked),
-        Some(turn) => {
-            let Asked { id: command_id, at, content, files, context, limits, may_approve, trace } = asked;
-            let next = interrupt;
-            let queued =
-                ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace };
-            step.push(queued);
-            if interrupt && turn.phase.is_suspended() {
-                cancel::end_at_once(&mut step, turn, None, "interrupted");
-            }
-        }
+    let Some(turn) = step.turn() else { return step.begin(asked) };
+    let is_suspended = turn.phase.is_suspended();
+    let Asked { id: command_id, at, content, files, context, limits, may_approve, trace } = asked;
+    let next = interrupt;
+    step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace });
+    if interrupt && is_suspended {
+        cancel::end_at_once(step, None, "interrupted");
     }
-    step.decision
 }
 
 /// Takes in the report of an effect. A report that does not fit the state is late, and is dropped.
-pub(crate) fn effect_reported(
-    machine: &ChatMachine,
-    state: &ChatState,
-    report: Report,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let Some(turn) = &state.turn else { return Decision::default() };
-    let mut step = Step::new(machine, state, stamp);
+pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
+    let Some(turn) = step.turn() else { return };
     match (report, &turn.phase) {
         (Report::Reasoned { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
             step.push(ChatEvent::Thought { text, message_id });
@@ -395,37 +396,37 @@ pub(crate) fn effect_reported(
             step.push(ChatEvent::Chunk { text, message_id });
         }
         (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
-            model_finished(&mut step, turn, *answer);
+            model_finished(step, *answer);
         }
-        (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, text, .. })
+        (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            step.keep_partial(message_id, text);
+            step.keep_partial();
             if !timed_out {
                 step.push(ChatEvent::Failed { error });
             }
-            let reason = if timed_out { StopReason::TimeLimit } else { StopReason::Error };
-            step.finish(&Account::of(turn), reason);
+            step.finish(if timed_out { StopReason::TimeLimit } else { StopReason::Error });
         }
         (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            step.postpone(&Account::of(turn), message_id, error, failures, after);
+            step.postpone(message_id, error, failures, after);
         }
         (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, attempt })
             if call_id == *current =>
         {
+            let attempt = *attempt;
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
             match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
-                Some((error, after)) => step.come_again(call_id, *attempt, error, after),
-                None => tool_finished(&mut step, turn, call_id, *outcome),
+                Some((error, after)) => step.come_again(call_id, attempt, error, after),
+                None => tool_finished(step, call_id, *outcome),
             }
         }
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
-            if let Some(call) = turn.calls.front().filter(|call| call.call_id == call_id) {
+            if let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) {
                 match changed {
-                    None => step.call_tool(call.clone(), 1),
-                    Some(changed) => step.ask_anew(call, &changed),
+                    None => step.call_tool(call, 1),
+                    Some(changed) => step.ask_anew(&call, &changed),
                 }
             }
         }
@@ -441,47 +442,50 @@ pub(crate) fn effect_reported(
             | Phase::Question { .. },
         ) => {}
     }
-    step.decision
 }
 
-fn model_finished(step: &mut Step<'_>, turn: &Turn, answer: ModelAnswer) {
+fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     let message_id = answer.message_id;
     if !answer.unreported.is_empty() {
         step.push(ChatEvent::Chunk { text: answer.unreported, message_id });
     }
     let calls: Vec<ToolCall> =
         answer.calls.into_iter().map(|(tool, args)| ToolCall { call_id: CallId(step.id()), tool, args }).collect();
+    let is_last = calls.is_empty();
     // A provider takes back no message that says nothing.
-    if !(answer.text.is_empty() && calls.is_empty()) {
+    if !(answer.text.is_empty() && is_last) {
         let message = Message::Assistant {
             id: message_id,
             at: step.stamp.at,
             content: answer.text,
-            calls: calls.clone(),
+            calls,
             reasoning: answer.reasoning,
             provider: answer.provider,
         };
         step.push(ChatEvent::MessageAdded { message });
     }
-    let context_limit = step.config.as_ref().map_or(0, |config| config.context_tokens);
+    let context_limit = step.config().map_or(0, |config| config.context_tokens);
     let context_used = answer.usage.input_tokens;
     step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
-    let mut account = Account::of(turn);
-    account.usage += answer.usage;
-    if calls.is_empty() { step.finish(&account, answer.reason) } else { step.next_call(&account, calls.into_iter()) }
+    if is_last { step.finish(answer.reason) } else { step.next_call() }
 }
 
-fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: tools::Outcome) {
-    let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
+fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+    let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
+        return;
+    };
     let tools::Outcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
     let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);
     let code = error.map(|error| error.code);
     step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
-    step.decision.events.extend(events);
-    let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();
-    match &turn.stopping {
-        None => step.next_call(&Account::of(turn), rest),
-        Some((stop_id, reason)) => cancel::end(step, turn, rest, Some(*stop_id), reason, turn.last_text.clone()),
+    events.into_iter().for_each(|event| step.push(event));
+    let Some(turn) = step.turn() else { return };
+    match turn.stopping.clone() {
+        None => step.next_call(),
+        Some((stop_id, reason)) => {
+            let partial_response = turn.last_text.clone();
+            cancel::end(step, Some(stop_id), &reason, partial_response);
+        }
     }
 }

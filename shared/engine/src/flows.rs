@@ -270,7 +270,10 @@ impl Flows {
     }
 
     /// The same for those who can do without it: none when it is gone or loads no more.
-    pub(crate) async fn if_it_loads(
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer, `INTERNAL` for stored manifests that cannot be read.
+    pub async fn if_it_loads(
         &self,
         workspace: WorkspaceId,
         reference: &FlowRef,

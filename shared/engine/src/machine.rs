@@ -20,9 +20,10 @@ mod step;
 pub use delete::Left;
 pub use state::{Execution, Given, Mode, TaskState};
 
+use self::slots::Held;
 use crate::{admitted, cache::FlowCache};
 use ::slots::Places;
-use actor::{ActorId, Announcement, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
+use actor::{ActorId, Announcement, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
     TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
@@ -198,10 +199,13 @@ impl Machine for TaskMachine {
         state.apply(event);
     }
 
-    fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        let resumes = matches!(input, Input::Resume | Input::Halt(_));
-        let decision = self.decide(state, input, stamp);
-        delete::clear(state, decision, stamp, resumes)
+    fn handle(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        let (resumes, was_clearing) = (matches!(input, Input::Resume | Input::Halt(_)), step.state().is_clearing());
+        self.decide(step, input, stamp);
+        // The worker that cleared may be gone.
+        if resumes || !was_clearing {
+            delete::clear(step, stamp);
+        }
     }
 
     fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {
@@ -279,172 +283,153 @@ impl Machine for TaskMachine {
 }
 
 impl TaskMachine {
-    fn decide(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+    fn decide(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        let state = step.state();
         match input {
             Input::Command { by, at, command, .. } => {
-                let decision = self.command(state, &by, at, command, stamp);
-                self.catch_up(state, decision, stamp)
+                let sent_off = follow::children(state);
+                self.command(step, &by, at, command, stamp);
+                self.catch_up(step, sent_off, stamp);
             }
             Input::Report(report) => {
-                let decision = self.report(state, report, stamp);
-                self.catch_up(state, decision, stamp)
+                let sent_off = follow::children(state);
+                self.report(step, report, stamp);
+                self.catch_up(step, sent_off, stamp);
             }
-            Input::Resume => self.with(state, stamp, |step| step.resume()),
-            Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
-            Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
+            Input::Resume => self.with(step, stamp, |step| step.resume()),
+            Input::Stop(request) => self.with(step, stamp, |step| step.stop(request.stop_id, &request.reason)),
+            Input::Halt(request) => self.with(step, stamp, |step| step.halt(request.stop_id, &request.reason)),
             Input::Hold(request) => {
                 let hold = HoldId(request.hold_id);
                 let requested = TaskEvent::PauseRequested { before: Vec::new(), hold: Some(hold) };
                 match state.inspector.heard.contains(&hold) {
-                    true => Decision::default(),
-                    false if state.finished.is_some() => Decision::default(),
-                    false if state.config.is_none() => just(requested),
-                    false => self.with(state, stamp, |step| step.push(requested)),
+                    true => {}
+                    false if state.finished.is_some() => {}
+                    false if state.config.is_none() => step.push(requested),
+                    false => self.with(step, stamp, |step| step.push(requested)),
                 }
             }
             Input::Park { reason, command } => {
                 let parked = TaskEvent::Parked { reason, at: stamp.at };
                 match (&state.config, command) {
                     // A task that needs a person's attention holds nothing that others need.
-                    (Some(_), _) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    (Some(_), _) if state.is_running() => self.with(step, stamp, |step| step.push(parked)),
                     // Its very beginning failed. People find it in the lists, and the one above it can end it.
                     (None, Some(TaskCommand::Start { config })) if !state.deleted => {
-                        Decision { events: vec![TaskEvent::Created { config }, parked], ..Decision::default() }
+                        step.push(TaskEvent::Created { config });
+                        step.push(parked);
                     }
-                    _ => just(parked),
+                    _ => step.push(parked),
                 }
             }
             Input::Unpark { drop } => {
-                let mut decision = just(TaskEvent::Unparked { at: stamp.at });
+                let why = state.parked.clone();
+                step.push(TaskEvent::Unparked { at: stamp.at });
                 if drop {
-                    let given_up = self.with(state, stamp, |step| step.give_up());
-                    decision.events.extend(given_up.events);
-                    decision.send.extend(given_up.send);
-                    decision.effects.extend(given_up.effects);
+                    self.with(step, stamp, |step| step.give_up(why));
                 }
-                decision
             }
         }
     }
 
     fn command(
         &self,
-        state: &TaskState,
+        step: &mut actor::Step<Self>,
         by: &Principal,
         at: Timestamp,
         command: TaskCommand,
         stamp: &Stamp,
-    ) -> Decision<Self> {
+    ) {
         match command {
-            TaskCommand::Start { config } => self.start(state, *config, at, stamp),
-            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(state, command, stamp),
-            TaskCommand::SpawnMore { node } => self.with(state, stamp, |step| step.spawn_more(&node)),
-            TaskCommand::AgentAnswered { answer } => self.with(state, stamp, |step| step.agent_answered(*answer)),
+            TaskCommand::Start { config } => self.start(step, config, at, stamp),
+            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(step, command, stamp),
+            TaskCommand::SpawnMore { node } => self.with(step, stamp, |step| step.spawn_more(&node)),
+            TaskCommand::AgentAnswered { answer } => self.with(step, stamp, |step| step.agent_answered(*answer)),
             TaskCommand::Answer { node, answers } => {
-                self.with(state, stamp, |step| step.answered(&node, answers, &by.to_string()))
+                self.with(step, stamp, |step| step.answered(&node, answers, &by.to_string()));
             }
-            TaskCommand::Wake { node, attempt } => self.with(state, stamp, |step| step.wake(&node, attempt)),
+            TaskCommand::Wake { node, attempt } => self.with(step, stamp, |step| step.wake(&node, attempt)),
             TaskCommand::BeginCommand { node, attempt } => {
-                self.with(state, stamp, |step| step.begin_command(&node, attempt))
+                self.with(step, stamp, |step| step.begin_command(&node, attempt));
             }
             TaskCommand::RefuseCommand { node, attempt } => {
-                self.with(state, stamp, |step| step.refuse_command(&node, attempt))
+                self.with(step, stamp, |step| step.refuse_command(&node, attempt));
             }
-            TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
-            TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
-            TaskCommand::Pause { before, hold } => self.with(state, stamp, |step| step.pause(before, hold)),
-            TaskCommand::Step => self.with(state, stamp, |step| step.go_on(true)),
-            TaskCommand::Resume => self.with(state, stamp, |step| step.go_on(false)),
-            TaskCommand::Prioritize { priority } => self.with(state, stamp, |step| step.prioritize(priority)),
-            TaskCommand::Delete => self.delete(state, stamp),
+            TaskCommand::Expire { question_id } => self.with(step, stamp, |step| step.expired(question_id)),
+            TaskCommand::Stop { stop_id, reason } => self.with(step, stamp, |step| step.stop(stop_id, &reason)),
+            TaskCommand::Pause { before, hold } => self.with(step, stamp, |step| step.pause(before, hold)),
+            TaskCommand::Step => self.with(step, stamp, |step| step.go_on(true)),
+            TaskCommand::Resume => self.with(step, stamp, |step| step.go_on(false)),
+            TaskCommand::Prioritize { priority } => self.with(step, stamp, |step| step.prioritize(priority)),
+            TaskCommand::Delete => self.delete(step, stamp),
         }
     }
 
-    fn start(&self, state: &TaskState, config: TaskConfig, at: Timestamp, stamp: &Stamp) -> Decision<Self> {
+    fn start(&self, step: &mut actor::Step<Self>, config: Box<TaskConfig>, at: Timestamp, stamp: &Stamp) {
+        let state = step.state();
         if state.deleted || state.config.as_ref().is_some_and(|_| !state.is_unbegun()) {
-            return Decision::default();
+            return;
         }
-        // The first step decides on the state that its own first event makes.
-        let created = TaskEvent::Created { config: Box::new(config) };
-        let mut begun = TaskState::default();
-        begun.inspector.clone_from(&state.inspector);
-        begun.apply(&created);
-        begun.early.clone_from(&state.early);
-        begun.stopping.clone_from(&state.stopping);
+        if state.config.is_none() {
+            step.push(TaskEvent::Created { config });
+        }
         let queue_ms = stamp.at.since(at).as_millis() as u64;
-        let mut decision = self.with(&begun, stamp, |step| {
+        self.with(step, stamp, |step| {
             let route = step.router().begin();
             step.carry_out(route, queue_ms);
         });
-        if state.config.is_none() {
-            decision.events.insert(0, created);
-        }
-        decision
     }
 
-    fn report(&self, state: &TaskState, report: TaskReport, stamp: &Stamp) -> Decision<Self> {
+    fn report(&self, step: &mut actor::Step<Self>, report: TaskReport, stamp: &Stamp) {
         if matches!(report, TaskReport::Cleared) {
-            return just(TaskEvent::Cleared);
+            return step.push(TaskEvent::Cleared);
         }
-        self.with(state, stamp, |step| match report {
+        self.with(step, stamp, |step| match report {
             TaskReport::Done(done) => step.done(*done),
             TaskReport::AgentReady(ready) => step.ask_agent(*ready),
             TaskReport::Questions { node, questions, expires_at } => step.ask_people(&node, questions, expires_at),
             TaskReport::Archived { files } => step.push(TaskEvent::Archived { files }),
             TaskReport::Told | TaskReport::Cleared => {}
-        })
+        });
     }
 
-    /// One step on a state that has a task and a flow; nothing happens to one that has none.
-    fn with(&self, state: &TaskState, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) -> Decision<Self> {
-        let Some(config) = &state.config else { return Decision::default() };
-        if state.finished.is_some() && !state.archiving {
-            return Decision::default();
+    /// Acts on a state that has a task and a flow; nothing happens to one that has none.
+    fn with(&self, step: &mut actor::Step<Self>, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) {
+        let state = step.state();
+        let Some(config) = state.config.clone().filter(|_| state.finished.is_none() || state.archiving) else { return };
+        let (held, record) = (Held::by(state), self.follows(state));
+        match self.flows.get(&config.flow) {
+            Some(flow) => {
+                act(&mut Step { step, config: &config, flow: &flow, stamp, record, places: self.places });
+            }
+            None => {
+                let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
+                end_without_a_flow(step, &config, error, stamp);
+            }
         }
-        let Some(flow) = self.flows.get(&config.flow) else {
-            let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
-            let mut decision = without_a_flow(config, error, stamp);
-            decision.send.extend(slots::given_back(state, config, self.places));
-            return decision;
-        };
-        let mut step = Step::new(state, config, &flow, stamp, self.follows(state));
-        step.places = self.places;
-        act(&mut step);
-        step.give_slots();
-        step.decision
+        held.give_back(step, &config, self.places);
     }
 }
 
 impl Step<'_> {
     pub(crate) fn router(&self) -> Router<'_> {
-        let (place, follows) = (&self.state.place, self.record.as_deref());
+        let (place, follows) = (&self.state().place, self.record.as_deref());
         Router { graph: &self.flow.graph, config: self.config, place, now: self.stamp.at, follows }
     }
 }
 
 /// A task without its manifests can do nothing but end, and tell the one that waits for it.
-fn without_a_flow(config: &TaskConfig, error: Error, stamp: &Stamp) -> Decision<TaskMachine> {
-    let (status, output) = (Status::Failure, Value::Null);
-    let mut decision = just(TaskEvent::Finished {
-        status,
-        output: output.clone(),
-        exit: None,
-        error: Some(error.clone()),
-        at: stamp.at,
-    });
+fn end_without_a_flow(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, error: Error, stamp: &Stamp) {
+    let (status, output, at) = (Status::Failure, Value::Null, stamp.at);
+    step.push(TaskEvent::Finished { status, output: output.clone(), exit: None, error: Some(error.clone()), at });
     if let Some(origin) = &config.origin {
         let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
-        let command = serde_json::to_value(TaskCommand::ChildEnded { child: origin.name(), end });
-        let to = actor_id(config.workspace, origin.parent);
-        let letter = |command| Letter { to, command, deliver_at: None, priority: config.priority };
-        decision.send.extend(command.ok().map(letter));
+        let command = TaskCommand::ChildEnded { child: origin.name(), end };
+        if let Ok(command) = serde_json::to_value(command) {
+            let to = actor_id(config.workspace, origin.parent);
+            step.send(Letter { to, command, deliver_at: None, priority: config.priority });
+        }
     }
-    decision
-}
-
-/// A decision of one event.
-fn just(event: TaskEvent) -> Decision<TaskMachine> {
-    Decision { events: vec![event], ..Decision::default() }
 }
 
 /// The phase of a task.

@@ -1,7 +1,7 @@
 //! The semaphore as a machine of the actor runtime.
 
 use crate::state::SlotsState;
-use actor::{ActorId, Decision, EffectContext, Input, Letter, Machine, Perform, View};
+use actor::{ActorId, EffectContext, Input, Letter, Machine, Perform, Step, View};
 use async_trait::async_trait;
 use domain::{Stamp, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -115,38 +115,10 @@ impl Machine for SlotsMachine {
         state.apply(event);
     }
 
-    fn handle(&self, state: &SlotsState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        let mut decision = Decision::default();
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp) {
         match input {
-            Input::Command { command: SlotsCommand::Ask { ask }, .. } => {
-                let can_go = state.can_grant(&ask);
-                if state.holds(&ask.holder) {
-                    decision.send.push(grant(&ask));
-                } else if let Some(since) = state.waits_since(&ask.holder) {
-                    if state.has_other_priority(&ask) {
-                        decision.events.push(SlotsEvent::Asked { ask, at: since });
-                    }
-                } else if let Some(refusal) = refusal(state, &ask).filter(|_| !can_go) {
-                    decision.send.push(refusal);
-                } else {
-                    let granted = can_go.then(|| (grant(&ask), ask.holder.clone()));
-                    decision.events.push(SlotsEvent::Asked { ask, at: stamp.at });
-                    if let Some((letter, holder)) = granted {
-                        decision.send.push(letter);
-                        decision.events.push(SlotsEvent::Granted { holder });
-                    }
-                }
-            }
-            Input::Command { command: SlotsCommand::Give { holder }, .. } => {
-                if state.holds(&holder) || state.waits(&holder) {
-                    let granted = state.granted_after(&holder);
-                    decision.events.push(SlotsEvent::Given { holder });
-                    for waiting in granted {
-                        decision.send.push(grant(&waiting.ask));
-                        decision.events.push(SlotsEvent::Granted { holder: waiting.ask.holder.clone() });
-                    }
-                }
-            }
+            Input::Command { command: SlotsCommand::Ask { ask }, .. } => asked(step, ask, stamp.at),
+            Input::Command { command: SlotsCommand::Give { holder }, .. } => given(step, holder),
             Input::Report(never) => match never {},
             Input::Resume
             | Input::Stop(_)
@@ -155,7 +127,6 @@ impl Machine for SlotsMachine {
             | Input::Park { .. }
             | Input::Unpark { .. } => {}
         }
-        decision
     }
 
     fn in_flight(_state: &SlotsState) -> bool {
@@ -168,6 +139,41 @@ impl Machine for SlotsMachine {
 
     fn view(_state: &SlotsState) -> Option<View> {
         None
+    }
+}
+
+fn asked(step: &mut Step<SlotsMachine>, ask: Box<Ask>, at: Timestamp) {
+    let state = step.state();
+    let can_go = state.can_grant(&ask);
+    if state.holds(&ask.holder) {
+        step.send(grant(&ask));
+    } else if let Some(since) = state.waits_since(&ask.holder) {
+        if state.has_other_priority(&ask) {
+            step.push(SlotsEvent::Asked { ask, at: since });
+        }
+    } else if let Some(refusal) = refusal(state, &ask).filter(|_| !can_go) {
+        step.send(refusal);
+    } else {
+        let granted = can_go.then(|| (grant(&ask), ask.holder.clone()));
+        step.push(SlotsEvent::Asked { ask, at });
+        if let Some((letter, holder)) = granted {
+            step.send(letter);
+            step.push(SlotsEvent::Granted { holder });
+        }
+    }
+}
+
+fn given(step: &mut Step<SlotsMachine>, holder: String) {
+    let state = step.state();
+    if !state.holds(&holder) && !state.waits(&holder) {
+        return;
+    }
+    let granted = state.granted_after(&holder).into_iter();
+    let granted: Vec<(Letter, String)> = granted.map(|next| (grant(&next.ask), next.ask.holder.clone())).collect();
+    step.push(SlotsEvent::Given { holder });
+    for (letter, holder) in granted {
+        step.send(letter);
+        step.push(SlotsEvent::Granted { holder });
     }
 }
 

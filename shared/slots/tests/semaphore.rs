@@ -1,7 +1,7 @@
 //! The guarantees of a semaphore, tested with random requests, returns and repetitions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{ActorId, Input, Letter, Machine};
+use actor::{ActorId, Input, Letter, Machine, Step};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,10 +24,10 @@ impl Play {
         let at = Timestamp::from_millis(self.at);
         let stamp = Stamp { at, id: Uuid::from_u128(self.number.into()) };
         let input = Input::Command { id: CommandId(stamp.id), by: Principal::System, at, command };
-        let decision = SlotsMachine.handle(&self.state, input, &stamp);
-        for event in &decision.events {
-            SlotsMachine::apply(&mut self.state, self.number, event);
-        }
+        let mut step = Step::new(std::mem::take(&mut self.state), self.number);
+        SlotsMachine.handle(&mut step, input, &stamp);
+        let (state, decision) = step.end();
+        self.state = state;
         // The state in memory equals the state from a snapshot.
         let read: SlotsState = serde_json::from_str(&serde_json::to_string(&self.state).unwrap()).unwrap();
         assert_eq!(read, self.state);

@@ -1,7 +1,7 @@
 //! Takes in deliveries of the mailbox: commands, alone or together, and mail for an actor that is paused or about to end.
 
 use super::{AskedOfTree, Draft, Drive, Failure, while_unavailable};
-use crate::{Content, Input, Machine, Mail, Parking};
+use crate::{Content, Input, Machine, Mail, Parking, load::Loaded};
 use domain::CommandId;
 use ports::{Delivery, Error, Outgoing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,10 +90,14 @@ impl<M: Machine> Drive<'_, M> {
             let stamp = self.ports.clock.stamp();
             let is_noted = M::is_noted(&command);
             let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command };
-            let (machine, state) = (&self.ports.machine, &self.loaded.state);
             // One that panics is left to be the first of a delivery, so that it alone is blamed.
-            let decided = catch_unwind(AssertUnwindSafe(|| machine.handle(state, input, &stamp)));
-            let Ok(decision) = decided else { break };
+            let Ok(decision) = catch_unwind(AssertUnwindSafe(|| self.handle(&draft, input, &stamp))) else {
+                // It took the state along.
+                let read = while_unavailable(|| Loaded::<M>::read(&*self.ports.table, self.actor)).await?;
+                self.loaded.state = read.state;
+                draft.fold_into(&mut self.loaded.state);
+                break;
+            };
             draft.consume(mail.id, delivery.body.len());
             if is_noted {
                 draft.no_longer_waits(self.actor, mail.id);
@@ -149,7 +153,7 @@ impl<M: Machine> Drive<'_, M> {
         let (stamp, mut draft) = self.draft();
         if !self.loaded.parked {
             let command = if known { None } else { command_in::<M>(&mail.1) };
-            let decision = self.ports.machine.handle(&self.loaded.state, Input::Park { reason, command }, &stamp);
+            let decision = self.handle(&draft, Input::Park { reason, command }, &stamp);
             let gives_up = decision.gives_up;
             self.add(&mut draft, decision, &stamp)?;
             if gives_up {

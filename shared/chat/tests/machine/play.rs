@@ -1,6 +1,6 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
-use actor::{Decision, EffectKey, Input, Machine, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
@@ -123,11 +123,11 @@ impl Play {
     pub fn input(&mut self, input: Input<ChatMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id() };
-        let Decision { events, send, effects, cancel, gives_up: _ } = self.machine.handle(&self.state, input, &stamp);
-        for event in &events {
-            self.log.push(event.clone());
-            ChatMachine::apply(&mut self.state, self.log.len() as u64, event);
-        }
+        let mut step = Step::new(std::mem::take(&mut self.state), self.log.len() as u64 + 1);
+        self.machine.handle(&mut step, input, &stamp);
+        let (state, Decision { events, send, effects, cancel, .. }) = step.end();
+        self.state = state;
+        self.log.extend(events.iter().cloned());
         for key in cancel {
             assert!(self.running.remove(&key).is_some(), "{key:?} was not running");
         }

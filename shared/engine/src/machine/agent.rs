@@ -19,14 +19,14 @@ impl Step<'_> {
     /// Asks the node's agent for the first time.
     pub fn ask_agent(&mut self, ready: AgentReady) {
         let AgentReady { node, mut config, prompt, context, denied } = ready;
-        if self.state.execution.as_ref().is_none_or(|execution| execution.node != node) {
+        if self.state().execution.as_ref().is_none_or(|execution| execution.node != node) {
             return;
         }
         if let Some(context) = context {
             self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
         }
         self.denied(&node, denied);
-        if let Some((_, reason)) = self.state.stopping.clone() {
+        if let Some((_, reason)) = self.state().stopping.clone() {
             let route = self.router().stop(domain::task::stopped(&reason));
             return self.carry_out(route, 0);
         }
@@ -60,7 +60,7 @@ impl Step<'_> {
 
     /// The agent has answered.
     pub fn agent_answered(&mut self, answer: AgentAnswer) {
-        let Some(execution) = &self.state.execution else { return };
+        let Some(execution) = &self.state().execution else { return };
         let Mode::Agent { chat, round } = execution.mode else { return };
         if chat != answer.chat || round != answer.round {
             return;
@@ -118,7 +118,7 @@ impl Step<'_> {
 
     /// Stops the agent that is being asked: the task does not need its answer.
     pub fn stop_agent(&mut self, stop_id: StopId) {
-        let Some(execution) = &self.state.execution else { return };
+        let Some(execution) = &self.state().execution else { return };
         let Mode::Agent { chat, .. } = execution.mode else { return };
         let to = chat::actor_id(self.config.workspace, chat);
         let request = StopRequest {
@@ -130,7 +130,7 @@ impl Step<'_> {
         // The command is for a chat that waits for a person, the request for one whose turn runs: no command reaches that.
         self.hurry(to.clone(), &ChatCommand::Stop { stop_id, turn_id: None });
         let key = EffectKey(format!("stop/{chat}/{stop_id}"));
-        self.decision.effects.push((key, TaskEffect::StopAgent(to, request)));
+        self.step.run(key, TaskEffect::StopAgent(to, request));
     }
 
     /// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
@@ -164,7 +164,7 @@ impl Step<'_> {
 
     /// Whether an agent is being asked by this node.
     pub fn is_asking(&self, node: &NodeId) -> bool {
-        self.state.execution.as_ref().is_some_and(|execution| execution.node == *node)
+        self.state().execution.as_ref().is_some_and(|execution| execution.node == *node)
     }
 }
 

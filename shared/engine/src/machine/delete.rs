@@ -2,8 +2,8 @@
 //! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the log says
 //! which they are.
 
-use super::{TaskEffect, TaskMachine, TaskState, just};
-use actor::{Decision, EffectKey};
+use super::{TaskEffect, TaskMachine};
+use actor::{EffectKey, Step};
 use domain::{
     ChatId, NodeId, Stamp, StopId, TaskConfig, TaskEvent, TaskId,
     task::{ChildKind, ChildName},
@@ -15,40 +15,22 @@ const DELETED: &str = "deleted";
 
 impl TaskMachine {
     /// Takes in a request to delete the task.
-    pub(super) fn delete(&self, state: &TaskState, stamp: &Stamp) -> Decision<Self> {
-        if state.deleted {
-            return Decision::default();
+    pub(super) fn delete(&self, step: &mut Step<Self>, stamp: &Stamp) {
+        if step.state().deleted {
+            return;
         }
-        let mut decision = just(TaskEvent::Deleted { at: stamp.at });
-        if state.finished.is_none() {
-            let stopped = self.with(state, stamp, |step| step.stop(StopId(stamp.id(1)), DELETED));
-            decision.events.extend(stopped.events);
-            decision.send.extend(stopped.send);
-            decision.effects.extend(stopped.effects);
+        step.push(TaskEvent::Deleted { at: stamp.at });
+        if step.state().finished.is_none() {
+            self.with(step, stamp, |step| step.stop(StopId(stamp.id(1)), DELETED));
         }
-        decision
     }
 }
 
-/// The same decision, with the effect that removes the remains of the task when that is due: once the task is deleted and
-/// has ended, and again when the worker that did so is gone.
-pub(super) fn clear(
-    state: &TaskState,
-    mut decision: Decision<TaskMachine>,
-    stamp: &Stamp,
-    resumes: bool,
-) -> Decision<TaskMachine> {
-    let is_new = decision.events.iter().any(|event| matches!(event, TaskEvent::Deleted { .. }));
-    if !is_new && !state.deleted {
-        return decision;
+/// Begins the effect that removes the remains of the task, if the task is deleted and has ended.
+pub(super) fn clear(step: &mut Step<TaskMachine>, stamp: &Stamp) {
+    if let Some(config) = step.state().config.clone().filter(|_| step.state().is_clearing()) {
+        step.run(EffectKey(format!("clear/{}", stamp.id(3))), TaskEffect::Clear(config));
     }
-    let mut then = state.clone();
-    decision.events.iter().for_each(|event| then.apply(event));
-    let is_due = then.is_clearing() && (resumes || !state.is_clearing());
-    if let Some(config) = then.config.clone().filter(|_| is_due) {
-        decision.effects.push((EffectKey(format!("clear/{}", stamp.id(3))), TaskEffect::Clear(config)));
-    }
-    decision
 }
 
 /// The actors that a task began and that are deleted with it: the fold of its log, which knows every child, also of forks that are done.

@@ -7,10 +7,9 @@
 //! its end.
 
 use super::{
-    TaskMachine, TaskState, just,
+    TaskMachine, TaskState,
     step::{NOT_NEEDED, Step},
 };
-use actor::Decision;
 use domain::{
     Stamp, Status, StopId, TaskCommand, TaskEvent,
     task::{ChildName, is_stop, stopped},
@@ -27,59 +26,57 @@ impl TaskMachine {
     }
 
     /// A child, or something further down, has told this task something.
-    pub(super) fn told(&self, state: &TaskState, command: TaskCommand, stamp: &Stamp) -> Decision<Self> {
+    pub(super) fn told(&self, step: &mut actor::Step<Self>, command: TaskCommand, stamp: &Stamp) {
+        let state = step.state();
         let early = self.follows(state).is_some_and(|record| !record.is_due(&state.place, &command));
         if !early {
-            return self.with(state, stamp, |step| step.told(command));
+            return self.with(step, stamp, |step| step.told(command));
         }
         // A repeated message is kept once, and none after the end.
-        if state.finished.is_some() || state.held.contains(&command) {
-            return Decision::default();
+        if state.finished.is_none() && !state.held.contains(&command) {
+            step.push(TaskEvent::HeldBack { command: Box::new(command) });
         }
-        just(TaskEvent::HeldBack { command: Box::new(command) })
     }
 
-    /// Takes in the messages that were held back, as far as the latest decision has made it their turn.
-    pub(super) fn catch_up(&self, state: &TaskState, mut decision: Decision<Self>, stamp: &Stamp) -> Decision<Self> {
-        let sent_off = |event: &TaskEvent| matches!(event, TaskEvent::Spawned { .. });
-        let concerns = |event: &TaskEvent| sent_off(event) || matches!(event, TaskEvent::HeldBack { .. });
-        let concerned = !state.held.is_empty() || decision.events.iter().any(concerns);
-        if !concerned || self.follows(state).is_none() {
-            return decision;
-        }
-        let (mut now, mut applied, mut tried) = (state.clone(), 0, Vec::new());
+    /// Takes in the messages that were held back, as far as this step has made it their turn. `sent_off` is how many children there were before it.
+    pub(super) fn catch_up(&self, step: &mut actor::Step<Self>, sent_off: u32, stamp: &Stamp) {
         // A merge may have waited for nothing but children that were still to be sent off.
-        let mut may_go_on = decision.events.iter().any(sent_off);
+        let mut may_go_on = children(step.state()) > sent_off;
+        let concerned = may_go_on || !step.state().held.is_empty();
+        if !concerned || self.follows(step.state()).is_none() {
+            return;
+        }
+        let mut tried = Vec::new();
         loop {
-            decision.events.iter().skip(applied).for_each(|event| now.apply(event));
-            applied = decision.events.len();
-            if now.finished.is_some() {
-                return decision;
+            let state = step.state();
+            if state.finished.is_some() {
+                return;
             }
-            let record = self.follows(&now);
+            let record = self.follows(state);
             let is_due = |held: &&TaskCommand| {
-                !tried.contains(*held) && record.as_ref().is_none_or(|record| record.is_due(&now.place, held))
+                !tried.contains(*held) && record.as_ref().is_none_or(|record| record.is_due(&state.place, held))
             };
-            let more = if let Some(due) = now.held.iter().find(is_due).cloned() {
+            if let Some(due) = state.held.iter().find(is_due).cloned() {
                 tried.push(due.clone());
-                self.with(&now, stamp, |step| step.told(due))
+                self.with(step, stamp, |step| step.told(due));
             } else if std::mem::take(&mut may_go_on) {
-                self.with(&now, stamp, |step| {
+                self.with(step, stamp, |step| {
                     let route = step.router().go_on();
                     step.carry_out(route, 0);
-                })
-            } else if record.as_ref().is_some_and(|record| is_stuck(&now, record)) {
+                });
+            } else if record.as_ref().is_some_and(|record| is_stuck(state, record)) {
                 (may_go_on, tried) = (true, Vec::new());
-                just(TaskEvent::Diverged { at: stamp.at })
+                step.push(TaskEvent::Diverged { at: stamp.at });
             } else {
-                return decision;
-            };
-            decision.events.extend(more.events);
-            decision.send.extend(more.send);
-            decision.effects.extend(more.effects);
-            decision.cancel.extend(more.cancel);
+                return;
+            }
         }
     }
+}
+
+/// How many children of a task are sent off, of forks that it still waits for.
+pub(super) fn children(state: &TaskState) -> u32 {
+    state.place.forks.values().map(|fork| fork.spawned).sum()
 }
 
 /// Whether none of the recorded task's messages can still come: all of its children have ended, and their messages are kept for turns

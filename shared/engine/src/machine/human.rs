@@ -11,14 +11,14 @@ impl Step<'_> {
         if !self.is_asking(node) {
             return;
         }
-        if let Some((_, reason)) = self.state.stopping.clone() {
+        if let Some((_, reason)) = self.state().stopping.clone() {
             let route = self.router().stop(domain::task::stopped(&reason));
             return self.carry_out(route, 0);
         }
         let question_id = QuestionId(self.stamp.id(1));
         let at = self.stamp.at;
         self.push(TaskEvent::Asked { node: node.clone(), question_id, questions: questions.clone(), at, expires_at });
-        if let Some((answers, by)) = self.state.early.get(node).cloned()
+        if let Some((answers, by)) = self.state().early.get(node).cloned()
             && self.fits(node, &questions, &answers)
         {
             return self.take(node, answers, by);
@@ -34,7 +34,7 @@ impl Step<'_> {
         if !matches!(self.node(node).map(|node| &node.op), Some(Op::Ask(_))) {
             return;
         }
-        let asked = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        let asked = self.state().execution.as_ref().filter(|execution| execution.node == *node);
         match asked.map(|execution| &execution.mode) {
             Some(Mode::Asking { questions, .. }) => {
                 if self.fits(node, questions, &answers) {
@@ -88,14 +88,14 @@ impl Step<'_> {
                 serde_json::json!({ "selected_edge": if declined { "declined" } else { "approved" }, "answers": answers })
             }
             // An approval lets its input pass.
-            (true, false) => (*self.state.place.current).clone(),
+            (true, false) => (*self.state().place.current).clone(),
             (false, _) => Value::Object(answers.clone()),
         }
     }
 
     /// Ends a wait whose time is up without an answer.
     pub fn expired(&mut self, id: QuestionId) {
-        let Some(execution) = &self.state.execution else { return };
+        let Some(execution) = &self.state().execution else { return };
         if !matches!(execution.mode, Mode::Asking { question_id, .. } if question_id == id) {
             return;
         }

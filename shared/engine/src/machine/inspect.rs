@@ -8,16 +8,19 @@ use crate::machine::{
     Execution, Mode, actor_id,
     step::{Beginning, Step},
 };
-use domain::{HoldId, NodeId, TaskCommand, TaskEvent, task::Wait};
+use domain::{
+    HoldId, NodeId, TaskCommand, TaskEvent,
+    task::{ChildName, Wait},
+};
 
 impl Step<'_> {
     /// Pause before these nodes, or before the next one.
     pub fn pause(&mut self, before: Vec<NodeId>, hold: Option<HoldId>) {
-        if self.state.finished.is_some() {
+        if self.state().finished.is_some() {
             return;
         }
         self.tell_children(&TaskCommand::Pause { before: before.clone(), hold });
-        let inspector = &self.state.inspector;
+        let inspector = &self.state().inspector;
         let is_news = match hold {
             Some(hold) => !inspector.heard.contains(&hold),
             None => !inspector.holds() || inspector.passes.is_some(),
@@ -29,7 +32,7 @@ impl Step<'_> {
 
     /// Whether a node that waited is held back now; it is paused before then, and gives back its slots or its place.
     pub(super) fn is_held_back(&mut self, node: &NodeId) -> bool {
-        let holds = self.state.inspector.holds_back(node);
+        let holds = self.state().inspector.holds_back(node);
         if holds {
             self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
         }
@@ -38,34 +41,36 @@ impl Step<'_> {
 
     /// Go on; with `step`, pause again before the node after the next.
     pub fn go_on(&mut self, step: bool) {
-        if self.state.finished.is_some() {
+        if self.state().finished.is_some() {
             return;
         }
         self.tell_children(if step { &TaskCommand::Step } else { &TaskCommand::Resume });
-        let Some(node) = self.state.inspector.paused_at.clone() else {
-            if !step && self.state.inspector.next {
+        let Some(node) = self.state().inspector.paused_at.clone() else {
+            if !step && self.state().inspector.next {
                 self.push(TaskEvent::Continued { step, at: self.stamp.at });
             }
             return;
         };
         self.push(TaskEvent::Continued { step, at: self.stamp.at });
-        let waited = self.state.execution.as_ref().filter(|execution| execution.node == node);
-        let begins = Beginning::first(node, self.state.place.current.clone(), 0);
+        let waited = self.state().execution.as_ref().filter(|execution| execution.node == node);
+        let begins = Beginning::first(node, self.state().place.current.clone(), 0);
         let Some(Execution { attempt, mode: Mode::Waiting { wait }, .. }) = waited else {
             return self.begin_node(begins);
         };
-        self.begin_node(match wait.clone() {
+        let (attempt, wait) = (*attempt, wait.clone());
+        self.begin_node(match wait {
             Wait::Backoff { retry, .. } => Beginning { attempt: attempt + 1, retry: Some(retry), ..begins },
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
-                Beginning { attempt: *attempt, retry, queue_ms, ..begins }
+                Beginning { attempt, retry, queue_ms, ..begins }
             }
         });
     }
 
     /// Tells all children that are on their way. One that has ended meanwhile does not listen.
     pub(super) fn tell_children(&mut self, command: &TaskCommand) {
-        let state = self.state;
-        for child in state.place.forks.iter().flat_map(|(node, fork)| fork.live_names(node)) {
+        let forks = self.state().place.forks.iter();
+        let children: Vec<ChildName> = forks.flat_map(|(node, fork)| fork.live_names(node)).collect();
+        for child in children {
             self.hurry(actor_id(self.config.workspace, self.config.task.child(&child)), command);
         }
     }

@@ -3,7 +3,7 @@
 //! slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
 
 use crate::machine::{
-    Execution, Mode, TaskState, actor_id,
+    Execution, Mode, TaskMachine, TaskState, actor_id,
     step::{Beginning, Step},
 };
 use actor::Letter;
@@ -78,7 +78,7 @@ impl Step<'_> {
 
     /// Whether the node is a command that has no place yet.
     pub(super) fn needs_place(&self, node: &NodeId) -> bool {
-        let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        let current = self.state().execution.as_ref().filter(|execution| execution.node == *node);
         let has_one = current.is_some_and(|execution| execution.place.is_some());
         !has_one && self.node(node).is_some_and(|node| self.flow.runs_command(node))
     }
@@ -101,11 +101,12 @@ impl Step<'_> {
             grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt }),
             refusal: json!(TaskCommand::RefuseCommand { node: node.clone(), attempt }),
         };
-        self.decision.send.push(places.ask(self.config.workspace, wanted));
+        self.step.send(places.ask(self.config.workspace, wanted));
     }
 
     /// The machine is not ready for a command that has its place: it is begun again after this long, and keeps the place.
-    pub(super) fn come_again(&mut self, execution: &Execution, error: Error, after: Duration) {
+    pub(super) fn come_again(&mut self, error: Error, after: Duration) {
+        let Some(execution) = &self.state().execution else { return };
         let (node, attempt) = (execution.node.clone(), execution.attempt + 1);
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         let holder = execution.place.clone().unwrap_or_else(|| holder(self.config, &node, attempt));
@@ -131,7 +132,7 @@ impl Step<'_> {
     pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
         let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
         if !self.is_held_back(node) {
-            let input = self.state.place.current.clone();
+            let input = self.state().place.current.clone();
             self.start_node(Beginning { node: node.clone(), input, attempt, retry, queue_ms });
         }
     }
@@ -148,19 +149,20 @@ impl Step<'_> {
     /// Goes before others that wait, or after them, from here on; and so do all tasks below. This command brings messages that already wait in
     /// the queue to the front; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
     pub(super) fn prioritize(&mut self, priority: i8) {
-        if self.state.finished.is_some() || self.config.priority == priority {
+        if self.state().finished.is_some() || self.config.priority == priority {
             return;
         }
         self.push(TaskEvent::Prioritized { priority });
         self.tell_children(&TaskCommand::Prioritize { priority });
-        let Some(Execution { node, attempt, mode, .. }) = &self.state.execution else { return };
+        let Some(Execution { node, attempt, mode, .. }) = &self.state().execution else { return };
+        let (node, attempt) = (node.clone(), *attempt);
         match (mode, self.places) {
             (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) => {
-                let wants = self.slots_of(node);
-                self.ask_for_slots(node, *attempt, holder.clone(), wants, priority);
+                let (holder, wants) = (holder.clone(), self.slots_of(&node));
+                self.ask_for_slots(&node, attempt, holder, wants, priority);
             }
             (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places)) => {
-                self.ask_for_place(places, node, *attempt, holder.clone(), priority);
+                self.ask_for_place(places, &node, attempt, holder.clone(), priority);
             }
             (Mode::Agent { chat, .. }, _) => {
                 let to = chat::actor_id(self.config.workspace, *chat);
@@ -169,34 +171,32 @@ impl Step<'_> {
             _ => {}
         }
     }
-
-    /// Gives back the slots that the node had or waited for, if this step has ended it or has it wait for something else.
-    pub(super) fn give_slots(&mut self) {
-        let gives = |event: &TaskEvent| {
-            matches!(
-                event,
-                TaskEvent::NodeFinished { .. }
-                    | TaskEvent::Finished { .. }
-                    | TaskEvent::Parked { .. }
-                    | TaskEvent::PausedBefore { .. }
-                    | TaskEvent::Waiting { wait: Wait::Backoff { .. }, .. }
-            )
-        };
-        if self.decision.events.iter().any(gives) {
-            self.decision.send.extend(given_back(self.state, self.config, self.places));
-        }
-    }
 }
 
-/// The letters that give back the slots that a task has or waits for.
-pub(super) fn given_back(state: &TaskState, config: &TaskConfig, places: Option<Places>) -> Vec<Letter> {
-    let Some(Execution { slots, place, .. }) = &state.execution else { return Vec::new() };
-    let slots = slots.as_ref().map(|holder| Letter {
-        to: semaphore(config.workspace),
-        command: json!(SlotsCommand::Give { holder: holder.clone() }),
-        deliver_at: None,
-        priority: config.priority,
-    });
-    let place = place.as_ref().zip(places).map(|(holder, places)| places.give(config.workspace, holder));
-    slots.into_iter().chain(place).collect()
+/// The slots and the place that a task has or waits for.
+#[derive(Default)]
+pub(super) struct Held {
+    slots: Option<String>,
+    place: Option<String>,
+}
+
+impl Held {
+    pub fn by(state: &TaskState) -> Self {
+        let held = |execution: &Execution| Self { slots: execution.slots.clone(), place: execution.place.clone() };
+        state.execution.as_ref().map(held).unwrap_or_default()
+    }
+
+    /// Gives back those that the task has no more. It is done at the end of each step, so that no way of ending a node can forget it.
+    pub fn give_back(self, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
+        let Self { slots, place } = Self::by(step.state());
+        if let Some(holder) = self.slots.filter(|before| slots.as_ref() != Some(before)) {
+            let to = semaphore(config.workspace);
+            let command = json!(SlotsCommand::Give { holder });
+            step.send(Letter { to, command, deliver_at: None, priority: config.priority });
+        }
+        let given = self.place.filter(|before| place.as_ref() != Some(before));
+        if let Some((holder, places)) = given.zip(places) {
+            step.send(places.give(config.workspace, &holder));
+        }
+    }
 }

@@ -2,50 +2,32 @@
 
 use super::step::Step;
 use domain::{
-    NodeId, Status, TaskCommand, TaskConfig, TaskEvent,
+    NodeId, TaskCommand, TaskConfig, TaskEvent,
     task::{ChildKind, ChildName, Origin},
 };
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// Children that are sent off in one step; the others follow in steps of their own, so that no entry grows without bound and
 /// a stop is heard in between.
 const SPAWNED_AT_ONCE: u32 = 100;
 
 impl Step<'_> {
-    pub(super) fn spawn_first(&mut self, node: &NodeId) {
-        // The fork and the output it is over are in this very step, not in the state.
-        let current = self.decision.events.iter().rev().find_map(|event| match event {
-            TaskEvent::NodeFinished { node: ended, status, output, .. }
-                if ended == node && *status != Status::Failure =>
-            {
-                Some(Arc::new(output.clone()))
-            }
-            _ => None,
-        });
-        let forked = self.decision.events.iter().rev().find_map(|event| match event {
-            TaskEvent::Forked { node: forked, kind, to, total } if forked == node => Some((*kind, to.clone(), *total)),
-            _ => None,
-        });
-        if let Some((kind, to, total)) = forked {
-            let current = current.unwrap_or_else(|| self.state.place.current.clone());
-            self.spawn(node, kind, &to, total, 0, &current);
-        }
-    }
-
     /// Sends off the next children of a large split.
     pub fn spawn_more(&mut self, node: &NodeId) {
-        let Some(fork) = self.state.place.forks.get(node) else { return };
-        let waits = self.state.place.last_fork.as_ref() == Some(node) && self.state.finished.is_none();
+        let Some(fork) = self.state().place.forks.get(node) else { return };
+        let waits = self.state().place.last_fork.as_ref() == Some(node) && self.state().finished.is_none();
         let record = self.record.as_ref().filter(|_| self.config.repeats());
         let recorded = record.and_then(|record| record.spawns(node));
         if waits && fork.spawned < recorded.unwrap_or(fork.total).min(fork.total) {
-            let current = self.state.place.current.clone();
-            self.spawn(node, fork.kind, &fork.to.clone(), fork.total, fork.spawned, &current);
+            self.spawn(node);
         }
     }
 
-    fn spawn(&mut self, node: &NodeId, kind: ChildKind, to: &[NodeId], total: u32, from: u32, current: &Value) {
+    /// Sends off the first children of a fork, or the next ones.
+    pub(super) fn spawn(&mut self, node: &NodeId) {
+        let Some(fork) = self.state().place.forks.get(node) else { return };
+        let (kind, to, total, from) = (fork.kind, fork.to.clone(), fork.total, fork.spawned);
+        let current = self.state().place.current.clone();
         let rule = self.node(node).and_then(|node| node.split.as_ref());
         // A split that failed and is gone past gives its input on, which is no list.
         let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
@@ -54,7 +36,7 @@ impl Step<'_> {
         for index in from..until {
             let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
             let input = match (over, &item) {
-                (false, _) => current.clone(),
+                (false, _) => (*current).clone(),
                 (true, None) => current.get(index as usize).cloned().unwrap_or_default(),
                 (true, Some(name)) => {
                     let element = current.get(index as usize).cloned().unwrap_or_default();
@@ -93,8 +75,8 @@ impl Step<'_> {
             origin: Some(origin),
             replay,
             // As the inspector has it now, not as it was when this task was made.
-            stepping: self.state.inspector.next,
-            breakpoints: self.state.inspector.before.clone(),
+            stepping: self.state().inspector.next,
+            breakpoints: self.state().inspector.before.clone(),
             counted: false,
             created_at: self.stamp.at,
             ..(**self.config).clone()

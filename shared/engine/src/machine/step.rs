@@ -4,7 +4,7 @@ use crate::{
     call::call_of,
     machine::{Done, Execution, Given, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
 };
-use actor::{ActorId, Decision, EffectKey, Letter};
+use actor::{ActorId, EffectKey, Letter};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
     task::{ChildName, NodeMetrics, Retry, ToolUse, Wait, stopped},
@@ -22,8 +22,10 @@ use std::{sync::Arc, time::Duration};
 /// Why a task ends whose parent goes on without it.
 pub(super) const NOT_NEEDED: &str = "not needed any more";
 
+/// A step of a task that has a flow: each of its questions is asked of the state, which has all that the step has decided.
 pub(crate) struct Step<'a> {
-    pub state: &'a TaskState,
+    pub(super) step: &'a mut actor::Step<TaskMachine>,
+    /// The setup of the task, with the priority that it had before.
     pub config: &'a Arc<TaskConfig>,
     pub flow: &'a Arc<Flow>,
     pub stamp: &'a Stamp,
@@ -31,7 +33,6 @@ pub(crate) struct Step<'a> {
     pub record: Option<Arc<Record>>,
     /// The places of the machine that commands run on.
     pub places: Option<Places>,
-    pub decision: Decision<TaskMachine>,
 }
 
 /// A node that is to begin.
@@ -54,18 +55,12 @@ impl Beginning {
 }
 
 impl<'a> Step<'a> {
-    pub fn new(
-        state: &'a TaskState,
-        config: &'a Arc<TaskConfig>,
-        flow: &'a Arc<Flow>,
-        stamp: &'a Stamp,
-        record: Option<Arc<Record>>,
-    ) -> Self {
-        Self { state, config, flow, stamp, record, places: None, decision: Decision::default() }
+    pub fn state(&self) -> &TaskState {
+        self.step.state()
     }
 
     pub fn push(&mut self, event: TaskEvent) {
-        self.decision.events.push(event);
+        self.step.push(event);
     }
 
     pub fn tell(&mut self, task: TaskId, command: &TaskCommand) {
@@ -75,14 +70,14 @@ impl<'a> Step<'a> {
     pub fn send(&mut self, to: ActorId, command: &impl serde::Serialize, deliver_at: Option<domain::Timestamp>) {
         if let Ok(command) = serde_json::to_value(command) {
             let priority = self.config.priority;
-            self.decision.send.push(Letter { to, command, deliver_at, priority });
+            self.step.send(Letter { to, command, deliver_at, priority });
         }
     }
 
     /// Sends a command that overtakes other messages, as far as the queue lets it.
     pub fn hurry(&mut self, to: ActorId, command: &impl serde::Serialize) {
         if let Ok(command) = serde_json::to_value(command) {
-            self.decision.send.push(Letter { to, command, deliver_at: None, priority: ports::URGENT });
+            self.step.send(Letter { to, command, deliver_at: None, priority: ports::URGENT });
         }
     }
 
@@ -93,7 +88,7 @@ impl<'a> Step<'a> {
     /// Carries out the router's decision.
     pub fn carry_out(&mut self, route: Route, queue_ms: u64) {
         let Route { events, posts, next, .. } = self.as_recorded(route);
-        self.decision.events.extend(events);
+        events.into_iter().for_each(|event| self.push(event));
         for post in posts {
             match post {
                 Post::Arrived(task, arrival) => self.tell(task, &TaskCommand::Arrived { arrival: Box::new(arrival) }),
@@ -106,7 +101,7 @@ impl<'a> Step<'a> {
         match next {
             Next::Same => {}
             Next::Execute(node, input) => self.execute(&node, input, queue_ms),
-            Next::Spawn(node) => self.spawn_first(&node),
+            Next::Spawn(node) => self.spawn(&node),
             Next::End => self.archive(),
         }
     }
@@ -120,7 +115,7 @@ impl<'a> Step<'a> {
 
     /// Begins a node, unless the inspector wants to look first.
     fn execute(&mut self, node: &NodeId, input: Arc<Value>, queue_ms: u64) {
-        let inspector = &self.state.inspector;
+        let inspector = &self.state().inspector;
         if inspector.next || inspector.before.contains(node) {
             return self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
         }
@@ -130,7 +125,7 @@ impl<'a> Step<'a> {
     /// Begins a node as soon as it has its slots; one that is tried again at once has them still.
     pub fn begin_node(&mut self, begins: Beginning) {
         let wants = self.slots_of(&begins.node);
-        let current = self.state.execution.as_ref().filter(|execution| execution.node == begins.node);
+        let current = self.state().execution.as_ref().filter(|execution| execution.node == begins.node);
         let has_them = current.is_some_and(|execution| execution.slots.is_some());
         if wants.is_empty() || has_them { self.begin_with_slots(begins) } else { self.wait_for_slots(begins, wants) }
     }
@@ -148,28 +143,20 @@ impl<'a> Step<'a> {
         let number = retry.as_ref().map_or_else(|| self.retries_of(&node), |retry| retry.number);
         let given = if retry.is_none() { self.given(&node) } else { None };
         let run = self.run_of(&node, attempt, number, input, given);
-        self.decision.effects.push((run_key(&node, attempt), TaskEffect::Run(Box::new(run))));
+        self.step.run(run_key(&node, attempt), TaskEffect::Run(Box::new(run)));
         self.push(TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at: self.stamp.at });
     }
 
     fn run_of(&self, node: &NodeId, attempt: u32, retry: u32, input: Arc<Value>, given: Option<Value>) -> Run {
-        let mut outputs = self.state.outputs.clone();
-        if self.config.keep_outputs {
-            // Nodes that this very step has ended are not in the state yet.
-            for event in &self.decision.events {
-                if let TaskEvent::NodeFinished { node, status: Status::Success | Status::Partial, output, .. } = event {
-                    outputs.insert(node.clone(), Arc::new(output.clone()));
-                }
-            }
-        }
-        let unready_since = self.state.execution.as_ref().and_then(|execution| execution.unready_since);
+        let outputs = self.state().outputs.clone();
+        let unready_since = self.state().execution.as_ref().and_then(|execution| execution.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given, waited }
     }
 
     /// The answer to the executing node, as its output.
     fn given(&self, node: &NodeId) -> Option<Value> {
-        let execution = self.state.execution.as_ref().filter(|execution| execution.node == *node)?;
+        let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node)?;
         Some(match execution.given.as_ref()? {
             Given::Said(text) => self.read_answer(node, text).0,
             Given::Answers(answers) => self.output_of(node, answers),
@@ -180,18 +167,18 @@ impl<'a> Step<'a> {
     pub fn end_with(&mut self, node: NodeId, output: Value) {
         let repeats = self.config.repeats();
         let remembers = self.node(&node).is_some_and(|node| node.remember.is_some()) && !repeats;
-        let execution = self.state.execution.as_ref().filter(|_| remembers && self.state.stopping.is_none());
+        let execution = self.state().execution.as_ref().filter(|_| remembers && self.state().stopping.is_none());
         let Some(execution) = execution else {
             return self.done(Done { node: Some(node), output, ..Done::default() });
         };
-        let (attempt, retries, input) = (execution.attempt, execution.retries, self.state.place.current.clone());
+        let (attempt, retries, input) = (execution.attempt, execution.retries, self.state().place.current.clone());
         let run = self.run_of(&node, attempt, retries, input, Some(output));
         let key = EffectKey(format!("remember/{node}/{attempt}"));
-        self.decision.effects.push((key, TaskEffect::Run(Box::new(run))));
+        self.step.run(key, TaskEffect::Run(Box::new(run)));
     }
 
     fn retries_of(&self, node: &NodeId) -> u32 {
-        self.state
+        self.state()
             .execution
             .as_ref()
             .filter(|execution| execution.node == *node)
@@ -200,19 +187,20 @@ impl<'a> Step<'a> {
 
     /// The worker that ran this is gone: the same again, as a new attempt under the same idempotency key.
     pub fn resume(&mut self) {
-        if self.state.finished.is_some() {
+        if self.state().finished.is_some() {
             return self.archive();
         }
-        let Some(execution) = self.state.execution.as_ref().filter(|execution| execution.mode == Mode::Running) else {
+        let Some(execution) = self.state().execution.as_ref().filter(|execution| execution.mode == Mode::Running)
+        else {
             return;
         };
-        if let Some((_, reason)) = &self.state.stopping {
+        if let Some((_, reason)) = &self.state().stopping {
             // It waited for the end of the node, which now never comes.
-            self.kill_command("resume");
             let route = self.router().stop(stopped(reason));
+            self.kill_command("resume");
             return self.carry_out(route, 0);
         }
-        let input = self.state.place.current.clone();
+        let input = self.state().place.current.clone();
         let begins = Beginning::first(execution.node.clone(), input, 0);
         self.begin_node(Beginning { attempt: execution.attempt + 1, ..begins });
     }
@@ -220,39 +208,24 @@ impl<'a> Step<'a> {
     /// A node is done.
     pub fn done(&mut self, done: Done) {
         let Some(execution) =
-            self.state.execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
+            self.state().execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
         else {
             return;
         };
+        let (node, queue_ms) = (execution.node.clone(), execution.queue_ms);
         let Done {
             error, tolerated, recorded, output, partial, elements, context, denied, tools, plan, rejected, ..
         } = done;
-        let unready = error.as_ref().filter(|_| self.state.stopping.is_none());
+        let unready = error.as_ref().filter(|_| self.state().stopping.is_none());
         if let Some((error, after)) = unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
-            return self.come_again(execution, error, after);
-        }
-        let node = execution.node.clone();
-        let mut metrics = NodeMetrics {
-            duration_ms: self.stamp.at.since(execution.started_at).as_millis() as u64,
-            queue_ms: execution.queue_ms,
-            context_tokens: execution.context_tokens,
-            usage: execution.usage,
-            tool_calls: execution.tool_calls + tools.len() as u32,
-        };
-        // Answers that this very step has taken in are not in the state yet.
-        for event in &self.decision.events {
-            if let TaskEvent::AgentReplied { answer, .. } = event {
-                metrics.usage += answer.usage;
-                metrics.tool_calls += answer.tools.len() as u32;
-            }
+            return self.come_again(error, after);
         }
         if let Some(context) = context {
-            metrics.context_tokens = context.tokens;
             self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
         }
         self.denied(&node, denied);
         for used in tools {
-            let used = ToolUse { queue_ms: execution.queue_ms, ..used };
+            let used = ToolUse { queue_ms, ..used };
             self.push(TaskEvent::ToolUsed { node: node.clone(), used: Box::new(used) });
         }
         plan.into_iter().for_each(|event| self.push(event));
@@ -267,9 +240,9 @@ impl<'a> Step<'a> {
                     .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", node.choices()))
             })
         });
-        let verdict = error.as_ref().map_or(Verdict::Stands, |error| self.verdict(error, execution, recorded));
+        let verdict = error.as_ref().map_or(Verdict::Stands, |error| self.verdict(error, recorded));
         if let (Verdict::Retry(after), Some(error)) = (&verdict, &error) {
-            return self.back_off(execution, *after, error.clone());
+            return self.back_off(*after, error.clone());
         }
         let mut status = match (&error, partial) {
             (Some(_), _) => Status::Failure,
@@ -279,9 +252,16 @@ impl<'a> Step<'a> {
         if let Some(tolerated) = tolerated.filter(|_| verdict == Verdict::Stands) {
             (status, error) = (tolerated, error.filter(|_| tolerated == Status::Failure));
         }
-        let attempt = execution.attempt;
-        let at = self.stamp.at;
-        let route = match &self.state.stopping {
+        let Some(execution) = &self.state().execution else { return };
+        let (attempt, at) = (execution.attempt, self.stamp.at);
+        let metrics = NodeMetrics {
+            duration_ms: at.since(execution.started_at).as_millis() as u64,
+            queue_ms,
+            context_tokens: execution.context_tokens,
+            usage: execution.usage,
+            tool_calls: execution.tool_calls,
+        };
+        let route = match &self.state().stopping {
             Some((_, reason)) => self.router().stop(stopped(reason)),
             None => {
                 let caught = match &verdict {
@@ -297,8 +277,10 @@ impl<'a> Step<'a> {
     }
 
     /// Decides on a failure of the node that executes.
-    fn verdict(&self, error: &Error, execution: &Execution, recorded: bool) -> Verdict {
-        let Some(node) = self.node(&execution.node).filter(|_| self.state.stopping.is_none()) else {
+    fn verdict(&self, error: &Error, recorded: bool) -> Verdict {
+        let execution = self.state().execution.as_ref().filter(|_| self.state().stopping.is_none());
+        let Some((execution, node)) = execution.and_then(|execution| Some((execution, self.node(&execution.node)?)))
+        else {
             return Verdict::Stands;
         };
         if recorded {
@@ -309,11 +291,12 @@ impl<'a> Step<'a> {
     }
 
     /// The node that executes is tried again then. Until then it is rows, and a letter that is under way.
-    fn back_off(&mut self, execution: &Execution, after: Duration, error: Error) {
+    fn back_off(&mut self, after: Duration, error: Error) {
+        let Some(execution) = &self.state().execution else { return };
         let (node, attempt) = (execution.node.clone(), execution.attempt);
         let retry = Retry { number: execution.retries + 1, error };
         if after.is_zero() {
-            let input = self.state.place.current.clone();
+            let input = self.state().place.current.clone();
             let begins = Beginning::first(node, input, 0);
             return self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
         }
@@ -330,24 +313,25 @@ impl<'a> Step<'a> {
         let Mode::Waiting { wait: wait @ (Wait::Backoff { .. } | Wait::Slots { .. }) } = execution.mode.clone() else {
             return;
         };
+        let waited_ms = execution.waited_ms(self.stamp.at);
         if self.is_held_back(node) {
             return;
         }
-        let begins = Beginning::first(node.clone(), self.state.place.current.clone(), 0);
+        let begins = Beginning::first(node.clone(), self.state().place.current.clone(), 0);
         match wait {
             Wait::Backoff { retry, .. } => {
                 self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
             }
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
-                let queue_ms = queue_ms + execution.waited_ms(self.stamp.at);
+                let queue_ms = queue_ms + waited_ms;
                 self.begin_with_slots(Beginning { attempt, retry, queue_ms, ..begins });
             }
         }
     }
 
     /// The node that waits, if it is this one and the task is not paused before it.
-    pub(super) fn waits(&self, node: &NodeId, attempt: u32) -> Option<&'a Execution> {
-        let execution = self.state.execution.as_ref().filter(|_| self.state.inspector.paused_at.is_none())?;
+    pub(super) fn waits(&self, node: &NodeId, attempt: u32) -> Option<&Execution> {
+        let execution = self.state().execution.as_ref().filter(|_| self.state().inspector.paused_at.is_none())?;
         (execution.node == *node && execution.attempt == attempt).then_some(execution)
     }
 
@@ -359,30 +343,25 @@ impl<'a> Step<'a> {
 
     /// Ends the node that executes with a failure.
     pub fn fail(&mut self, error: Error) {
-        let node = self.state.execution.as_ref().map(|execution| execution.node.clone());
+        let node = self.state().execution.as_ref().map(|execution| execution.node.clone());
         self.done(Done { node, error: Some(error), ..Done::default() });
     }
 
     /// Has the artifacts of a task that has ended stored.
     fn archive(&mut self) {
-        let more = self
-            .decision
-            .events
-            .iter()
-            .any(|event| matches!(event, TaskEvent::ToolUsed { .. } | TaskEvent::AgentAsked { .. }));
-        if self.state.archiving || self.state.has_artifacts || self.config.keep_artifacts || more {
-            let key = EffectKey(format!("archive/{}", self.state.steps));
-            self.decision.effects.push((key, TaskEffect::Archive(self.config.clone())));
+        if self.state().archiving {
+            let key = EffectKey(format!("archive/{}", self.stamp.id(4)));
+            self.step.run(key, TaskEffect::Archive(self.config.clone()));
         }
     }
 
     /// Takes in a request to end the task. A node that a worker runs ends first: it may be writing.
     pub fn stop(&mut self, stop_id: StopId, reason: &str) {
-        if self.state.finished.is_some() || self.state.stopping.is_some() || self.outlives(stop_id) {
+        if self.state().finished.is_some() || self.state().stopping.is_some() || self.outlives(stop_id) {
             return;
         }
         self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
-        if self.state.is_running() {
+        if self.state().is_running() {
             // A node runs to its end; a command comes to it at once.
             return self.kill_command("stop");
         }
@@ -393,13 +372,13 @@ impl<'a> Step<'a> {
 
     /// The tree was stopped, and nothing of this task runs: it ends at once.
     pub fn halt(&mut self, stop_id: StopId, reason: &str) {
-        if self.state.finished.is_some() {
+        if self.state().finished.is_some() {
             return self.archive();
         }
-        if self.state.stopping.is_none() {
+        if self.state().stopping.is_none() {
             self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
         }
-        if self.state.is_running() {
+        if self.state().is_running() {
             self.kill_command("halt");
         }
         self.stop_agent(stop_id);
@@ -409,18 +388,18 @@ impl<'a> Step<'a> {
 
     /// Ends the command that the node runs, if it runs one. `at` tells the two places apart where that is decided.
     fn kill_command(&mut self, at: &str) {
-        let Some(execution) = &self.state.execution else { return };
+        let Some(execution) = &self.state().execution else { return };
         let is_command = self.node(&execution.node).is_some_and(|node| self.flow.runs_command(node));
         if is_command {
             let call = call_of(self.config.task, &execution.node, execution.retries);
             let key = EffectKey(format!("kill/{call}/{at}"));
-            self.decision.effects.push((key, TaskEffect::KillCommand(self.config.workspace, call)));
+            self.step.run(key, TaskEffect::KillCommand(self.config.workspace, call));
         }
     }
 
-    /// Gives up the present work of a paused task.
-    pub fn give_up(&mut self) {
-        let why = self.state.parked.as_deref().unwrap_or("it failed again and again");
+    /// Gives up the present work of a task that was paused for this reason.
+    pub fn give_up(&mut self, why: Option<String>) {
+        let why = why.as_deref().unwrap_or("it failed again and again");
         let error = Error::new(Code::Paused, format!("given up: {why}"));
         let route = self.router().stop(error);
         self.carry_out(route, 0);

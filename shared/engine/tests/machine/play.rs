@@ -1,6 +1,6 @@
 //! The task machine, played by hand: inputs in, events, letters and effects out. No I/O, and only the time that the test sets.
 
-use actor::{Decision, EffectKey, Input, Letter, Machine, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Letter, Machine, Step, StopRequest, Target};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
     TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
@@ -94,12 +94,12 @@ impl Play {
     pub fn input(&mut self, input: Input<TaskMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id().0 };
-        let Decision { events, send, effects, cancel, gives_up: _ } = self.machine.handle(&self.state, input, &stamp);
+        let mut step = Step::new(std::mem::take(&mut self.state), self.log.len() as u64 + 1);
+        self.machine.handle(&mut step, input, &stamp);
+        let (state, Decision { events, send, effects, cancel, .. }) = step.end();
+        self.state = state;
         assert!(cancel.is_empty());
-        for event in &events {
-            self.log.push(event.clone());
-            TaskMachine::apply(&mut self.state, self.log.len() as u64, event);
-        }
+        self.log.extend(events.iter().cloned());
         for (key, effect) in effects {
             assert!(self.used.insert(key.clone()), "{key:?} is used twice");
             if let TaskEffect::KillCommand(_, call) = &effect {

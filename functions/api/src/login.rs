@@ -75,7 +75,7 @@ pub(crate) async fn resource_metadata(
     State(context): State<Arc<Context>>,
     headers: HeaderMap,
 ) -> Answer<Json<schema::ResourceMetadata>> {
-    let login = context.auth.login();
+    let login = context.base.auth.login();
     let Some(resource) = login.resource(&Asked::by(&headers)) else {
         return Err(Error::invalid("host", "the request does not name the address of this server").into());
     };

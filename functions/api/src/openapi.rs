@@ -1,9 +1,9 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, login, members, models,
-    personas, refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions,
-    workspaces,
+    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, login, members,
+    models, personas, refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage,
+    versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};

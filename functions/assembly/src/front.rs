@@ -9,7 +9,6 @@ use http::HeaderMap;
 use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
-use telemetry::TaskMetrics;
 use tools::Registry;
 
 /// The parts that a deployable adds of its own.

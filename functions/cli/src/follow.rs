@@ -49,7 +49,12 @@ pub(crate) enum Told {
 
 /// Hears the events of a chat or a task.
 pub(crate) struct Follower {
-    events: Events,
+    client: Client,
+    source: Source,
+    after: Option<u64>,
+    patience: Option<Duration>,
+    /// None until the first look: the token of a login may have to be refreshed before.
+    events: Option<Events>,
     /// Whether `Ended` or `Over` was told.
     ended: bool,
 }
@@ -64,7 +69,7 @@ impl Follower {
         after: Option<u64>,
         patience: Option<Duration>,
     ) -> Self {
-        Self::of(&client, Source::chat(workspace, chat), after, patience)
+        Self::of(client, Source::chat(workspace, chat), after, patience)
     }
 
     /// Follows the task after the event numbered `after`; without it, from its beginning.
@@ -75,18 +80,22 @@ impl Follower {
         after: Option<u64>,
         patience: Option<Duration>,
     ) -> Self {
-        Self::of(&client, Source::task(workspace, task), after, patience)
+        Self::of(client, Source::task(workspace, task), after, patience)
     }
 
-    fn of(client: &Client, source: Source, after: Option<u64>, patience: Option<Duration>) -> Self {
-        let mut watch = client.watch(source).await?;
-        if let Some(after) = after {
+    fn of(client: Client, source: Source, after: Option<u64>, patience: Option<Duration>) -> Self {
+        Self { client, source, after, patience, events: None, ended: false }
+    }
+
+    async fn start(&self) -> Result<Events, Failure> {
+        let mut watch = self.client.watch(self.source.clone()).await?;
+        if let Some(after) = self.after {
             watch = watch.after(after);
         }
-        if let Some(patience) = patience {
+        if let Some(patience) = self.patience {
             watch = watch.give_up_after(patience);
         }
-        Self { events: watch.start(), ended: false }
+        Ok(watch.start())
     }
 
     /// The next message. May be dropped at any time without losing anything.
@@ -94,7 +103,17 @@ impl Follower {
         if self.ended {
             return std::future::pending().await; // there is nothing more
         }
-        let update = self.events.next().await;
+        if self.events.is_none() {
+            match self.start().await {
+                Ok(events) => self.events = Some(events),
+                Err(failure) => {
+                    self.ended = true;
+                    return Told::Over(failure);
+                }
+            }
+        }
+        let Some(events) = &mut self.events else { return Told::Ended };
+        let update = events.next().await;
         self.ended = matches!(update, None | Some(Err(_)));
         match update {
             Some(Ok(Update::Open)) => Told::Ready,

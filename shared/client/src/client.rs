@@ -179,13 +179,7 @@ impl Client {
     ///
     /// # Errors
     /// When it is refused, or no hub answers. Without an answer the file may have been written all the same.
-    pub async fn put_at(
-        &self,
-        path: &[&str],
-        at: &str,
-        body: Body,
-        version: Option<u64>,
-    ) -> Result<Value, Error> {
+    pub async fn put_at(&self, path: &[&str], at: &str, body: Body, version: Option<u64>) -> Result<Value, Error> {
         self.change_if(|| self.resource(Method::PUT, path, &[("path", at)]), &body, version).await
     }
 

@@ -273,11 +273,7 @@ impl Flows {
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the table does not answer, `INTERNAL` for stored manifests that cannot be read.
-    pub async fn if_it_loads(
-        &self,
-        workspace: WorkspaceId,
-        reference: &FlowRef,
-    ) -> Result<Option<Arc<Flow>>, Error> {
+    pub async fn if_it_loads(&self, workspace: WorkspaceId, reference: &FlowRef) -> Result<Option<Arc<Flow>>, Error> {
         match self.bundled(workspace, reference).await.map_err(internal)? {
             Some(Ok(flow)) => Ok(Some(flow)),
             Some(Err(report)) => {

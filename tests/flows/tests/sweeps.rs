@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{EvaluationId, FilePath, Status, TaskId, TaskPhase};
-use flow::{NewTask, evaluate::Selection};
+use engine::NewTask;
+use evaluation::Selection;
 use flows::{Ground, Hub, Slow};
 use ports::{Expect, Key, Query, Write};
 use serde_json::json;

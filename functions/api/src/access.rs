@@ -5,7 +5,7 @@
 //! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. So the signature shows the
 //!    needed right, and the matrix (`identity::Role::may`) decides.
 
-use crate::{error::Failure, extract};
+use crate::{error::ApiError, extract};
 use axum::extract::FromRequestParts;
 use domain::{Code, Error, Principal};
 use http::request::Parts;
@@ -48,8 +48,8 @@ pub(crate) struct Access<N, P> {
 }
 
 impl<N: Needs, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Access<N, P> {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let at = extract::parameters::<P>(parts, state).await?;
         let caller = extract::caller(parts)?;
         // None: the route names no workspace, and so there is no role.

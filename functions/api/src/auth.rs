@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::Failure, login, login::Login};
+use crate::{StreamContext, access::Standing, error::ApiError, login, login::Login};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -312,7 +312,7 @@ pub(crate) async fn authorise(
     State(context): State<Arc<StreamContext>>,
     request: Request,
     next: Next,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     if OPEN.contains(&request.uri().path()) {
         return Ok(next.run(request).await);
     }

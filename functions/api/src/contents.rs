@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Read, Write},
-    error::{Answer, Failure},
+    error::{Answer, ApiError},
     extract::{Query, Raw},
     files::{AtPath, InFile},
     schema,
@@ -158,7 +158,7 @@ pub(crate) async fn respond(
             let error =
                 Error::new(Code::InvalidArgument, format!("the content has {length} bytes, none in that range"));
             let error = error.detail("field", "range").detail("size", length);
-            let mut response = Failure::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
+            let mut response = ApiError::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             if let Ok(size) = HeaderValue::try_from(format!("bytes */{length}")) {
                 response.headers_mut().insert(header::CONTENT_RANGE, size);
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// A refusal on its way out. As a response it has a status and no body: [`crate::observe`] writes the envelope, because it
 /// knows the request's id, and adds `WWW-Authenticate`.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct ApiError {
     /// The error that the client reads.
     pub error: Error,
     /// The status, where HTTP has a better one than the code's own (404, 405, 416).
@@ -16,7 +16,7 @@ pub struct Failure {
 }
 
 /// The result of a handler.
-pub(crate) type Answer<T> = Result<T, Failure>;
+pub(crate) type Answer<T> = Result<T, ApiError>;
 
 /// The status of a code (spec 004 §10).
 pub fn status_of(code: Code) -> StatusCode {
@@ -39,7 +39,7 @@ pub fn status_of(code: Code) -> StatusCode {
     }
 }
 
-impl Failure {
+impl ApiError {
     /// The same refusal under another status.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -57,7 +57,7 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = status_of(error.code);
         Self { error, status }
@@ -65,13 +65,15 @@ impl From<Error> for Failure {
 }
 
 /// A port's error: the client learns whether to try again, the log learns why.
-impl From<ports::Error> for Failure {
+impl From<ports::Error> for ApiError {
     fn from(error: ports::Error) -> Self {
         let told = match error.kind() {
-            ports::Kind::Retry if error.is_full() => Error::storage_full(),
-            ports::Kind::Retry => Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again"),
-            ports::Kind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
-            ports::Kind::Bug => Error::new(Code::Internal, "stored data is damaged"),
+            ports::ErrorKind::Retry if error.is_full() => Error::storage_full(),
+            ports::ErrorKind::Retry => {
+                Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again")
+            }
+            ports::ErrorKind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
+            ports::ErrorKind::Bug => Error::new(Code::Internal, "stored data is damaged"),
         };
         if told.code != Code::InvalidArgument {
             tracing::error!(error = &error as &dyn std::error::Error, "a request failed at a store");
@@ -80,7 +82,7 @@ impl From<ports::Error> for Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -93,20 +95,20 @@ impl IntoResponse for Failure {
 }
 
 /// For a path that leads nowhere.
-pub(crate) async fn no_route(method: Method, uri: Uri) -> Failure {
+pub(crate) async fn no_route(method: Method, uri: Uri) -> ApiError {
     Error::not_found("route", format!("{method} {}", uri.path())).hint("GET /openapi.json lists every route").into()
 }
 
 /// For a path that leads somewhere, by another method; axum adds `Allow`.
-pub(crate) async fn no_method(method: Method, uri: Uri) -> Failure {
+pub(crate) async fn no_method(method: Method, uri: Uri) -> ApiError {
     let error = Error::new(Code::InvalidArgument, format!("{} does not take {method}", uri.path()))
         .hint("the Allow header lists the methods it takes")
         .detail("field", "method");
-    Failure::from(error).with_status(StatusCode::METHOD_NOT_ALLOWED)
+    ApiError::from(error).with_status(StatusCode::METHOD_NOT_ALLOWED)
 }
 
 /// The error that a client reads of an internal fault.
-pub(crate) fn internal() -> Failure {
+pub(crate) fn internal() -> ApiError {
     Error::new(Code::Internal, "something went wrong on our side")
         .hint("try again; if it happens again, report the request_id")
         .into()

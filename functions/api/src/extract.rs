@@ -1,6 +1,6 @@
 //! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one envelope.
 
-use crate::{MAX_JSON, error::Failure, marks};
+use crate::{MAX_JSON, error::ApiError, marks};
 use axum::{
     body::{Body, BodyDataStream},
     extract::{
@@ -27,14 +27,14 @@ use workspace::MAX_FILE;
 pub(crate) struct By(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for By {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         caller(parts).map(Self)
     }
 }
 
 /// The caller; put there by [`crate::auth`].
-pub(crate) fn caller(parts: &Parts) -> Result<Caller, Failure> {
+pub(crate) fn caller(parts: &Parts) -> Result<Caller, ApiError> {
     // No caller means that the route is open to all, and then it must not act for anybody.
     parts.extensions.get::<Caller>().cloned().ok_or_else(crate::error::internal)
 }
@@ -46,8 +46,8 @@ pub(crate) trait Open {}
 pub(crate) struct Path<T>(pub T);
 
 impl<S: Send + Sync, T: Open + DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         parameters(parts, state).await.map(Self)
     }
 }
@@ -56,7 +56,7 @@ impl<S: Send + Sync, T: Open + DeserializeOwned + Send> FromRequestParts<S> for 
 pub(crate) async fn parameters<T: DeserializeOwned + Send>(
     parts: &mut Parts,
     state: &(impl Send + Sync),
-) -> Result<T, Failure> {
+) -> Result<T, ApiError> {
     match axum::extract::Path::<T>::from_request_parts(parts, state).await {
         Ok(axum::extract::Path(value)) => Ok(value),
         Err(PathRejection::FailedToDeserializePathParams(rejection)) => Err(match rejection.into_kind() {
@@ -83,8 +83,8 @@ fn unfit(key: &str, value: &str) -> Error {
 pub(crate) struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
@@ -144,8 +144,8 @@ pub(crate) fn page_length(asked: Option<usize>, usual: usize, most: usize) -> Re
 pub(crate) struct Json<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
-    type Rejection = Failure;
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let Raw(body) = Raw::<MAX_JSON>::from_request(request, state).await?;
         if body.is_empty() {
@@ -158,13 +158,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             let kind = if essence.is_empty() { "of no type" } else { essence };
             let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
             let hint = "send the header Content-Type: application/json";
-            return Err(Failure::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+            return Err(ApiError::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         parse(&body)
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Failure> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
     const HINT: &str = "send one JSON object in UTF-8";
     // serde would take an array of the fields' values, too.
     if body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| b"[\"0123456789-ntf".contains(first)) {
@@ -187,8 +187,8 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Failure> {
 pub(crate) struct Raw<const LIMIT: usize>(pub Bytes);
 
 impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
-    type Rejection = Failure;
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let says = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if says.is_some_and(|length: u64| length > LIMIT as u64) {
             return Err(too_large(LIMIT).into());

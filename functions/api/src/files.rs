@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Expect, Given, Info, Kind, Workspace, Writer};
+use workspace::{Expect, FileKind, Given, Info, Workspace, Writer};
 
 /// The file of a path.
 #[derive(Deserialize, IntoParams)]
@@ -278,7 +278,7 @@ pub(crate) async fn delete_file(
 
 /// Whether this is the file of a chat that is deleted, restored from the trash: its chat keeps it no more.
 async fn nothing_keeps(context: &Context, at: &InFile, info: &Info) -> Result<bool, Error> {
-    if info.kind != Kind::Projection {
+    if info.kind != FileKind::Projection {
         return Ok(false);
     }
     // The file of a chat has the chat's id.

@@ -7,7 +7,7 @@
 use crate::{
     Context, MAX_JSON, StreamContext,
     access::Standing,
-    error::{Answer, Failure},
+    error::{Answer, ApiError},
     extract,
 };
 use axum::{
@@ -201,7 +201,7 @@ fn replay(kept: Kept) -> Response {
     response
 }
 
-fn damaged(error: serde_json::Error) -> Failure {
+fn damaged(error: serde_json::Error) -> ApiError {
     ports::Error::Damaged(error.to_string()).into()
 }
 

@@ -53,7 +53,7 @@ mod workspaces;
 mod writes;
 
 pub use auth::Auth;
-pub use error::{Failure, status_of};
+pub use error::{ApiError, status_of};
 pub use events::Streams;
 pub use health::{Check, Probe};
 pub use jwks::PublishedKeys;

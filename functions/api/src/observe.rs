@@ -1,7 +1,7 @@
 //! Around every request: an id, a span, the counters, and for every refusal, of any layer, the envelope.
 
 use crate::{
-    error::{Failure, internal},
+    error::{ApiError, internal},
     login::{Asked, Login},
     marks,
     metrics::{Requests, Route},
@@ -53,7 +53,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         match work {
             None => handled.await,
             Some(Ok(work)) => crash::computing(work, handled).await,
-            Some(Err(refused)) => Ok(Failure::from(refused).into_response()),
+            Some(Err(refused)) => Ok(ApiError::from(refused).into_response()),
         }
     };
     let answer = answer.instrument(span.clone()).await;
@@ -82,8 +82,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
 }
 
 /// The refusal that a response stands for; one of a library's own, without an envelope, gets words of ours.
-fn refusal(response: &mut Response) -> Option<Failure> {
-    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+fn refusal(response: &mut Response) -> Option<ApiError> {
+    if let Some(failure) = response.extensions_mut().remove::<ApiError>() {
         return Some(failure);
     }
     let status = response.status();
@@ -98,7 +98,7 @@ fn refusal(response: &mut Response) -> Option<Failure> {
         _ => Code::Internal,
     };
     let words = status.canonical_reason().unwrap_or("the request was refused");
-    Some(Failure::from(Error::new(code, words.to_lowercase())).with_status(status))
+    Some(ApiError::from(Error::new(code, words.to_lowercase())).with_status(status))
 }
 
 /// Short, and nothing in it that could forge a log line or a header.

@@ -4,7 +4,7 @@
 //! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up no member's allowance, and behind the idempotency key, so
 //! the same request again counts once.
 
-use crate::{Context, error::Failure, extract};
+use crate::{Context, error::ApiError, extract};
 use async_trait::async_trait;
 use axum::extract::FromRequestParts;
 use chat::Chats;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Paced;
 
 impl FromRequestParts<Arc<Context>> for Paced {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, ApiError> {
         if let Some(allowance) = context.base.auth.allowance() {
             let turns = Arc::new(Turns(context.chats.clone()));
             let limits = Limits::new(context.base.table.clone(), context.base.clock.clone(), turns, allowance);

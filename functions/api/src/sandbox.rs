@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Read, Run, Write},
-    error::{Answer, Failure},
+    error::{Answer, ApiError},
     schema,
     workspaces::InWorkspace,
 };
@@ -55,7 +55,7 @@ pub(crate) async fn release_sandbox(
 }
 
 /// The sandboxes, if any are configured, of a workspace that exists.
-async fn of(context: &Context, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandboxes>>, Failure> {
+async fn of(context: &Context, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandboxes>>, ApiError> {
     context.base.workspaces.get(workspace).await?;
     Ok(context.base.workspaces.sandboxes())
 }
@@ -64,7 +64,7 @@ fn none_here(state: SandboxState) -> SandboxView {
     SandboxView { state, since: None, reason: Some("no sandbox is configured here".into()) }
 }
 
-fn unanswered(error: ports::Error) -> Failure {
+fn unanswered(error: ports::Error) -> ApiError {
     tracing::warn!(%error, "the sandboxes did not answer");
     Error::new(Code::UpstreamUnavailable, "the sandboxes do not answer").hint("try again").into()
 }

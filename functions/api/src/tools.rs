@@ -9,7 +9,7 @@ use crate::{
     schema,
     workspaces::InWorkspace,
 };
-use ::tools::{Call, Kind};
+use ::tools::{Call, ToolKind};
 use axum::extract::State;
 use domain::{CallId, Error};
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub(crate) async fn call_tool(
     ids: Ids,
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {
-    let adds = matches!(context.tools.kind(&asked.tool), Some(Kind::Write | Kind::Exec));
+    let adds = matches!(context.tools.kind(&asked.tool), Some(ToolKind::Write | ToolKind::Exec));
     if adds && !(context.base.has_room)() {
         return Err(Error::storage_full().into());
     }

@@ -116,7 +116,7 @@ fn told(
 pub(crate) struct Ticket(String);
 
 impl<S: Sync> FromRequestParts<S> for Ticket {
-    type Rejection = crate::error::Failure;
+    type Rejection = crate::error::ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let ticket = auth::ticket(parts).ok_or_else(|| {
             Error::invalid("ticket", "a content goes by the whole address that it was given")

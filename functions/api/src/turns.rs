@@ -164,7 +164,7 @@ pub(crate) async fn post_message(
 ) -> Answer<impl IntoResponse> {
     let NewMessage { content, files, on_busy, limits } = message;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let post = chat::Post { content, files, on_busy, limits, may_approve, trace };
+    let post = chat::NewMessage { content, files, on_busy, limits, may_approve, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
     let hint = queued_behind.map(QueuedBehind::hint);

@@ -1,7 +1,7 @@
 //! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks alike, of
 //! all callers; the usage of single flows is counted by [`telemetry::TaskMetrics`], as their manifests say.
 
-use actor::{ActorId, Entry, Follow, Machine};
+use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatEvent, Status, TaskEvent, Usage, event::StopReason};
@@ -118,7 +118,7 @@ pub(crate) struct Counting<F: ?Sized> {
 }
 
 #[async_trait]
-impl Follow<ChatMachine> for Counting<dyn Follow<ChatMachine>> {
+impl EntryObserver<ChatMachine> for Counting<dyn EntryObserver<ChatMachine>> {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
         self.next.loaded(actor, state).await;
     }
@@ -131,7 +131,7 @@ impl Follow<ChatMachine> for Counting<dyn Follow<ChatMachine>> {
 }
 
 #[async_trait]
-impl Follow<TaskMachine> for Counting<dyn Follow<TaskMachine>> {
+impl EntryObserver<TaskMachine> for Counting<dyn EntryObserver<TaskMachine>> {
     async fn loaded(&self, actor: &ActorId, state: &<TaskMachine as Machine>::State) {
         self.next.loaded(actor, state).await;
     }

@@ -7,7 +7,7 @@
 //! | a hub for several | `secret`: it signs tokens itself (`buildscale token make`); or an issuer, as below |
 //! | the cloud | `jwks_url`, `issuer`, `audience`, and a `ticket_secret` that the functions share |
 
-use crate::Failure;
+use crate::SetupError;
 use api::Login;
 use identity::{Allowance, KeySet, Tickets, Trust, Verifier};
 use ports::{Clock, Secret};
@@ -72,9 +72,9 @@ impl Auth {
     /// The door of a hub: for its people, for callers with its `token`, or, with neither, for callers that reach a loopback address.
     ///
     /// # Errors
-    /// [`Failure::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32 bytes;
+    /// [`SetupError::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32 bytes;
     /// `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`; `resource` is no URL.
-    pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
+    pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, SetupError> {
         let token = given_secret(token);
         let door = match (self.verifier(clock)?, &token) {
             (Some(verifier), Some(token)) => api::Auth::accounts(verifier).or_token(token.expose()),
@@ -102,8 +102,8 @@ impl Auth {
     /// The door of a function in the cloud: for people with tokens, and with tickets that all functions know. Never an open one.
     ///
     /// # Errors
-    /// [`Failure::Config`] when there is neither `secret` nor `jwks_url`, or no `ticket_secret`; those of [`Auth::door`].
-    pub fn guarded_door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
+    /// [`SetupError::Config`] when there is neither `secret` nor `jwks_url`, or no `ticket_secret`; those of [`Auth::door`].
+    pub fn guarded_door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, SetupError> {
         if !self.has_accounts() {
             return Err(wrong("jwks_url", "no token would be accepted: set it, or auth.secret"));
         }
@@ -126,7 +126,7 @@ impl Auth {
     }
 
     /// The way to a token, as clients are told. Only an issuer that publishes its keys can be asked for one.
-    fn login(&self) -> Result<Login, Failure> {
+    fn login(&self) -> Result<Login, SetupError> {
         let is_url =
             |text: &str| text.parse::<http::Uri>().is_ok_and(|url| url.scheme().is_some() && url.query().is_none());
         if let Some(resource) = given(self.resource.as_ref()).filter(|resource| !is_url(resource)) {
@@ -147,7 +147,7 @@ impl Auth {
         })
     }
 
-    fn verifier(&self, clock: Arc<dyn Clock>) -> Result<Option<Verifier>, Failure> {
+    fn verifier(&self, clock: Arc<dyn Clock>) -> Result<Option<Verifier>, SetupError> {
         let trust = self.trust();
         match (given_secret(self.secret.as_ref()), given(self.jwks_url.as_ref())) {
             (None, None) => Ok(None),
@@ -169,8 +169,8 @@ impl Auth {
     }
 }
 
-fn wrong(key: &str, reason: &str) -> Failure {
-    Failure::Config(format!("auth.{key}: {reason}"))
+fn wrong(key: &str, reason: &str) -> SetupError {
+    SetupError::Config(format!("auth.{key}: {reason}"))
 }
 
 #[cfg(test)]

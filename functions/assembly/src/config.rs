@@ -7,7 +7,7 @@
 mod read;
 
 use crate::{
-    Auth, Failure, Settings,
+    Auth, Settings, SetupError,
     grants::{Grant, Grants},
 };
 use domain::Limits;
@@ -279,10 +279,10 @@ impl Ai {
     /// The configuration of models, with the usual variables of providers on top.
     ///
     /// # Errors
-    /// [`Failure::Config`] for a key that models do not have, or a value of another type.
-    pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, Failure> {
+    /// [`SetupError::Config`] for a key that models do not have, or a value of another type.
+    pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, SetupError> {
         let file = models::Config::deserialize(Value::Table(self.models.clone()))
-            .map_err(|error| Failure::Config(format!("ai: {}", error.message())))?;
+            .map_err(|error| SetupError::Config(format!("ai: {}", error.message())))?;
         let lookup = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         Ok(models::Config::from_lookup(Some(file), lookup))
     }
@@ -311,7 +311,7 @@ impl Config {
     ///
     /// # Errors
     /// Those of [`Sources::read`].
-    pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+    pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, SetupError> {
         Sources::of_environment(environment, theirs).read()
     }
 }
@@ -320,8 +320,8 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, Failure> {
-        let failed = |error: std::io::Error| Failure::Config(error.to_string());
+    fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, SetupError> {
+        let failed = |error: std::io::Error| SetupError::Config(error.to_string());
         let folder = tempfile::tempdir().map_err(failed)?;
         let path = folder.path().join("buildscale.toml");
         std::fs::write(&path, file).map_err(failed)?;
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_on_top_of_the_file() -> Result<(), Failure> {
+    fn the_environment_is_on_top_of_the_file() -> Result<(), SetupError> {
         let file = "[ai]\nactor_inactivity_timeout_seconds = 5\nmodel = \"gpt-4o-mini\"\n[ai.limits]\nmax_steps = 3\n";
         let config = load(file, &[("BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS", "7"), ("OTHER", "1")])?;
         assert_eq!(config.ai.inactivity(), Duration::from_secs(7));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_run_unless_somebody_says_no() -> Result<(), Failure> {
+    fn commands_run_unless_somebody_says_no() -> Result<(), SetupError> {
         assert_eq!(load("", &[])?.sandbox.commands(), Some(Commands::default()));
         assert_eq!(load("[sandbox]\ncommands = false\n", &[])?.sandbox.commands(), None);
         let long = [("BUILDSCALE__SANDBOX__TIMEOUT_S", "900"), ("BUILDSCALE__SANDBOX__NETWORK", "true")];
@@ -359,7 +359,7 @@ mod tests {
             ("", vec![("BUILDSCALE__SERVER__LISTEN", "x"), ("BUILDSCALE__SERVER__LISTEN__PORT", "1")]),
             ("not toml", vec![]),
         ] {
-            assert!(matches!(load(file, &environment), Err(Failure::Config(_))), "{file} {environment:?}");
+            assert!(matches!(load(file, &environment), Err(SetupError::Config(_))), "{file} {environment:?}");
         }
     }
 
@@ -399,19 +399,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let nowhere = folder.path().join("nope.toml");
         let named = Sources::find(Some(&nowhere), folder.path(), &[]).map(drop);
-        assert!(matches!(named, Err(Failure::Config(words)) if words.ends_with("nope.toml: there is no such file")));
+        assert!(matches!(named, Err(SetupError::Config(words)) if words.ends_with("nope.toml: there is no such file")));
         assert!(Sources::find(None, folder.path(), &[]).is_ok_and(|sources| sources.file().is_none()));
     }
 
     #[test]
-    fn a_list_of_a_variable_needs_no_brackets() -> Result<(), Failure> {
+    fn a_list_of_a_variable_needs_no_brackets() -> Result<(), SetupError> {
         let config = load("", &[("BUILDSCALE__SERVER__CORS_ORIGINS", "http://a.example, http://b.example")])?;
         assert_eq!(config.server.cors_origins, ["http://a.example", "http://b.example"]);
         Ok(())
     }
 
     #[test]
-    fn settings_are_shown_with_their_origin_and_without_secrets() -> Result<(), Failure> {
+    fn settings_are_shown_with_their_origin_and_without_secrets() -> Result<(), SetupError> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("buildscale.toml");
         std::fs::write(&path, "[server]\nauth_token = \"hunter2\"\n[ai]\nmodel = \"gpt-5\"\n").expect("written");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_shown() -> Result<(), Failure> {
+    fn a_token_is_not_shown() -> Result<(), SetupError> {
         let config = load("[server]\nauth_token = \"hunter2\"\n", &[])?;
         assert!(!format!("{config:?}").contains("hunter2"));
         Ok(())

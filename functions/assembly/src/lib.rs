@@ -7,42 +7,42 @@ mod auth;
 mod changes;
 mod config;
 pub mod counters;
+mod egress;
 mod emf;
-mod front;
+mod engine;
+mod frontend;
 pub mod grants;
 pub mod log;
 mod measured;
 mod observing;
-mod parts;
 pub mod probes;
 pub mod process;
-mod reach;
 mod readers;
 pub mod secrets;
+mod services;
 pub mod sweeps;
 mod traces;
-mod ways;
 
+pub use self::engine::{Engine, ModelSetup};
 pub use activity::Activity;
 pub use auth::Auth;
 pub use config::{
     Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Server, Setting, Sources, Store, Tasks,
     Telemetry, unknown_variables,
 };
+pub use egress::HostEgress;
 pub use emf::Emf;
-pub use front::{Front, Outside, OwnFeeds, streams};
+pub use frontend::{FrontendDeps, HttpFrontend, OwnFeeds, streams};
 pub use measured::ModelMetrics;
 pub use observing::Observing;
-pub use parts::{Parts, Voices};
-pub use reach::Within;
 pub use readers::Readers;
+pub use services::{Base, LOAD_SCRIPT, SandboxSetup, Services, Settings, tools};
 pub use slots::Places;
 pub use traces::TurnTraces;
-pub use ways::{Base, Machines, PLAY, Settings, Ways, tools};
 
 /// Why something cannot be put together.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum SetupError {
     /// The configuration makes no sense.
     #[error("the configuration is wrong: {0}")]
     Config(String),

@@ -1,6 +1,6 @@
 //! The followers of tasks: the counters, and the observers that flows, the configuration and the environment name.
 
-use crate::{Config, Failure};
+use crate::{Config, SetupError};
 use engine::FlowCache;
 use ports::{Clock, Secrets};
 use serde_json::Value;
@@ -23,7 +23,7 @@ impl Observing {
     /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are redacted everywhere.
     ///
     /// # Errors
-    /// [`Failure::Config`] when the endpoint of the collector is no address of HTTP. Observers of flows are opened later.
+    /// [`SetupError::Config`] when the endpoint of the collector is no address of HTTP. Observers of flows are opened later.
     pub fn new(
         folder: &Path,
         config: &Config,
@@ -31,14 +31,14 @@ impl Observing {
         flows: &FlowCache,
         secrets: Arc<dyn Secrets>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SetupError> {
         let (directory, allow_private) = (folder.join("observers"), config.observe.allow_private);
         let sinks = PluginSinks { directory, allow_private, secrets, clock };
         let known = config.secrets.clone();
         let clean = Arc::new(move |_: &domain::TaskConfig, data: &mut Value| known.redactor().value(data));
         let mut observers = Observers::new(flows.clone(), Arc::new(sinks), clean, Patience::default());
         let collector = sinks::collector(environment, &config.telemetry.collector());
-        let collector = collector.map_err(|error| Failure::Config(error.to_string()))?;
+        let collector = collector.map_err(|error| SetupError::Config(error.to_string()))?;
         if let Some(collector) = &collector {
             observers = observers.with("otlp", collector.clone());
         }

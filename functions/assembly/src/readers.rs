@@ -1,6 +1,6 @@
 //! The reads behind event streams: a deployable that only watches has these, and no way to send a command.
 
-use crate::{Base, Ways};
+use crate::{Base, Services};
 use chat::ChatReader;
 use engine::TaskReader;
 use ports::{Clock, Table};
@@ -29,8 +29,8 @@ impl Readers {
     }
 
     /// Those of a deployable that also sends commands.
-    pub fn of(ways: &Ways) -> Self {
-        Self::over(&ways.base, ways.workspaces.clone())
+    pub fn of(services: &Services) -> Self {
+        Self::over(&services.base, services.workspaces.clone())
     }
 
     fn over(base: &Base, workspaces: Workspaces) -> Self {

@@ -4,15 +4,15 @@
 //! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
 //! a page at a time.
 
-mod behind;
 mod scrub;
+mod stalled;
 mod trash;
 
-pub use behind::{Behind, NeverBegun, NotEnded};
 pub use scrub::Scrub;
+pub use stalled::{NeverBegun, NotEnded, Stalled};
 pub use trash::Trash;
 
-use crate::{Base, Config, Ways};
+use crate::{Base, Config, Services};
 use api::Counters;
 use async_trait::async_trait;
 use domain::Error;
@@ -40,7 +40,7 @@ pub trait Sweep: Send + Sync {
     /// # Errors
     /// An error ends this sweep for now; the next one begins again at `from`. Things that could not be dealt with by themselves are counted
     /// as `failed` instead.
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error>;
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error>;
 }
 
 /// The result of one step of a sweep.
@@ -77,22 +77,22 @@ impl Sweeps {
     }
 
     /// Those of every deployable, and others of its own.
-    pub fn of(ways: &Ways, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
-        let Base { table, clock, .. } = &ways.base;
-        let (tasks, clock, patience) = (ways.tasks.clone(), clock.clone(), PATIENCE);
-        let workspaces = ways.workspaces.clone();
-        let behind = Behind {
+    pub fn of(services: &Services, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
+        let Base { table, clock, .. } = &services.base;
+        let (tasks, clock, patience) = (services.tasks.clone(), clock.clone(), PATIENCE);
+        let workspaces = services.workspaces.clone();
+        let behind = Stalled {
             workspaces: workspaces.clone(),
             tasks: tasks.clone(),
-            chats: ways.chats.clone(),
+            chats: services.chats.clone(),
             table: table.clone(),
-            queue: ways.queue.clone(),
+            queue: services.queue.clone(),
             patience,
             clock: clock.clone(),
         };
         let scrub = Scrub { workspaces: workspaces.clone(), every: config.files.scrub_every(), clock: clock.clone() };
         let all: [Arc<dyn Sweep>; 5] = [
-            Arc::new(NotEnded { evaluations: ways.evaluations.clone(), patience, clock: clock.clone() }),
+            Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
             Arc::new(behind),
@@ -135,7 +135,7 @@ impl Sweeps {
         loop {
             let found = self.table.get(&key).await.map_err(unreachable)?;
             let from: Option<String> = found.as_ref().and_then(|item| serde_json::from_str(&item.body).ok());
-            let step = sweep.some(from.as_deref()).await?;
+            let step = sweep.sweep_page(from.as_deref()).await?;
             dealt.swept += step.count;
             dealt.failed += step.failed;
             let expect = found.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
@@ -213,7 +213,7 @@ mod tests {
             "pages"
         }
 
-        async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+        async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
             let page = from.and_then(|from| from.parse().ok()).unwrap_or(0);
             // poll: time is paused, so this is how long it takes and not how long the test does
             tokio::time::sleep(Duration::from_secs(1)).await;

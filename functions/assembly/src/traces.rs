@@ -4,7 +4,7 @@
 //!
 //! Limits: a turn whose process dies after its end and before its batch is sent is missing in the traces, and not in the log.
 
-use actor::{ActorId, Entry, Follow};
+use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatConfig, ChatEvent, Timestamp, TurnId};
@@ -121,7 +121,7 @@ impl TurnTraces {
 }
 
 #[async_trait]
-impl Follow<ChatMachine> for TurnTraces {
+impl EntryObserver<ChatMachine> for TurnTraces {
     async fn loaded(&self, _: &ActorId, _: &ChatState) {}
 
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
@@ -200,10 +200,10 @@ fn is_begin(event: &ChatEvent, turn: TurnId) -> bool {
 }
 
 /// Several that follow chats, told one after the other.
-pub(crate) struct Both(pub Arc<dyn Follow<ChatMachine>>, pub Arc<dyn Follow<ChatMachine>>);
+pub(crate) struct Both(pub Arc<dyn EntryObserver<ChatMachine>>, pub Arc<dyn EntryObserver<ChatMachine>>);
 
 #[async_trait]
-impl Follow<ChatMachine> for Both {
+impl EntryObserver<ChatMachine> for Both {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
         self.0.loaded(actor, state).await;
         self.1.loaded(actor, state).await;

@@ -6,7 +6,7 @@ mod session;
 use crate::{
     args::ChatArgs,
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     input::Lines,
     local, locate,
     output::{Output, Telling},
@@ -17,11 +17,11 @@ use session::{Manner, Session};
 use std::io::{self, IsTerminal, Read};
 
 /// Talks until the person leaves, or in one-shot mode until the turn has ended.
-pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let typed = io::stdin().is_terminal();
     if args.once && args.goal.is_empty() && typed {
-        return Err(Failure::Usage(
+        return Err(CliError::Usage(
             "--once needs a message: type it behind the options, or send it to standard input".into(),
         ));
     }
@@ -86,15 +86,15 @@ fn setup(args: &ChatArgs) -> Map<String, Value> {
     fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
 }
 
-fn all_input() -> Result<String, Failure> {
+fn all_input() -> Result<String, CliError> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
     let text = text.trim();
-    if text.is_empty() { Err(Failure::Usage("standard input has no message".into())) } else { Ok(text.to_owned()) }
+    if text.is_empty() { Err(CliError::Usage("standard input has no message".into())) } else { Ok(text.to_owned()) }
 }
 
 /// Says once, and plainly, when a demo script answers instead of a model.
-async fn model_notice(client: &Client, is_default: bool, out: &mut Output) -> Result<bool, Failure> {
+async fn model_notice(client: &Client, is_default: bool, out: &mut Output) -> Result<bool, CliError> {
     let models = client.get(&["models"], &[]).await?;
     if let (true, Some(note)) = (is_default, models.get("note").and_then(Value::as_str)) {
         out.notice(note)?;
@@ -102,13 +102,13 @@ async fn model_notice(client: &Client, is_default: bool, out: &mut Output) -> Re
     Ok(models.get("configured").and_then(Value::as_bool).unwrap_or(true))
 }
 
-async fn last_active(client: &Client, workspace: &str) -> Result<String, Failure> {
+async fn last_active(client: &Client, workspace: &str) -> Result<String, CliError> {
     let chats = client.list(&["workspaces", workspace, "chats"], "chats", &[], 1).await?;
     let last = chats.first().map(|chat| text(chat, "chat_id").to_owned());
-    last.ok_or_else(|| Failure::NotFound("there is no chat to go on with yet".into()))
+    last.ok_or_else(|| CliError::NotFound("there is no chat to go on with yet".into()))
 }
 
-async fn attached(client: &Client, workspace: &str, paths: &[String]) -> Result<Vec<Value>, Failure> {
+async fn attached(client: &Client, workspace: &str, paths: &[String]) -> Result<Vec<Value>, CliError> {
     let mut ids = Vec::new();
     for path in paths {
         let file = locate::file(client, workspace, path).await?;

@@ -1,6 +1,6 @@
 //! The hub of a command's connection: [`::client::Client`], with the credential of the command and failures as commands tell them.
 
-use crate::{args::Connection, failure::Failure, login::Credential};
+use crate::{args::Connection, failure::CliError, login::Credential};
 pub(crate) use ::client::Body;
 use ::client::{Address, Watch};
 use reqwest::{Method, Response};
@@ -16,30 +16,30 @@ pub(crate) struct Client {
 
 impl Client {
     /// For the hub at the connection's URL. Nothing is sent yet.
-    pub(crate) fn new(connection: &Connection) -> Result<Self, Failure> {
+    pub(crate) fn new(connection: &Connection) -> Result<Self, CliError> {
         let hub = ::client::Client::new(&connection.url, None)?;
         let credential = Credential::of(connection, &hub.url())?;
         Ok(Self { hub, credential })
     }
 
     /// The hub, with the token for a request that is sent now: that of a login changes.
-    async fn hub(&self) -> Result<::client::Client, Failure> {
+    async fn hub(&self) -> Result<::client::Client, CliError> {
         let token = self.credential.token().await?;
         Ok(self.hub.with_token(token.as_ref().map(ports::Secret::expose))?)
     }
 
     /// Reads `path` below `/api/v1`.
-    pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
+    pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, CliError> {
         Ok(self.hub().await?.get(path, query).await?)
     }
 
     /// Commands: it is done once, however often it is sent.
-    pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, CliError> {
         Ok(self.hub().await?.post(path, body).await?)
     }
 
     /// The same for a command that is sent once, and whose answer may take as long as this.
-    pub(crate) async fn post_once(&self, path: &[&str], body: &Value, patience: Duration) -> Result<Value, Failure> {
+    pub(crate) async fn post_once(&self, path: &[&str], body: &Value, patience: Duration) -> Result<Value, CliError> {
         Ok(self.hub().await?.post_once(path, body, patience).await?)
     }
 
@@ -50,7 +50,7 @@ impl Client {
         path: &[&str],
         body: Body,
         version: Option<u64>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CliError> {
         Ok(self.hub().await?.change(method, path, body, version).await?)
     }
 
@@ -61,17 +61,17 @@ impl Client {
         at: &str,
         body: Body,
         version: Option<u64>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CliError> {
         Ok(self.hub().await?.put_at(path, at, body, version).await?)
     }
 
     /// Begins to read `path` as bytes.
-    pub(crate) async fn open(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, Failure> {
+    pub(crate) async fn open(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, CliError> {
         Ok(self.hub().await?.open(path, query).await?)
     }
 
     /// Reads `path` as bytes.
-    pub(crate) async fn bytes(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn bytes(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Vec<u8>, CliError> {
         Ok(self.hub().await?.bytes(path, query).await?.to_vec())
     }
 
@@ -82,7 +82,7 @@ impl Client {
         key: &str,
         query: &[(&str, &str)],
         most: usize,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, CliError> {
         Ok(self.hub().await?.list(path, key, query, most).await?)
     }
 
@@ -92,27 +92,27 @@ impl Client {
         workspace: &str,
         sha256: &str,
         size: u64,
-    ) -> Result<Option<Address>, Failure> {
+    ) -> Result<Option<Address>, CliError> {
         Ok(self.hub().await?.address_for(workspace, sha256, size).await?)
     }
 
     /// Sends a content of this length to its address.
-    pub(crate) async fn upload(&self, to: &Address, content: reqwest::Body, length: u64) -> Result<(), Failure> {
+    pub(crate) async fn upload(&self, to: &Address, content: reqwest::Body, length: u64) -> Result<(), CliError> {
         Ok(self.hub().await?.upload(to, content, length).await?)
     }
 
     /// Begins to read a long content: from its address, or through the hub where it has none.
-    pub(crate) async fn download(&self, workspace: &str, file_id: &str) -> Result<Response, Failure> {
+    pub(crate) async fn download(&self, workspace: &str, file_id: &str) -> Result<Response, CliError> {
         Ok(self.hub().await?.download(workspace, file_id).await?)
     }
 
     /// Watches events, with the token of this moment.
-    pub(crate) async fn watch(&self, source: ::client::Source) -> Result<Watch, Failure> {
+    pub(crate) async fn watch(&self, source: ::client::Source) -> Result<Watch, CliError> {
         Ok(self.hub().await?.watch(source))
     }
 
     /// The failure that an error of a response that is being read means.
-    pub(crate) fn broken(&self, error: &reqwest::Error) -> Failure {
+    pub(crate) fn broken(&self, error: &reqwest::Error) -> CliError {
         self.hub.broken(error).into()
     }
 

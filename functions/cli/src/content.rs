@@ -1,6 +1,6 @@
 //! Contents on this machine that are sent: short ones in memory, long ones read again and again from their file, with progress.
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use domain::{Hasher, Sha256};
 use futures::{TryStreamExt, stream};
 use std::{
@@ -26,14 +26,14 @@ pub(crate) enum Local {
 
 impl Local {
     /// The content of a file, or of standard input where that is `-`.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let wrong = |source| Failure::Local { path: path.display().to_string(), source };
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
+        let wrong = |source| CliError::Local { path: path.display().to_string(), source };
         if path == Path::new("-") {
             let mut content = Vec::new();
             io::stdin().lock().take(MOST_OF_INPUT + 1).read_to_end(&mut content).map_err(wrong)?;
             if content.len() as u64 > MOST_OF_INPUT {
                 let most = MOST_OF_INPUT / (1024 * 1024);
-                return Err(Failure::Usage(format!(
+                return Err(CliError::Usage(format!(
                     "standard input has more than {most} MiB: write it to a file, and put that"
                 )));
             }
@@ -55,7 +55,7 @@ impl Local {
     }
 
     /// All of it.
-    pub(crate) async fn bytes(&self) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn bytes(&self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes.clone()),
             Self::File(path, _) => tokio::fs::read(path).await.map_err(wrong(path)),
@@ -63,7 +63,7 @@ impl Local {
     }
 
     /// Its digest.
-    pub(crate) async fn digest(&self) -> Result<Sha256, Failure> {
+    pub(crate) async fn digest(&self) -> Result<Sha256, CliError> {
         let (path, length) = match self {
             Self::Bytes(bytes) => return Ok(Sha256::of(bytes)),
             Self::File(path, length) => (path, *length),
@@ -82,7 +82,7 @@ impl Local {
     }
 
     /// A body that reads it as it is sent.
-    pub(crate) async fn body(&self) -> Result<reqwest::Body, Failure> {
+    pub(crate) async fn body(&self) -> Result<reqwest::Body, CliError> {
         let (path, length) = match self {
             Self::Bytes(bytes) => return Ok(bytes.clone().into()),
             Self::File(path, length) => (path, *length),
@@ -100,8 +100,8 @@ impl Local {
     }
 }
 
-fn wrong(path: &Path) -> impl FnOnce(io::Error) -> Failure {
-    move |source| Failure::Local { path: path.display().to_string(), source }
+fn wrong(path: &Path) -> impl FnOnce(io::Error) -> CliError {
+    move |source| CliError::Local { path: path.display().to_string(), source }
 }
 
 /// How much of a long content has passed, on one line of a terminal; nothing where standard error is none.

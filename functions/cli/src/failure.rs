@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CliError {
     /// The arguments are well-formed, but cannot be used.
     #[error("{0}")]
     Usage(String),
@@ -112,7 +112,7 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
-impl From<::client::Error> for Failure {
+impl From<::client::Error> for CliError {
     fn from(error: ::client::Error) -> Self {
         match error {
             ::client::Error::Unusable(message) => Self::Usage(message),
@@ -136,7 +136,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     told
 }
 
-impl Failure {
+impl CliError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
@@ -234,9 +234,9 @@ impl Failure {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, code: &str) -> Failure {
+    fn refused(status: u16, code: &str) -> CliError {
         let (code, message) = (code.to_owned(), "no".to_owned());
-        Failure::Refused(Box::new(Refusal { status, code, message, ..Refusal::default() }))
+        CliError::Refused(Box::new(Refusal { status, code, message, ..Refusal::default() }))
     }
 
     #[test]
@@ -250,12 +250,12 @@ mod tests {
             (refused(401, "UNAUTHORIZED"), Exit::Failed),
             (refused(409, "SOMETHING_NEW"), Exit::Conflict),
             (refused(500, "INTERNAL"), Exit::Failed),
-            (Failure::Usage("x".into()), Exit::Usage),
-            (Failure::NotFound("x".into()), Exit::NotFound),
-            (Failure::NoFolder("x".into()), Exit::NotFound),
-            (Failure::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
-            (Failure::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
-            (Failure::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
+            (CliError::Usage("x".into()), Exit::Usage),
+            (CliError::NotFound("x".into()), Exit::NotFound),
+            (CliError::NoFolder("x".into()), Exit::NotFound),
+            (CliError::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
+            (CliError::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
+            (CliError::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
         ] {
             assert_eq!(failure.exit(), exit, "{failure:?}");
         }
@@ -263,15 +263,15 @@ mod tests {
 
     #[test]
     fn only_a_broken_pipe_is_silent() {
-        assert!(Failure::Io(io::ErrorKind::BrokenPipe.into()).is_silent());
-        assert!(!Failure::Io(io::ErrorKind::StorageFull.into()).is_silent());
+        assert!(CliError::Io(io::ErrorKind::BrokenPipe.into()).is_silent());
+        assert!(!CliError::Io(io::ErrorKind::StorageFull.into()).is_silent());
         assert!(!refused(404, "NOT_FOUND").is_silent());
     }
 
     #[test]
     fn a_refusal_keeps_the_words_of_the_hub() -> Result<(), serde_json::Error> {
         let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
-        let json = Failure::Refused(Box::new(serde_json::from_str(text)?)).json();
+        let json = CliError::Refused(Box::new(serde_json::from_str(text)?)).json();
         assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));
         Ok(())
     }

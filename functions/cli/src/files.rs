@@ -4,7 +4,7 @@ use crate::{
     args::{FilesArgs, FilesCommand},
     client::{Body, Client},
     content::{Local, Progress},
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     lists::moment,
     locate::{self, absolute},
     output::{Look, Output, one_line},
@@ -24,7 +24,7 @@ use std::{
 const PAST: u64 = 4 * 1024 * 1024;
 
 /// Runs one of them.
-pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = match &args.command {
         FilesCommand::Put { .. } | FilesCommand::Sync { .. } => {
@@ -67,11 +67,11 @@ impl Files {
         [&["workspaces", self.workspace.as_str(), "files"], rest].concat()
     }
 
-    pub(crate) async fn find(&self, path: &str) -> Result<Value, Failure> {
+    pub(crate) async fn find(&self, path: &str) -> Result<Value, CliError> {
         locate::file(&self.client, &self.workspace, path).await
     }
 
-    async fn find_if_any(&self, path: &str) -> Result<Option<Value>, Failure> {
+    async fn find_if_any(&self, path: &str) -> Result<Option<Value>, CliError> {
         match self.find(path).await {
             Ok(file) => Ok(Some(file)),
             Err(failure) if failure.exit() == Exit::NotFound => Ok(None),
@@ -80,7 +80,7 @@ impl Files {
     }
 
     /// The path of something named `name` whose destination is `path`: inside `path` when that is a folder.
-    async fn destination(&self, path: &str, name: &str) -> Result<String, Failure> {
+    async fn destination(&self, path: &str, name: &str) -> Result<String, CliError> {
         let path = absolute(path);
         if let Some(folder) = path.strip_suffix('/') {
             return Ok(format!("{folder}/{name}"));
@@ -91,7 +91,7 @@ impl Files {
         }
     }
 
-    async fn ls(&self, path: &str, long: bool, out: &mut Output) -> Result<(), Failure> {
+    async fn ls(&self, path: &str, long: bool, out: &mut Output) -> Result<(), CliError> {
         let entries = self.client.list(&self.at(&[]), "entries", &[("path", path)], usize::MAX).await?;
         if out.is_json() {
             return out.json(&json!({ "entries": entries }));
@@ -113,7 +113,7 @@ impl Files {
         table.print(out)
     }
 
-    async fn trash(&self, out: &mut Output) -> Result<(), Failure> {
+    async fn trash(&self, out: &mut Output) -> Result<(), CliError> {
         let removed = self.client.list(&self.at(&["trash"]), "files", &[], usize::MAX).await?;
         if out.is_json() {
             return out.json(&json!({ "files": removed }));
@@ -126,7 +126,7 @@ impl Files {
         Ok(())
     }
 
-    async fn cat(&self, path: &str, version: Option<u64>, out: &mut Output) -> Result<(), Failure> {
+    async fn cat(&self, path: &str, version: Option<u64>, out: &mut Output) -> Result<(), CliError> {
         let file = self.find(path).await?;
         let id = text(&file, "file_id");
         let version = version.map(|version| version.to_string());
@@ -156,10 +156,10 @@ impl Files {
         out.json(&json!({ "path": text(&file, "path"), "v": v, "encoding": encoding, "content": content }))
     }
 
-    async fn put(&self, local: &Path, path: &str, if_version: Option<u64>, out: &mut Output) -> Result<(), Failure> {
+    async fn put(&self, local: &Path, path: &str, if_version: Option<u64>, out: &mut Output) -> Result<(), CliError> {
         let name = local.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if name == "-" && path.ends_with('/') {
-            return Err(Failure::Usage("standard input has no name: give the whole path".into()));
+            return Err(CliError::Usage("standard input has no name: give the whole path".into()));
         }
         let content = Local::open(local)?;
         let path = self.destination(path, &name).await?;
@@ -168,12 +168,12 @@ impl Files {
     }
 
     /// Makes a file, or a new version of it.
-    pub(crate) async fn save(&self, path: &str, content: Vec<u8>, if_version: Option<u64>) -> Result<Value, Failure> {
+    pub(crate) async fn save(&self, path: &str, content: Vec<u8>, if_version: Option<u64>) -> Result<Value, CliError> {
         self.save_local(path, Local::Bytes(content), if_version).await
     }
 
     /// The same; both in one request and one version, so nobody sees the file without its content.
-    async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, Failure> {
+    async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, CliError> {
         if content.length() > PAST
             && let Some(sha256) = self.send_past(&content).await?
         {
@@ -185,7 +185,7 @@ impl Files {
     }
 
     /// Everything below a folder; nothing when there is no such folder.
-    pub(crate) async fn tree(&self, folder: &str) -> Result<Vec<Value>, Failure> {
+    pub(crate) async fn tree(&self, folder: &str) -> Result<Vec<Value>, CliError> {
         let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
         while let Some(folder) = folders.pop() {
             let entries = match self.client.list(&self.at(&[]), "entries", &[("path", &folder)], usize::MAX).await {
@@ -200,12 +200,12 @@ impl Files {
     }
 
     /// Puts a file or folder into the trash.
-    pub(crate) async fn remove(&self, file: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn remove(&self, file: &Value) -> Result<Value, CliError> {
         self.client.change(Method::DELETE, &self.at(&[text(file, "file_id")]), Body::None, None).await
     }
 
     /// The content of a file as it is now.
-    pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, CliError> {
         let file = self.find(path).await?;
         let id = text(&file, "file_id");
         match number(&file, "size") > PAST {
@@ -215,19 +215,19 @@ impl Files {
     }
 
     /// Begins to read a long content: from its address, or through the server where it has none.
-    async fn open_past(&self, id: &str) -> Result<Response, Failure> {
+    async fn open_past(&self, id: &str) -> Result<Response, CliError> {
         self.client.download(&self.workspace, id).await
     }
 
     /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.
-    async fn send_past(&self, content: &Local) -> Result<Option<String>, Failure> {
+    async fn send_past(&self, content: &Local) -> Result<Option<String>, CliError> {
         let (sha256, size) = (content.digest().await?.to_string(), content.length());
         let Some(address) = self.client.address_for(&self.workspace, &sha256, size).await? else { return Ok(None) };
         self.client.upload(&address, content.body().await?, size).await?;
         Ok(Some(sha256))
     }
 
-    async fn history(&self, path: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn history(&self, path: &str, out: &mut Output) -> Result<(), CliError> {
         let file = self.find(path).await?;
         let place = self.at(&[text(&file, "file_id"), "versions"]);
         let versions = self.client.list(&place, "versions", &[], usize::MAX).await?;
@@ -245,7 +245,7 @@ impl Files {
         table.print(out)
     }
 
-    async fn restore_version(&self, path: &str, version: u64, out: &mut Output) -> Result<(), Failure> {
+    async fn restore_version(&self, path: &str, version: u64, out: &mut Output) -> Result<(), CliError> {
         let file = self.find(path).await?;
         let version = version.to_string();
         let place = self.at(&[text(&file, "file_id"), "versions", &version, "restore"]);
@@ -253,14 +253,14 @@ impl Files {
         self.told("restored", &change, out)
     }
 
-    async fn restore_removed(&self, path: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn restore_removed(&self, path: &str, out: &mut Output) -> Result<(), CliError> {
         let removed = self.client.list(&self.at(&["trash"]), "files", &[], usize::MAX).await?;
         let info = |file: &Value| file.get("info").cloned().unwrap_or_default();
         let here = removed.iter().filter(|file| text(&info(file), "path") == path);
         // Times are written so that their texts are in order.
         let last = here.max_by(|a, b| text(a, "at").cmp(text(b, "at"))).map(info);
         let last = last.ok_or_else(|| {
-            Failure::NotFound(format!(
+            CliError::NotFound(format!(
                 "nothing that was at {path} is in the trash; `buildscale files ls --trash` lists it, and --version N \
                  restores an old version of a file that is there"
             ))
@@ -269,7 +269,7 @@ impl Files {
         self.told("restored", &change, out)
     }
 
-    async fn mv(&self, from: &str, to: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn mv(&self, from: &str, to: &str, out: &mut Output) -> Result<(), CliError> {
         let file = self.find(from).await?;
         let to = self.destination(to, text(&file, "name")).await?;
         let place = self.at(&[text(&file, "file_id")]);
@@ -277,7 +277,7 @@ impl Files {
         self.told("moved to", &change, out)
     }
 
-    async fn rm(&self, paths: &[String], out: &mut Output) -> Result<(), Failure> {
+    async fn rm(&self, paths: &[String], out: &mut Output) -> Result<(), CliError> {
         for path in paths {
             let change = self.remove(&self.find(path).await?).await?;
             self.told("removed", &change, out)?;
@@ -285,7 +285,7 @@ impl Files {
         Ok(())
     }
 
-    fn told(&self, what: &str, change: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn told(&self, what: &str, change: &Value, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             return out.json(change);
         }

@@ -1,6 +1,6 @@
 //! The events of a chat or a task, each once and in order, also across broken connections.
 
-use crate::{client::Client, failure::Failure};
+use crate::{client::Client, failure::CliError};
 use ::client::{Events, Source, Update};
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -38,13 +38,13 @@ pub(crate) enum Told {
     /// An event; `reset` is one, too.
     Event(Event),
     /// The connection is lost, and the first attempt to get it back failed, too.
-    Lost(Failure),
+    Lost(CliError),
     /// It is back.
     Back,
     /// There is nothing more: the task has ended, and its last event came before.
     Ended,
     /// It is over: the hub refuses, or does not come back.
-    Over(Failure),
+    Over(CliError),
 }
 
 /// Hears the events of a chat or a task.
@@ -87,7 +87,7 @@ impl Follower {
         Self { client, source, after, patience, events: None, ended: false }
     }
 
-    async fn start(&self) -> Result<Events, Failure> {
+    async fn start(&self) -> Result<Events, CliError> {
         let mut watch = self.client.watch(self.source.clone()).await?;
         if let Some(after) = self.after {
             watch = watch.after(after);
@@ -127,7 +127,7 @@ impl Follower {
     }
 
     /// Waits until the stream is open.
-    pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn ready(&mut self) -> Result<(), CliError> {
         match self.next().await {
             Told::Over(failure) => Err(failure),
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! The lines that were typed into a prompt. Only for convenience: a failure to keep them is ignored.
 
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::{Output, one_line},
 };
 use flow::manifest::SessionPolicies;
@@ -73,7 +73,7 @@ impl History {
     }
 
     /// Shows the last lines with their numbers.
-    pub(crate) fn show(&self, count: usize, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn show(&self, count: usize, out: &mut Output) -> Result<(), CliError> {
         let skipped = self.lines.len().saturating_sub(count);
         for (place, line) in self.lines.iter().enumerate().skip(skipped) {
             out.notice(format_args!("{:5}  {}", place + 1, one_line(line, 200)))?;

@@ -5,7 +5,7 @@
 
 use crate::{
     editor::{Terminal, Typed, Words},
-    failure::Failure,
+    failure::CliError,
 };
 use std::{
     io::{self, BufRead},
@@ -120,10 +120,10 @@ fn start() -> mpsc::Receiver<String> {
 /// A hub that hangs must not keep a person from leaving.
 pub(crate) async fn unless_interrupted<T>(
     interrupts: &mut Signal,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
     tokio::select! {
         result = work => result,
-        _ = interrupts.recv() => Err(Failure::Interrupted),
+        _ = interrupts.recv() => Err(CliError::Interrupted),
     }
 }

@@ -45,14 +45,14 @@ mod value;
 
 use self::client::Client;
 pub use args::{Command, Connection, EXIT_CODES, duration};
-pub use failure::{Exit, Failure, Refusal};
+pub use failure::{CliError, Exit, Refusal};
 pub use output::{Look, Output, Style, Telling};
 
 /// Whether a hub answers, and takes the token: its default model.
 ///
 /// # Errors
 /// When none does.
-pub async fn reach(connection: &Connection) -> Result<String, Failure> {
+pub async fn reach(connection: &Connection) -> Result<String, CliError> {
     let answer = Client::new(connection)?.get(&["models"], &[]).await?;
     let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
     let default = value::list(&answer, "models").iter().find(is_default);
@@ -62,8 +62,8 @@ pub async fn reach(connection: &Connection) -> Result<String, Failure> {
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.
 ///
 /// # Errors
-/// Any [`Failure`]: of the arguments, of the files of this machine, of the way to the hub, of a hub that it starts, or the hub's refusal.
-pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
+/// Any [`CliError`]: of the arguments, of the files of this machine, of the way to the hub, of a hub that it starts, or the hub's refusal.
+pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     match command {
         Command::Chat(args) => return chat::run(args, out).await,
         Command::Tail(args) => return tail::run(args, out).await,

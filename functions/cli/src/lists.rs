@@ -3,7 +3,7 @@
 use crate::{
     args::{ChatsArgs, ChatsCommand, StopArgs, WorkspacesArgs, WorkspacesCommand},
     client::{Body, Client},
-    failure::Failure,
+    failure::CliError,
     input::Lines,
     locate,
     output::{Look, Output, one_line},
@@ -18,7 +18,7 @@ use std::path::Path;
 const MOST: usize = 10_000;
 
 /// Lists chats, the last active first; or runs a command on one.
-pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         Some(ChatsCommand::Rm { chat }) => {
             let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
@@ -67,7 +67,7 @@ async fn export(
     chat: &str,
     to: Option<&Path>,
     out: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let at = ["workspaces", workspace, "chats", chat];
     let mut view = client.get(&at, &[("limit", "1")]).await?;
     let content = if out.is_json() {
@@ -79,7 +79,7 @@ async fn export(
     match to {
         None => out.bytes(&content),
         Some(path) => {
-            let failed = |source| Failure::Local { path: path.display().to_string(), source };
+            let failed = |source| CliError::Local { path: path.display().to_string(), source };
             std::fs::write(path, &content).map_err(failed)?;
             out.notice(format_args!("wrote {}", path.display()))
         }
@@ -87,7 +87,7 @@ async fn export(
 }
 
 /// Lists workspaces; makes, renames or removes one.
-pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         None | Some(WorkspacesCommand::List) => {}
         Some(WorkspacesCommand::Create { name }) => {
@@ -108,7 +108,7 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
                 ))?;
                 let answer = Lines::default().next().await.unwrap_or_default();
                 if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-                    return Err(Failure::Usage("nothing was removed; --yes does not ask".into()));
+                    return Err(CliError::Usage("nothing was removed; --yes does not ask".into()));
                 }
             }
             let gone = client.change(Method::DELETE, &["workspaces", &id], Body::None, None).await?;
@@ -135,14 +135,14 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
 }
 
 /// Stops the running turn of a chat.
-pub(crate) async fn stop(client: &Client, args: StopArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn stop(client: &Client, args: StopArgs, out: &mut Output) -> Result<(), CliError> {
     let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
     let answer = client.post(&["workspaces", &workspace, "chats", &chat, "stop"], &json!({})).await?;
     if out.is_json() { out.json(&answer) } else { out.line("stopped") }
 }
 
 /// Models and whether they can be used.
-pub(crate) async fn models(client: &Client, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn models(client: &Client, out: &mut Output) -> Result<(), CliError> {
     let answer = client.get(&["models"], &[]).await?;
     if out.is_json() {
         return out.json(&answer);

@@ -2,7 +2,7 @@
 
 use crate::{
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     input::Lines,
     output::Output,
 };
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Makes sure that a hub answers. When none does and a person is there, they are asked whether to start one.
-pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliError> {
     let missing = match client.get(&["models"], &[]).await {
         Err(failure) if failure.exit() == Exit::Unreachable => failure,
         Err(failure) => return Err(failure),
@@ -54,7 +54,7 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure
             Err(_) => {
                 let told = fs::read_to_string(&log).unwrap_or_default();
                 let last = told.lines().last().unwrap_or("it says nothing").to_owned();
-                return Err(Failure::Hub {
+                return Err(CliError::Hub {
                     error: format!("the hub did not start: {last}").into(),
                     code: "HUB",
                     hint: None,
@@ -64,8 +64,8 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure
     }
 }
 
-fn start(address: &str, data: &PathBuf, log: &PathBuf) -> Result<Child, Failure> {
-    let failed = |source| Failure::Local { path: log.display().to_string(), source };
+fn start(address: &str, data: &PathBuf, log: &PathBuf) -> Result<Child, CliError> {
+    let failed = |source| CliError::Local { path: log.display().to_string(), source };
     fs::create_dir_all(data).map_err(failed)?;
     let file = fs::OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(std::env::current_exe()?);

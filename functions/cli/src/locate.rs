@@ -3,7 +3,7 @@
 use crate::{
     args::Reference,
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     value::text,
 };
 use domain::{ChatId, TaskId, WorkspaceId};
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 const MOST: usize = 10_000;
 
 /// The workspace named `wanted`, or with this id; the first one when nothing is wanted.
-pub(crate) async fn workspace(client: &Client, wanted: Option<&str>) -> Result<String, Failure> {
+pub(crate) async fn workspace(client: &Client, wanted: Option<&str>) -> Result<String, CliError> {
     find(client, wanted).await?.ok_or_else(|| {
-        Failure::NotFound("there is no workspace yet; make one with: buildscale workspaces create NAME".into())
+        CliError::NotFound("there is no workspace yet; make one with: buildscale workspaces create NAME".into())
     })
 }
 
 /// The same, but when there is none at all one named `default` is made.
-pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> Result<String, Failure> {
+pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> Result<String, CliError> {
     if let Some(found) = find(client, wanted).await? {
         return Ok(found);
     }
@@ -28,7 +28,7 @@ pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> R
     Ok(text(&made, "workspace_id").to_owned())
 }
 
-async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, Failure> {
+async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, CliError> {
     let id = |workspace: &Value| text(workspace, "workspace_id").to_owned();
     let Some(wanted) = wanted else {
         return Ok(client.list(&["workspaces"], "workspaces", &[], 1).await?.first().map(id));
@@ -49,10 +49,10 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, F
                 Some(near) => format!("did you mean {near:?}?"),
                 None => "`buildscale workspaces` lists them, `buildscale workspaces create` makes one".to_owned(),
             };
-            Err(Failure::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
+            Err(CliError::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
         }
         many => {
-            Err(Failure::Usage(format!("{} workspaces are named {wanted:?}, or begin so: give its id", many.len())))
+            Err(CliError::Usage(format!("{} workspaces are named {wanted:?}, or begin so: give its id", many.len())))
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) async fn chat(
     client: &Client,
     wanted: Option<&str>,
     given: &Reference,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), CliError> {
     if let Ok(chat) = given.as_str().parse::<ChatId>() {
         let chat = chat.to_string();
         return Ok((holding(client, wanted, "chats", &chat, &[("limit", "1")]).await?, chat));
@@ -86,7 +86,7 @@ pub(crate) async fn task(
     client: &Client,
     wanted: Option<&str>,
     given: &Reference,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), CliError> {
     if let Ok(task) = given.as_str().parse::<TaskId>() {
         let task = task.to_string();
         return Ok((holding(client, wanted, "tasks", &task, &[]).await?, task));
@@ -117,34 +117,34 @@ impl Found {
     }
 }
 
-fn one(found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), Failure> {
+fn one(found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), CliError> {
     if given.is_last() {
         let last = found.into_iter().max_by(|a, b| a.at.cmp(&b.at)).map(|last| (last.workspace, last.id));
-        return last.ok_or_else(|| Failure::NotFound(format!("there is no {kind} yet")));
+        return last.ok_or_else(|| CliError::NotFound(format!("there is no {kind} yet")));
     }
     one_beginning(found, given.as_str(), kind, list)
 }
 
-fn one_beginning(mut found: Vec<Found>, begin: &str, kind: &str, list: &str) -> Result<(String, String), Failure> {
+fn one_beginning(mut found: Vec<Found>, begin: &str, kind: &str, list: &str) -> Result<(String, String), CliError> {
     found.retain(|one| one.id.starts_with(begin));
     match found.as_slice() {
         [one] => Ok((one.workspace.clone(), one.id.clone())),
-        [] => Err(Failure::NotFound(format!("there is no {kind} {begin}…; `buildscale {list}` lists them"))),
+        [] => Err(CliError::NotFound(format!("there is no {kind} {begin}…; `buildscale {list}` lists them"))),
         several => {
             let ids: Vec<&str> = several.iter().take(SHOWN).map(|one| one.id.as_str()).collect();
-            Err(Failure::Usage(format!("the ids of several {kind}s begin with {begin}: {}", ids.join(", "))))
+            Err(CliError::Usage(format!("the ids of several {kind}s begin with {begin}: {}", ids.join(", "))))
         }
     }
 }
 
 /// The one of these items whose id begins so.
-pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, list: &str) -> Result<String, Failure> {
+pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, list: &str) -> Result<String, CliError> {
     let of = |item: &Value| Found { workspace: String::new(), id: text(item, key).to_owned(), at: String::new() };
     one_beginning(items.iter().map(of).collect(), begin, kind, list).map(|(_, id)| id)
 }
 
 /// The workspaces in which something may be.
-async fn candidates(client: &Client, wanted: Option<&str>) -> Result<Vec<String>, Failure> {
+async fn candidates(client: &Client, wanted: Option<&str>) -> Result<Vec<String>, CliError> {
     if wanted.is_some() {
         return Ok(vec![workspace(client, wanted).await?]);
     }
@@ -158,7 +158,7 @@ async fn holding(
     kind: &str,
     id: &str,
     query: &[(&str, &str)],
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     if wanted.is_some() {
         return workspace(client, wanted).await;
     }
@@ -171,11 +171,11 @@ async fn holding(
         }
     }
     let (one, list) = if kind == "chats" { ("chat", "chats") } else { ("task", "task list") };
-    Err(Failure::NotFound(format!("there is no {one} {id}; `buildscale {list}` lists them")))
+    Err(CliError::NotFound(format!("there is no {one} {id}; `buildscale {list}` lists them")))
 }
 
 /// The file or folder at `path` in a workspace.
-pub(crate) async fn file(client: &Client, workspace: &str, path: &str) -> Result<Value, Failure> {
+pub(crate) async fn file(client: &Client, workspace: &str, path: &str) -> Result<Value, CliError> {
     client.get(&["workspaces", workspace, "files", "by-path"], &[("path", &absolute(path))]).await
 }
 

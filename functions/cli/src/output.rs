@@ -1,6 +1,6 @@
 //! The writer of all that people and scripts read: results to standard output, notices and errors to standard error.
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use serde_json::Value;
 use std::{
     fmt,
@@ -67,7 +67,7 @@ impl Style {
 /// The two streams of a command. Holding standard output's lock for the whole run makes a line a single write.
 ///
 /// # Errors
-/// Of every method that writes: [`Failure::Io`] when a stream cannot be written, such as a pipe whose reader is gone.
+/// Of every method that writes: [`CliError::Io`] when a stream cannot be written, such as a pipe whose reader is gone.
 pub struct Output {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
@@ -145,7 +145,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn tell_raw(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn tell_raw(&mut self, text: &str) -> Result<(), CliError> {
         match self.telling {
             Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
             Telling::Beside => Ok(self.err.write_all(text.as_bytes())?),
@@ -157,7 +157,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+    pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
         self.tell_raw(&format!("{text}\n"))
     }
 
@@ -170,7 +170,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn raw(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
         Ok(self.out.write_all(text.as_bytes())?)
     }
 
@@ -178,7 +178,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+    pub fn line(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
         Ok(writeln!(self.out, "{text}")?)
     }
 
@@ -186,7 +186,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+    pub fn json(&mut self, value: &Value) -> Result<(), CliError> {
         self.line(value)?;
         self.flush()
     }
@@ -195,7 +195,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         Ok(self.out.write_all(bytes)?)
     }
 
@@ -203,7 +203,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), CliError> {
         if std::mem::take(&mut self.drawn) {
             write!(self.err, "\r\x1b[2K")?;
             self.err.flush()?;
@@ -225,7 +225,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn draw(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn draw(&mut self, line: &str) -> Result<(), CliError> {
         if !self.live {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn progress(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+    pub fn progress(&mut self, line: impl fmt::Display) -> Result<(), CliError> {
         self.flush()?;
         if self.json {
             return Ok(());
@@ -251,7 +251,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+    pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
         self.flush()?;
         if self.json || self.telling == Telling::Nowhere {
             return Ok(());
@@ -263,7 +263,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn prompt(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+    pub fn prompt(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
         self.flush()?;
         if self.json {
             return Ok(());
@@ -276,7 +276,7 @@ impl Output {
     ///
     /// # Errors
     /// Those of [`Output`].
-    pub fn problem(&mut self, message: &str, hint: Option<&str>) -> Result<(), Failure> {
+    pub fn problem(&mut self, message: &str, hint: Option<&str>) -> Result<(), CliError> {
         self.flush()?;
         if self.json {
             return Ok(());
@@ -293,7 +293,7 @@ impl Output {
     ///
     /// # Errors
     /// When standard error cannot be written.
-    pub fn failure(&mut self, failure: &Failure) -> io::Result<()> {
+    pub fn failure(&mut self, failure: &CliError) -> io::Result<()> {
         if failure.is_silent() {
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl Output {
         if let Some(hint) = failure.hint() {
             writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
         }
-        if let Failure::Refused(refusal) = failure
+        if let CliError::Refused(refusal) = failure
             && let (true, Some(id)) = (refusal.status >= 500, &refusal.request_id)
         {
             writeln!(self.err, "{} {id}", style.paint(Look::Dim, "request:"))?;

@@ -3,7 +3,7 @@
 use crate::{
     args::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
     client::{Body, Client},
-    failure::Failure,
+    failure::CliError,
     lists::moment,
     locate,
     output::{Look, Output, one_line},
@@ -19,7 +19,7 @@ use uuid::Uuid;
 const MOST: usize = 10_000;
 
 /// `buildscale key`.
-pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     match args.command {
         KeyCommand::List => {
@@ -84,7 +84,7 @@ pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> 
 }
 
 /// `buildscale member`.
-pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
     let members = ["workspaces", &workspace, "members"];
@@ -143,7 +143,7 @@ fn member_line(member: &Value) -> String {
 }
 
 /// The id of a member: `who` itself, or of the one with that name, or of the one whose id begins so.
-async fn find(client: &Client, members: &[&str], who: &str) -> Result<String, Failure> {
+async fn find(client: &Client, members: &[&str], who: &str) -> Result<String, CliError> {
     if Uuid::try_parse(who).is_ok() {
         return Ok(who.to_owned());
     }
@@ -153,6 +153,6 @@ async fn find(client: &Client, members: &[&str], who: &str) -> Result<String, Fa
     }
     match who.parse::<Beginning>() {
         Ok(begin) => locate::beginning(&all, "user_id", begin.as_str(), "member", "member list"),
-        Err(_) => Err(Failure::NotFound(format!("{who:?} is no member; `buildscale member list` lists them"))),
+        Err(_) => Err(CliError::NotFound(format!("{who:?} is no member; `buildscale member list` lists them"))),
     }
 }

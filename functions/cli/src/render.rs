@@ -4,7 +4,7 @@
 //! a client that was away gets the rest of a message this way.
 
 use crate::{
-    failure::Failure,
+    failure::CliError,
     follow::Event,
     markdown::{self, Blocks},
     output::{Look, Output, Style, Telling, clean, one_line},
@@ -88,7 +88,7 @@ impl Renderer {
     }
 
     /// Shows `event`. Types that this program does not know are passed over.
-    pub(crate) fn event(&mut self, event: &Event, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn event(&mut self, event: &Event, out: &mut Output) -> Result<(), CliError> {
         let (data, style) = (&event.data, out.told_style());
         match event.name.as_str() {
             "turn_started" => self.turn_started(number(data, "attempt"), out)?,
@@ -145,19 +145,19 @@ impl Renderer {
     }
 
     /// Ends the line that is open, so that something else can be written.
-    pub(crate) fn end_line(&mut self, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn end_line(&mut self, out: &mut Output) -> Result<(), CliError> {
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => Ok(()),
             Open::Thought | Open::Text => out.tell(out.told_style().off()),
         }
     }
 
-    fn line(&mut self, out: &mut Output, line: impl std::fmt::Display) -> Result<(), Failure> {
+    fn line(&mut self, out: &mut Output, line: impl std::fmt::Display) -> Result<(), CliError> {
         self.end_line(out)?;
         out.tell(line)
     }
 
-    fn turn_started(&mut self, attempt: u64, out: &mut Output) -> Result<(), Failure> {
+    fn turn_started(&mut self, attempt: u64, out: &mut Output) -> Result<(), CliError> {
         self.began = Some(Instant::now());
         if attempt <= 1 {
             self.used = Used::default();
@@ -176,7 +176,7 @@ impl Renderer {
         self.message_id.clear();
     }
 
-    fn piece(&mut self, kind: Open, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn piece(&mut self, kind: Open, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let piece = text(data, "text");
         if self.open != kind {
             self.end_line(out)?;
@@ -210,7 +210,7 @@ impl Renderer {
         out.tell_raw(&clean(piece))
     }
 
-    fn message(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn message(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let content = text(data, "content");
         match text(data, "role") {
             "assistant" if out.telling() != Telling::Together => {
@@ -267,7 +267,7 @@ impl Renderer {
         }
     }
 
-    fn show_blocks(&mut self, blocks: &str, width: usize, out: &mut Output) -> Result<(), Failure> {
+    fn show_blocks(&mut self, blocks: &str, width: usize, out: &mut Output) -> Result<(), CliError> {
         if std::mem::replace(&mut self.in_blocks, true) {
             out.tell("")?;
         }
@@ -275,14 +275,14 @@ impl Renderer {
     }
 
     /// A text of the agent before it went on was no answer: it is told beside.
-    fn say(&mut self, out: &mut Output) -> Result<(), Failure> {
+    fn say(&mut self, out: &mut Output) -> Result<(), CliError> {
         match self.said.take() {
             Some(said) => self.line(out, said.trim_end()),
             None => Ok(()),
         }
     }
 
-    fn call(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn call(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         self.say(out)?;
         let (call_id, tool) = (text(data, "call_id"), one_line(text(data, "tool"), LINE));
         let about = match data.get("path").and_then(Value::as_str) {
@@ -301,7 +301,7 @@ impl Renderer {
         Ok(())
     }
 
-    fn observation(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn observation(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let (call_id, style) = (text(data, "call_id"), out.told_style());
         let output = text(data, "output");
         let first = output.lines().find(|line| !line.trim().is_empty()).unwrap_or("(nothing)");
@@ -335,7 +335,7 @@ impl Renderer {
         }
     }
 
-    fn plan_step(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn plan_step(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let style = out.told_style();
         let (done, total) = (number(data, "done"), number(data, "total"));
         let status = text(data, "status");
@@ -349,7 +349,7 @@ impl Renderer {
         self.line(out, format_args!("  [{done}/{total}] {step}. {title}: {}", style.paint(look, one_line(status, 20))))
     }
 
-    fn permission(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn permission(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let style = out.told_style();
         let tool = style.paint(Look::Bold, one_line(text(data, "tool"), LINE));
         let reason = one_line(text(data, "reason"), ARGUMENT);
@@ -366,7 +366,7 @@ impl Renderer {
         Ok(())
     }
 
-    fn questions(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn questions(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let mark = out.told_style().paint(Look::Ask, "?");
         self.end_line(out)?;
         // The person who answers sees each question when it is its turn.
@@ -378,7 +378,7 @@ impl Renderer {
         Ok(())
     }
 
-    fn ending(&mut self, event: &Event, out: &mut Output) -> Result<(), Failure> {
+    fn ending(&mut self, event: &Event, out: &mut Output) -> Result<(), CliError> {
         self.end_line(out)?;
         self.forget_pieces();
         self.calls.clear();
@@ -405,7 +405,7 @@ impl Renderer {
         }
     }
 
-    fn error(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn error(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         self.end_line(out)?;
         let message = format!("{} ({})", clean(text(data, "message")), one_line(text(data, "code"), LINE));
         let hint = data.get("hint").and_then(Value::as_str).map(clean);

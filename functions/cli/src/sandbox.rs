@@ -3,7 +3,7 @@
 use crate::{
     args::{SandboxArgs, SandboxCommand},
     client::{Body, Client},
-    failure::{Exit, Failure, Refusal},
+    failure::{CliError, Exit, Refusal},
     locate,
     output::{Look, Output, clean, one_line},
     table::when,
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600 + 300);
 const MOST_OF_INPUT: u64 = 512 * 1024;
 
 /// Runs one of the commands.
-pub(crate) async fn run(args: SandboxArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: SandboxArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = locate::workspace(&client, args.place.workspace.as_deref()).await?;
     let sandbox = ["workspaces", &workspace, "sandbox"];
@@ -53,22 +53,24 @@ pub(crate) async fn run(args: SandboxArgs, out: &mut Output) -> Result<Exit, Fai
     }
 }
 
-fn input() -> Result<String, Failure> {
+fn input() -> Result<String, CliError> {
     let mut content = Vec::new();
     io::stdin().lock().take(MOST_OF_INPUT + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MOST_OF_INPUT {
         let most = MOST_OF_INPUT / 1024;
-        return Err(Failure::Usage(format!("the input has more than {most} KiB: put it into a file of the workspace")));
+        return Err(CliError::Usage(format!(
+            "the input has more than {most} KiB: put it into a file of the workspace"
+        )));
     }
     String::from_utf8(content).map_err(|_| {
-        Failure::Usage(
+        CliError::Usage(
             "the input is not UTF-8: put it into a file of the workspace, and have the command read that".into(),
         )
     })
 }
 
 /// Shows the state of a sandbox.
-fn show(sandbox: &Value, out: &mut Output) -> Result<Exit, Failure> {
+fn show(sandbox: &Value, out: &mut Output) -> Result<Exit, CliError> {
     if out.is_json() {
         return out.json(sandbox).map(|()| Exit::Done);
     }
@@ -90,7 +92,7 @@ fn show(sandbox: &Value, out: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// Passes the output of a command on, and says how it ended.
-fn ended(ran: &Value, out: &mut Output) -> Result<Exit, Failure> {
+fn ended(ran: &Value, out: &mut Output) -> Result<Exit, CliError> {
     let none = Value::Null;
     let result = ran.get("result").unwrap_or(&none);
     if !result.is_object() {
@@ -121,10 +123,10 @@ fn ended(ran: &Value, out: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// Why the command did not run: the words of the hub.
-fn not_run(ran: &Value) -> Failure {
+fn not_run(ran: &Value) -> CliError {
     match ran.get("error").cloned().and_then(|error| serde_json::from_value::<Refusal>(error).ok()) {
-        Some(refusal) => Failure::Refused(Box::new(refusal)),
-        None => Failure::Usage("the hub ran no command".into()),
+        Some(refusal) => CliError::Refused(Box::new(refusal)),
+        None => CliError::Usage("the hub ran no command".into()),
     }
 }
 

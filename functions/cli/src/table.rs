@@ -1,7 +1,7 @@
 //! Lists as tables: with headings and fitted to the width on a terminal, bare in a pipe.
 
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::{Look, Output, one_line},
 };
 use domain::Timestamp;
@@ -32,7 +32,7 @@ impl Table {
     }
 
     /// Writes it; nothing when it has no row.
-    pub(crate) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn print(&self, out: &mut Output) -> Result<(), CliError> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ fn fit(columns: &mut [usize], width: usize) {
     }
 }
 
-fn line(cells: &[Cell], columns: &[usize], cut: bool, out: &mut Output) -> Result<(), Failure> {
+fn line(cells: &[Cell], columns: &[usize], cut: bool, out: &mut Output) -> Result<(), CliError> {
     let style = out.style();
     let mut line = String::new();
     for (place, ((text, look), wide)) in cells.iter().zip(columns).enumerate() {

@@ -3,7 +3,7 @@
 use crate::{
     args::TailArgs,
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     follow::{Follower, Told},
     locate,
     output::Output,
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Follows until the process is ended or the hub refuses; with `--until-idle`, until no turn runs and every event is shown.
-pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let (workspace, chat) = locate::chat(&client, args.workspace.as_deref(), &args.chat).await?;
     let mut follower = Follower::new(client.clone(), &workspace, &chat, args.after, None);
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, Failur
 }
 
 /// Whether no turn of a chat runs or waits.
-async fn is_idle(client: &Client, workspace: &str, chat: &str) -> Result<bool, Failure> {
+async fn is_idle(client: &Client, workspace: &str, chat: &str) -> Result<bool, CliError> {
     let view = client.get(&["workspaces", workspace, "chats", chat], &[]).await?;
     let waits = view["queued"].as_array().is_some_and(|queued| !queued.is_empty());
     Ok(!waits && matches!(view["status"].as_str(), Some("idle" | "paused")))

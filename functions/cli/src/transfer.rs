@@ -2,7 +2,7 @@
 //! long ones travel.
 
 use crate::{
-    failure::Failure,
+    failure::CliError,
     files::{Files, is_folder},
     output::{Look, Output, clean, one_line},
     value::{number, text},
@@ -26,7 +26,7 @@ pub(crate) struct Sync {
 
 impl Files {
     /// The paths of files below a folder, some thousand at most.
-    pub(crate) async fn paths(&self, folder: &str, most: usize) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn paths(&self, folder: &str, most: usize) -> Result<Vec<String>, CliError> {
         let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
         // Hidden system files of a hub are no help to a person who types a path.
         while let Some(folder) = folders.pop().filter(|_| found.len() < most) {
@@ -45,7 +45,7 @@ impl Files {
     }
 
     /// Brings a file or a folder here.
-    pub(crate) async fn get(&self, path: &str, local: Option<&Path>, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn get(&self, path: &str, local: Option<&Path>, out: &mut Output) -> Result<(), CliError> {
         let found = self.find(path).await?;
         if local == Some(Path::new("-")) {
             return out.bytes(&self.content(path).await?);
@@ -76,14 +76,14 @@ impl Files {
     }
 
     /// Makes a folder of the workspace as one here is.
-    pub(crate) async fn sync(&self, local: &Path, path: &str, how: Sync, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn sync(&self, local: &Path, path: &str, how: Sync, out: &mut Output) -> Result<(), CliError> {
         let root = path.trim_end_matches('/');
         let mut there: HashMap<String, Value> =
             self.tree(path).await?.into_iter().map(|file| (text(&file, "path").to_owned(), file)).collect();
         let mut changed = Vec::new();
         for (rest, place) in walk(local)? {
             let to = format!("{root}/{rest}");
-            let failed = |source| Failure::Local { path: place.display().to_string(), source };
+            let failed = |source| CliError::Local { path: place.display().to_string(), source };
             let content = fs::read(&place).map_err(failed)?;
             let hash = Sha256::of(&content).to_string();
             if there.remove(&to).is_some_and(|file| text(&file, "sha256") == hash) {
@@ -114,11 +114,11 @@ impl Files {
         from: Option<u64>,
         to: Option<u64>,
         out: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let file = self.find(path).await?;
         let to = to.unwrap_or_else(|| number(&file, "v"));
         let Some(from) = from.or_else(|| to.checked_sub(1).filter(|from| *from > 0)) else {
-            return Err(Failure::Usage(format!("{path} has one version: there is nothing to compare it with")));
+            return Err(CliError::Usage(format!("{path} has one version: there is nothing to compare it with")));
         };
         let answer = self.compare(&file, from, to).await?;
         if out.is_json() {
@@ -130,7 +130,7 @@ impl Files {
         }
     }
 
-    async fn compare(&self, file: &Value, from: u64, to: u64) -> Result<Value, Failure> {
+    async fn compare(&self, file: &Value, from: u64, to: u64) -> Result<Value, CliError> {
         let (from, to) = (from.to_string(), to.to_string());
         self.client.get(&self.at(&[text(file, "file_id"), "diff"]), &[("from", &from), ("to", &to)]).await
     }
@@ -141,7 +141,7 @@ impl Files {
         path: &str,
         versions: Option<(u64, u64)>,
         out: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let file = self.find(path).await?;
         let v = number(&file, "v");
         let (from, to) = versions.unwrap_or((v.saturating_sub(1), v));
@@ -154,7 +154,7 @@ impl Files {
     }
 }
 
-fn paint(diff: &str, out: &mut Output) -> Result<(), Failure> {
+fn paint(diff: &str, out: &mut Output) -> Result<(), CliError> {
     for line in diff.lines() {
         let look = match line.as_bytes().first() {
             Some(b'+') => Some(Look::Good),
@@ -168,7 +168,7 @@ fn paint(diff: &str, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), Failure> {
+fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&json!({ "done": what, "paths": paths }));
     }
@@ -183,8 +183,8 @@ fn below<'a>(path: &'a str, folder: &str) -> Option<&'a Path> {
     Some(rest).filter(|rest| stays && !rest.as_os_str().is_empty())
 }
 
-fn write(to: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |source| Failure::Local { path: to.display().to_string(), source };
+fn write(to: &Path, content: &[u8]) -> Result<(), CliError> {
+    let failed = |source| CliError::Local { path: to.display().to_string(), source };
     if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(failed)?;
     }
@@ -192,10 +192,10 @@ fn write(to: &Path, content: &[u8]) -> Result<(), Failure> {
 }
 
 /// The files of a folder here, by their paths in it, without hidden ones and links.
-fn walk(folder: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
+fn walk(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     let (mut files, mut open) = (Vec::new(), vec![(folder.to_path_buf(), String::new())]);
     while let Some((place, above)) = open.pop() {
-        let failed = |source| Failure::Local { path: place.display().to_string(), source };
+        let failed = |source| CliError::Local { path: place.display().to_string(), source };
         for entry in fs::read_dir(&place).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type().map_err(failed)?);

@@ -3,7 +3,7 @@
 use crate::{
     args::UsageArgs,
     client::Client,
-    failure::Failure,
+    failure::CliError,
     locate,
     output::{Look, Output, one_line},
     table::Table,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// `buildscale usage`: by day, and the sum.
-pub(crate) async fn usage(args: UsageArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn usage(args: UsageArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
     let days = [("from", args.from.as_deref()), ("to", args.to.as_deref())];

@@ -1,10 +1,10 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, faults, origin, stream::Elsewhere};
+use crate::{FunctionError, faults, origin, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, Readers, TurnTraces, Voices, Ways,
-    Within, counters,
+    Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Places,
+    Readers, SandboxSetup, Services, TurnTraces, counters,
     grants::Granted,
     log, probes, secrets,
     sweeps::{Sweep, Sweeps},
@@ -69,7 +69,7 @@ impl Account {
     ///
     /// # Errors
     /// When a variable is malformed. A missing one is reported when it is needed.
-    pub fn from_env() -> Result<Self, Failure> {
+    pub fn from_env() -> Result<Self, FunctionError> {
         // With two providers linked rustls would not know which one is meant, and with none nothing has TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -88,24 +88,30 @@ impl Account {
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn working(&self) -> Result<Working, Failure> {
+    pub fn working(&self) -> Result<Working, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
-        let (parts, keys) = self.parts(queue.clone())?;
+        let (engine, keys) = self.engine(queue.clone())?;
         let scratch = PathBuf::from(SCRATCH);
-        let observing =
-            Observing::new(&scratch, &self.config, &self.environment, &parts.ways.cache, keys, self.clock.clone())?;
-        let parts = parts.traced(observing.collector.clone());
+        let observing = Observing::new(
+            &scratch,
+            &self.config,
+            &self.environment,
+            &engine.services.cache,
+            keys,
+            self.clock.clone(),
+        )?;
+        let engine = engine.traced(observing.collector.clone());
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
-        let worker = Worker::new(parts.kinds(Arc::new(observing.followers())), queue.clone(), options);
+        let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue.clone(), options);
         let counted = [
             counters::worker(&worker),
-            counters::activity(parts.activity.clone()),
-            counters::models(parts.models.clone()),
-            counters::traces(parts.traces.clone()),
-            counters::archive(parts.ways.workspaces.clone()),
+            counters::activity(engine.activity.clone()),
+            counters::models(engine.models.clone()),
+            counters::traces(engine.traces.clone()),
+            counters::archive(engine.services.workspaces.clone()),
         ];
         let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
-        let (observers, traces) = (observing.observers, parts.traces);
+        let (observers, traces) = (observing.observers, engine.traces);
         Ok(Working { worker, queue, observers, traces, emf, clock: self.clock.clone() })
     }
 
@@ -113,14 +119,14 @@ impl Account {
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn waking(&self) -> Result<Waking, Failure> {
+    pub fn waking(&self) -> Result<Waking, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         // It accepts nothing, so nothing that loads or runs flows is linked.
-        let ways = Ways::new(self.base()?, queue.clone(), self.config.agents());
-        let machines = self.sandboxes(ways.base.table.clone());
-        let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
-        let sweeps = Sweeps::of(&ways, &self.config, machines);
-        let emf = self.emf(vec![sweeps.counters(), counters::archive(ways.workspaces.clone())]);
+        let services = Services::new(self.base()?, queue.clone(), self.config.agents());
+        let machines = self.sandboxes(services.base.table.clone());
+        let machines = machines.map(|sandboxes| Arc::new(crate::timer::StoppedSandboxes(sandboxes)) as Arc<dyn Sweep>);
+        let sweeps = Sweeps::of(&services, &self.config, machines);
+        let emf = self.emf(vec![sweeps.counters(), counters::archive(services.workspaces.clone())]);
         Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
@@ -128,24 +134,24 @@ impl Account {
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn answering(&self) -> Result<axum::Router, Failure> {
+    pub fn answering(&self) -> Result<axum::Router, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         let base = self.base()?;
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
-        let ways = Ways::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
-        let outside = Outside {
+        let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
+        let outside = FrontendDeps {
             streams: Arc::new(Elsewhere),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![
-                probes::table(ways.base.table.clone()),
+                probes::table(services.base.table.clone()),
                 probes::queue(queue),
-                probes::bus(ways.base.bus.clone()),
+                probes::bus(services.base.bus.clone()),
             ],
             has_room: Box::new(|| true),
-            counters: vec![counters::process(self.clock.now()), counters::archive(ways.workspaces.clone())],
+            counters: vec![counters::process(self.clock.now()), counters::archive(services.workspaces.clone())],
         };
-        let front = Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside);
+        let front = HttpFrontend::new(&services, assembly::tools(machines.as_ref()), models, &self.config, outside);
         let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
         Ok(self.behind_origin(router))
     }
@@ -158,13 +164,13 @@ impl Account {
         &self,
         options: FeedOptions,
         shutdown: CancellationToken,
-    ) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
+    ) -> Result<(axum::Router, Arc<stream::Metrics>), FunctionError> {
         // Neither a queue nor models nor tools nor sandboxes: nothing of them is linked.
         let base = self.base()?;
         let readers = Readers::new(&base);
         let (table, bus, metrics) = (base.table, base.bus, Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), options, metrics.clone(), shutdown);
-        let outside = Outside {
+        let outside = FrontendDeps {
             streams: Arc::new(OwnFeeds { feeds, readers: readers.clone() }),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
@@ -186,32 +192,32 @@ impl Account {
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
-    fn base(&self) -> Result<Base, Failure> {
+    fn base(&self) -> Result<Base, FunctionError> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
         let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
         let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
         Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false })
     }
 
-    fn parts(&self, queue: Arc<dyn QueueSender>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
+    fn engine(&self, queue: Arc<dyn QueueSender>) -> Result<(Engine, Arc<dyn Secrets>), FunctionError> {
         let base = self.base()?;
         let known = self.config.secrets.clone();
         let secrets =
             Granted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), self.config.grants());
         let keys: Arc<dyn Secrets> = Arc::new(Noted::new(Arc::new(secrets), known.clone()));
         let router = models::Router::new(self.config.ai.models(&self.environment)?);
-        let models = Arc::new(router.map_err(assembly::Failure::from)?);
-        let within = Arc::new(Within { allow_private: self.config.providers.allow_private });
+        let models = Arc::new(router.map_err(assembly::SetupError::from)?);
+        let within = Arc::new(HostEgress { allow_private: self.config.providers.allow_private });
         let adapters = Arc::new(models::Adapters::new(models.clone(), within));
-        let voices = Voices { model: models, adapters, secrets: keys.clone(), known };
+        let setup = ModelSetup { model: models, adapters, secrets: keys.clone(), known };
         let machines = self.machines(&base);
-        Ok((Parts::with_machines(base, queue, voices, self.config.agents(), machines), keys))
+        Ok((Engine::with_machines(base, queue, setup, self.config.agents(), machines), keys))
     }
 
-    fn machines(&self, base: &Base) -> Option<Machines> {
+    fn machines(&self, base: &Base) -> Option<SandboxSetup> {
         let sandboxes = Arc::new(self.sandboxes(base.table.clone())?);
         let places = Places { at_once: sandbox::AT_ONCE, shared: false };
-        Some(Machines { sandboxes, commands: self.config.sandbox.commands(), places })
+        Some(SandboxSetup { sandboxes, commands: self.config.sandbox.commands(), places })
     }
 
     fn sandboxes(&self, table: Arc<dyn Table>) -> Option<EcsSandboxes> {

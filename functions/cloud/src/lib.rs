@@ -32,13 +32,13 @@ pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {
 
 /// Why a function does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum FunctionError {
     /// A variable of the deployment.
     #[error(transparent)]
     Deployed(#[from] aws::ConfigError),
     /// Another variable, or the models.
     #[error(transparent)]
-    Assembly(#[from] assembly::Failure),
+    Assembly(#[from] assembly::SetupError),
     /// The socket of the container.
     #[error(transparent)]
     Io(#[from] std::io::Error),

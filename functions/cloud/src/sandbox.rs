@@ -21,13 +21,13 @@ use tracing_subscriber::{
 
 /// Why a sandbox does not start. Its own, so that nothing is linked to say why others do not.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ServeError {
     /// A variable of the deployment.
     #[error(transparent)]
     Deployed(#[from] aws::ConfigError),
     /// A fault of its own options.
     #[error(transparent)]
-    Machine(#[from] machine::Failure),
+    Machine(#[from] machine::OptionsError),
     /// The disk, or the socket.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -38,7 +38,7 @@ pub enum Failure {
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
-pub async fn serve() -> std::result::Result<(), Failure> {
+pub async fn serve() -> std::result::Result<(), ServeError> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));

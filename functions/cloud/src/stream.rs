@@ -1,7 +1,7 @@
 //! Watching: out of this process's own feeds, in a container or in a function whose answers stream. The public address leads to one
 //! of the two; the API holds no streams.
 
-use crate::{Failure, assemble::Account};
+use crate::{FunctionError, assemble::Account};
 use async_trait::async_trait;
 use axum::response::Response;
 use domain::{ActorRef, WorkspaceId};
@@ -52,7 +52,7 @@ pub async fn answer(account: Account) -> Result<(), lambda_runtime::Error> {
 ///
 /// # Errors
 /// When a variable is missing, or the socket cannot be had.
-pub async fn serve(account: Account) -> Result<(), Failure> {
+pub async fn serve(account: Account) -> Result<(), FunctionError> {
     let shutdown = CancellationToken::new();
     let (router, metrics) = account.watching(FeedOptions::default(), shutdown.clone())?;
     let listener = TcpListener::bind(account.config.server.listen.as_deref().unwrap_or(LISTEN)).await?;

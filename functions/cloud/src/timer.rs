@@ -35,16 +35,16 @@ async fn sweep(waking: &Waking) -> Result<Value, Error> {
     Ok(json!({ "swept": swept }))
 }
 
-/// Machines that no workspace wants, that have ended, or that do not come.
-pub(crate) struct Machines(pub EcsSandboxes);
+/// StoppedSandboxes that no workspace wants, that have ended, or that do not come.
+pub(crate) struct StoppedSandboxes(pub EcsSandboxes);
 
 #[async_trait]
-impl Sweep for Machines {
+impl Sweep for StoppedSandboxes {
     fn name(&self) -> &'static str {
         "sandboxes"
     }
 
-    async fn some(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+    async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
         let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
             domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
         })?;

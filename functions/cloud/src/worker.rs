@@ -135,7 +135,7 @@ mod tests {
             "first": 1, "next": 2, "at": SystemClock.now(), "step": "00000000-0000-0000-0000-000000000004",
             "events": [domain::TaskEvent::Created { config: Box::new((*config).clone()) }],
         });
-        let follow: &dyn actor::Follow<TaskMachine> = &*observers;
+        let follow: &dyn actor::EntryObserver<TaskMachine> = &*observers;
         follow
             .committed(&actor::ActorId::from_group("task/w/t"), &state, &serde_json::from_value(entry).unwrap())
             .await;

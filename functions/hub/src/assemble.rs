@@ -1,10 +1,10 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, backup::STORE, parts, secrets};
+use crate::{HubError, backup::STORE, parts, secrets};
 use actor::held::Watchdog;
 use assembly::{
-    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Readers, TurnTraces, Voices, Ways, Within,
-    counters, sweeps::Sweeps,
+    Base, Config, Durability, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Readers,
+    Services, TurnTraces, counters, sweeps::Sweeps,
 };
 use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
@@ -53,21 +53,21 @@ pub struct Hub {
     /// Knows which threads a computation holds.
     pub watchdog: Arc<Watchdog>,
     /// Its HTTP.
-    pub front: Front,
+    pub front: HttpFrontend,
 }
 
 /// Opens the data directory and puts everything together. `shutdown` ends the event streams.
 ///
 /// # Errors
-/// [`Failure::Io`] when the data directory or a thread cannot be made; [`Failure::Store`] when the store is in use, missing, of a later
-/// version, or cannot be opened; [`Failure::Models`] and [`Failure::Config`] for a configuration that makes no sense.
+/// [`HubError::Io`] when the data directory or a thread cannot be made; [`HubError::Store`] when the store is in use, missing, of a later
+/// version, or cannot be opened; [`HubError::Models`] and [`HubError::Config`] for a configuration that makes no sense.
 pub fn assemble(
     data: &Path,
     config: &Config,
     environment: &[(String, String)],
     shutdown: CancellationToken,
-) -> Result<Hub, Failure> {
-    parts::keep_private(data).map_err(Failure::Io)?;
+) -> Result<Hub, HubError> {
+    parts::keep_private(data).map_err(HubError::Io)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let durability = match config.store.durability {
         Durability::Full => embedded::Durability::Full,
@@ -100,20 +100,20 @@ pub fn assemble(
     secrets::learn_folder(data, &known);
     let keys = secrets::of_host(data, environment, config.grants(), &known);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
-    let within = Arc::new(Within { allow_private: config.providers.allow_private });
+    let within = Arc::new(HostEgress { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
     let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
     let base = Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
-    let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
-    let engine = Parts::with_machines(base, queue.clone(), voices, config.agents(), machines);
-    let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
+    let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
+    let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines);
+    let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone());
 
     let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working).on(engine.executor.clone());
-    let table = engine.ways.base.table.clone();
+    let table = engine.services.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
-    let sweeps = Sweeps::of(&engine.ways, config, []);
-    let watchdog = Arc::new(Watchdog::start(HELD).map_err(Failure::Io)?);
+    let sweeps = Sweeps::of(&engine.services, config, []);
+    let watchdog = Arc::new(Watchdog::start(HELD).map_err(HubError::Io)?);
     let counted = [
         counters::process(clock.now()),
         counters::held(watchdog.clone()),
@@ -124,21 +124,26 @@ pub fn assemble(
         counters::activity(engine.activity.clone()),
         counters::models(engine.models.clone()),
         counters::traces(engine.traces.clone()),
-        counters::archive(engine.ways.workspaces.clone()),
+        counters::archive(engine.services.workspaces.clone()),
         sweeps.counters(),
     ];
-    let outside = Outside {
-        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), readers: Readers::of(&engine.ways) }),
+    let outside = FrontendDeps {
+        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), readers: Readers::of(&engine.services) }),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         counters: counted.into_iter().chain(observing.counters()).collect(),
     };
     // The front accepts the tasks that have not begun yet.
-    let tasks = engine.ways.tasks.clone().counted_by(observing.metrics.clone());
-    let front =
-        Front::new(&Ways { tasks, ..engine.ways.clone() }, engine.tools, engine.model.catalog(), config, outside);
-    let Ways { workspaces, tasks, .. } = engine.ways;
+    let tasks = engine.services.tasks.clone().counted_by(observing.metrics.clone());
+    let front = HttpFrontend::new(
+        &Services { tasks, ..engine.services.clone() },
+        engine.tools,
+        engine.model.catalog(),
+        config,
+        outside,
+    );
+    let Services { workspaces, tasks, .. } = engine.services;
     let (transcript, traces) = (engine.transcript, engine.traces);
     Ok(Hub {
         store,

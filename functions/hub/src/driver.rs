@@ -3,7 +3,7 @@
 //! It prints one JSON line when it is ready and one with the steps and the seconds when it is done. Every step is durable.
 //! The payload is text that does not compress.
 
-use crate::{Failure, assemble, assemble::Hub};
+use crate::{HubError, assemble, assemble::Hub};
 use assembly::{Config, process};
 use domain::{Principal, Status, TaskEvent, TaskId, WorkspaceId};
 use engine::NewTask;
@@ -58,9 +58,9 @@ const CLONES: u32 = 24;
 /// Runs the scenario and prints both lines.
 ///
 /// # Errors
-/// Those of [`assemble`](assemble::assemble); [`Failure::Scenario`] with the error of the engine when the scenario cannot be prepared or one
-/// of its tasks fails; [`Failure::Io`] when nobody reads the output, or the worker panics.
-pub async fn run(args: DriverArgs) -> Result<(), Failure> {
+/// Those of [`assemble`](assemble::assemble); [`HubError::Scenario`] with the error of the engine when the scenario cannot be prepared or one
+/// of its tasks fails; [`HubError::Io`] when nobody reads the output, or the worker panics.
+pub async fn run(args: DriverArgs) -> Result<(), HubError> {
     assembly::log::begin(
         std::io::stderr,
         tracing::level_filters::LevelFilter::WARN,
@@ -74,11 +74,11 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    let driver = Driver::prepare(&hub, &args).await.map_err(Failure::Scenario)?;
+    let driver = Driver::prepare(&hub, &args).await.map_err(HubError::Scenario)?;
     print(&json!({ "ready": true }))?;
     let before = Used::now(&hub);
     let began = Instant::now();
-    let steps = driver.all().await.map_err(Failure::Scenario)?;
+    let steps = driver.all().await.map_err(HubError::Scenario)?;
     let seconds = began.elapsed().as_secs_f64();
     let after = Used::now(&hub);
     print(&json!({

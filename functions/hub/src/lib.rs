@@ -14,7 +14,7 @@ mod transcripts;
 
 /// Why the hub did not start or did not go on.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum HubError {
     /// The configuration makes no sense.
     #[error("the configuration is wrong: {0}")]
     Config(String),
@@ -41,13 +41,13 @@ pub enum Failure {
     Scenario(domain::Error),
     /// A backup was not made, or not restored.
     #[error(transparent)]
-    Backup(#[from] backup::Failure),
+    Backup(#[from] backup::BackupError),
     /// Something of the operating system's.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-impl Failure {
+impl HubError {
     /// Stable, for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -67,11 +67,11 @@ impl Failure {
     }
 }
 
-impl From<assembly::Failure> for Failure {
-    fn from(failure: assembly::Failure) -> Self {
+impl From<assembly::SetupError> for HubError {
+    fn from(failure: assembly::SetupError) -> Self {
         match failure {
-            assembly::Failure::Config(reason) => Self::Config(reason),
-            assembly::Failure::Models(error) => Self::Models(error),
+            assembly::SetupError::Config(reason) => Self::Config(reason),
+            assembly::SetupError::Models(error) => Self::Models(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use api::{Counters, HasRoom, Probe};
 use assembly::{
-    Config, Machines, Places,
+    Config, Places, SandboxSetup,
     counters::{gauge, total},
     probes,
 };
@@ -23,13 +23,13 @@ use std::{
 };
 
 /// The machines of commands, if any are configured: here, each command in a namespace of its own, seeing nothing of the hub's but its workspace.
-pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, Machines)> {
+pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, SandboxSetup)> {
     let commands = config.sandbox.commands()?;
     let mut options = options(data, config);
     options.outer = outer(sandbox::world(), config.auth.has_accounts());
     let local = sandbox::Local::with(files, options);
     let places = Places { at_once: sandbox::AT_ONCE, shared: true };
-    Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands), places }))
+    Some((local.clone(), SandboxSetup { sandboxes: Arc::new(local), commands: Some(commands), places }))
 }
 
 /// How commands run here.

@@ -1,6 +1,6 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, crashes, notify::Notifier, secrets, sweeping, transcripts};
+use crate::{HubError, assemble, assemble::Hub, crashes, notify::Notifier, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
 use models::Router;
 use ports::{KnownSecrets, Model, crash};
@@ -51,10 +51,10 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Serves until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Before it serves: [`Failure::Config`] for a configuration or an address that is not allowed, [`Failure::Listen`] when the address cannot
-/// be had, [`Failure::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later: [`Failure::Io`]
+/// Before it serves: [`HubError::Config`] for a configuration or an address that is not allowed, [`HubError::Listen`] when the address cannot
+/// be had, [`HubError::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later: [`HubError::Io`]
 /// when the server fails or the worker ends by itself.
-pub async fn run(args: ServeArgs) -> Result<(), Failure> {
+pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -79,7 +79,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
     crashes::begin(&args.data_dir);
-    let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;
+    let repaired = hub.workspaces.repair_all().await.map_err(HubError::Repair)?;
     tracing::info!(
         checked = repaired.checked,
         fixed = repaired.fixed,
@@ -173,7 +173,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     // Until here it gives signs of life: its end may take longer than the service manager waits for one.
     telling.inspect(JoinHandle::abort);
     tracing::info!("ended");
-    served.map_err(Failure::Io)
+    served.map_err(HubError::Io)
 }
 
 /// The threads of the workers, apart from those of requests: a decision or an effect that computes holds up no request.
@@ -227,13 +227,13 @@ fn connections_within(descriptors: u64) -> ServeOptions {
     ServeOptions { max_connections: usual.max_connections.min(half), ..usual }
 }
 
-async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> {
-    let failed = |source| Failure::Listen { address: address.to_owned(), source };
+async fn listen(address: &str, config: &Config) -> Result<TcpListener, HubError> {
+    let failed = |source| HubError::Listen { address: address.to_owned(), source };
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
     let public = addresses.iter().any(|address| !address.ip().is_loopback());
     let guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
     if public && !(config.server.allow_public && guarded) {
-        return Err(Failure::Config(format!(
+        return Err(HubError::Config(format!(
             "{address} can be reached from other machines: that needs --allow-public and an auth token, or accounts ([auth])"
         )));
     }
@@ -244,18 +244,18 @@ async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> 
 ///
 /// # Errors
 /// When it could never work: a model of no provider, a folder that is not there.
-pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, Failure> {
+pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, HubError> {
     if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
-        return Err(Failure::Config(format!("sandbox.readable: {}: there is no such folder", missing.display())));
+        return Err(HubError::Config(format!("sandbox.readable: {}: there is no such folder", missing.display())));
     }
     Ok(model_without_key(models)?.into_iter().collect())
 }
 
 /// The missing key of the default model, if it is missing. A model of an unknown provider is refused: it could never answer.
-fn model_without_key(models: &Router) -> Result<Option<String>, Failure> {
+fn model_without_key(models: &Router) -> Result<Option<String>, HubError> {
     let Some(model) = models.catalog().into_iter().find(|model| model.default) else { return Ok(None) };
     match (model.provider.is_empty(), model.available, model.note) {
-        (true, _, note) => Err(Failure::Config(format!("ai.model: {}", note.unwrap_or_default()))),
+        (true, _, note) => Err(HubError::Config(format!("ai.model: {}", note.unwrap_or_default()))),
         (false, false, note) => {
             let how = note.unwrap_or_else(|| "its provider has no key".into());
             Ok(Some(format!("ai.model: {} cannot be asked yet: {how}", model.id)))

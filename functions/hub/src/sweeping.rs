@@ -55,7 +55,7 @@ mod tests {
             "asked"
         }
 
-        async fn some(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+        async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
             self.times.fetch_add(1, Relaxed);
             if self.answers { Ok(Swept::default()) } else { std::future::pending().await }
         }

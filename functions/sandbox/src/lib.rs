@@ -21,6 +21,6 @@ mod options;
 mod routes;
 mod serve;
 
-pub use options::{Failure, Options};
+pub use options::{Options, OptionsError};
 pub use routes::{Machine, Search, router};
 pub use serve::serve;

@@ -18,7 +18,7 @@ const LISTEN: &str = "BUILDSCALE__SERVER__LISTEN";
 
 /// Why a sandbox does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum OptionsError {
     /// A variable that is missing, or makes no sense.
     #[error("{name} {what}")]
     Variable {
@@ -54,11 +54,14 @@ impl Options {
     ///
     /// # Errors
     /// When one that is needed is missing, or one makes no sense.
-    pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let given = |name| look_up(name).filter(|text| !text.is_empty());
-        let needed = |name| given(name).ok_or_else(|| Failure::Variable { name, what: "is not set".into() });
-        fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &'static str, text: &str) -> Result<T, Failure> {
-            text.parse().map_err(|error| Failure::Variable { name, what: format!("makes no sense: {error}") })
+        let needed = |name| given(name).ok_or_else(|| OptionsError::Variable { name, what: "is not set".into() });
+        fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+            name: &'static str,
+            text: &str,
+        ) -> Result<T, OptionsError> {
+            text.parse().map_err(|error| OptionsError::Variable { name, what: format!("makes no sense: {error}") })
         }
         let idle: u64 = parsed(IDLE_SECONDS, &given(IDLE_SECONDS).unwrap_or_else(|| "900".into()))?;
         Ok(Self {
@@ -77,7 +80,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn options(variables: &[(&str, &str)]) -> Result<Options, Failure> {
+    fn options(variables: &[(&str, &str)]) -> Result<Options, OptionsError> {
         let found = |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());
         Options::from_variables(found)
     }

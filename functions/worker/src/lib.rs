@@ -9,7 +9,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{ActorId, Executor, Job, Kind, Verdict, held::watched};
+use actor::{ActorDriver, ActorId, Executor, Job, Verdict, held::watched};
 use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
@@ -58,7 +58,7 @@ enum Lease {
 /// A worker for the actors of some kinds.
 #[derive(Clone)]
 pub struct Worker {
-    kinds: Arc<BTreeMap<&'static str, Arc<dyn Kind>>>,
+    kinds: Arc<BTreeMap<&'static str, Arc<dyn ActorDriver>>>,
     queue: Arc<dyn QueueReceiver>,
     options: Options,
     metrics: Arc<Metrics>,
@@ -68,7 +68,7 @@ pub struct Worker {
 impl Worker {
     /// A worker for actors of these kinds and the queue that feeds it.
     pub fn new(
-        kinds: impl IntoIterator<Item = Arc<dyn Kind>>,
+        kinds: impl IntoIterator<Item = Arc<dyn ActorDriver>>,
         queue: Arc<dyn QueueReceiver>,
         options: Options,
     ) -> Self {

@@ -1,9 +1,9 @@
 //! One worker for actors of several kinds.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{Kind, Verdict};
+use actor::{ActorDriver, Verdict};
 use async_trait::async_trait;
-use ports::{DeadLetterQueue, Delivery, Outgoing, QueueReceiver, QueueSender};
+use ports::{DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender};
 use std::{
     sync::{Arc, Mutex, atomic::Ordering::Relaxed},
     time::Duration,
@@ -20,7 +20,7 @@ use worker::{Options, Worker};
 struct Noting(&'static str, Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Kind for Noting {
+impl ActorDriver for Noting {
     fn name(&self) -> &'static str {
         self.0
     }
@@ -40,15 +40,15 @@ impl Kind for Noting {
     }
 }
 
-fn message(group: &str) -> Outgoing {
-    Outgoing { group: group.into(), id: "1".into(), body: String::new(), ..Outgoing::default() }
+fn message(group: &str) -> QueueMessage {
+    QueueMessage { group: group.into(), id: "1".into(), body: String::new(), ..QueueMessage::default() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_as_a_dead_letter() {
     let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 3));
     let told = Arc::new(Mutex::new(Vec::new()));
-    let kinds: Vec<Arc<dyn Kind>> =
+    let kinds: Vec<Arc<dyn ActorDriver>> =
         vec![Arc::new(Noting("chat", told.clone())), Arc::new(Noting("task", told.clone()))];
     let worker = Worker::new(kinds, queue.clone(), Options::default());
     queue.send(["task/w/1", "chat/w/1", "flood/w/1"].map(message).into()).await.unwrap();
@@ -74,7 +74,7 @@ async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_a
 struct Hesitant(Arc<Mutex<Vec<usize>>>);
 
 #[async_trait]
-impl Kind for Hesitant {
+impl ActorDriver for Hesitant {
     fn name(&self) -> &'static str {
         "task"
     }
@@ -97,9 +97,9 @@ impl Kind for Hesitant {
 async fn deliveries_of_one_batch_are_driven_together_and_settled_as_far_as_they_were_done() {
     let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 3));
     let lengths = Arc::new(Mutex::new(Vec::new()));
-    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Hesitant(lengths.clone()))];
+    let kinds: Vec<Arc<dyn ActorDriver>> = vec![Arc::new(Hesitant(lengths.clone()))];
     let worker = Worker::new(kinds, queue.clone(), Options::default());
-    let messages = (0..5).map(|n| Outgoing { id: n.to_string(), ..message("task/w/1") });
+    let messages = (0..5).map(|n| QueueMessage { id: n.to_string(), ..message("task/w/1") });
     queue.send(messages.collect()).await.unwrap();
     let shutdown = CancellationToken::new();
     let running = tokio::spawn({
@@ -121,10 +121,11 @@ async fn of_a_batch_of_another_receiver_each_group_is_driven_and_the_rest_is_nam
     let clock = Arc::new(TestClock::new(1));
     let queue = Arc::new(FakeQueue::new(clock, 0, Faults::none(), 9));
     let (told, lengths) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
-    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Noting("chat", told.clone())), Arc::new(Hesitant(lengths.clone()))];
+    let kinds: Vec<Arc<dyn ActorDriver>> =
+        vec![Arc::new(Noting("chat", told.clone())), Arc::new(Hesitant(lengths.clone()))];
     let worker = Worker::new(kinds, queue.clone(), Options::default());
     let hour = Duration::from_secs(3600);
-    let messages = (0..6).map(|n| Outgoing { id: n.to_string(), ..message(["task/w/1", "chat/w/1"][n % 2]) });
+    let messages = (0..6).map(|n| QueueMessage { id: n.to_string(), ..message(["task/w/1", "chat/w/1"][n % 2]) });
     queue.send(messages.collect()).await.unwrap();
     let mut taken = Vec::new();
     while taken.len() < 6 {
@@ -139,7 +140,7 @@ async fn of_a_batch_of_another_receiver_each_group_is_driven_and_the_rest_is_nam
 struct Endless;
 
 #[async_trait]
-impl Kind for Endless {
+impl ActorDriver for Endless {
     fn name(&self) -> &'static str {
         "task"
     }
@@ -160,7 +161,7 @@ impl Kind for Endless {
 async fn a_worker_that_dies_with_a_batch_of_somebody_else_is_replaced_within_its_visibility() {
     let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 9));
     let options = Options { visibility: Duration::from_secs(60), ..Options::default() };
-    let worker = Worker::new([Arc::new(Endless) as Arc<dyn Kind>], queue.clone(), options);
+    let worker = Worker::new([Arc::new(Endless) as Arc<dyn ActorDriver>], queue.clone(), options);
     queue.send(vec![message("task/w/1")]).await.unwrap();
     let taken = queue.receive(1, Duration::from_secs(5400)).await.unwrap();
     let (began, cut) = (Instant::now(), CancellationToken::new());
@@ -179,7 +180,7 @@ async fn a_worker_that_dies_with_a_batch_of_somebody_else_is_replaced_within_its
 async fn a_group_that_is_done_goes_on_while_the_others_of_its_batch_still_run() {
     let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 9));
     let told = Arc::new(Mutex::new(Vec::new()));
-    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Noting("chat", told.clone())), Arc::new(Endless)];
+    let kinds: Vec<Arc<dyn ActorDriver>> = vec![Arc::new(Noting("chat", told.clone())), Arc::new(Endless)];
     let worker = Worker::new(kinds, queue.clone(), Options::default());
     queue.send(["chat/w/1", "task/w/1"].map(message).into()).await.unwrap();
     let mut taken = Vec::new();
@@ -192,7 +193,7 @@ async fn a_group_that_is_done_goes_on_while_the_others_of_its_batch_still_run() 
         let (worker, cut) = (worker.clone(), cut.clone());
         async move { worker.batch(taken, &cut).await }
     });
-    let next = Outgoing { id: "2".into(), ..message("chat/w/1") };
+    let next = QueueMessage { id: "2".into(), ..message("chat/w/1") };
     queue.send(vec![next]).await.unwrap();
     let next = loop {
         if let Some(next) = queue.receive(10, Duration::from_secs(30)).await.unwrap().pop() {

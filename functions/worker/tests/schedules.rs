@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, EffectContext, EffectKey, Entry, Follow, Input, Kind, Letter, Machine, Mail, Perform, Runtime,
-    Step, View,
+    ActorDriver, ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input,
+    Machine, OutboxMessage, Runtime, Step, View,
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
-use ports::{Clock, Outgoing, QueueSender};
+use ports::{Clock, QueueMessage, QueueSender};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use testkit::{
@@ -69,7 +69,7 @@ impl Machine for Family {
                 step.push(Event::Heard(number));
                 if number.from > 0 {
                     let command = serde_json::json!({ "from": 0, "n": 1000 * number.from + number.n });
-                    step.send(Letter { to: actor(0), command, deliver_at: None, priority: 0 });
+                    step.send(OutboxMessage { to: actor(0), command, deliver_at: None, priority: 0 });
                 }
             }
             Input::Resume => run(step, step.state().attempt + 1),
@@ -92,14 +92,14 @@ impl Machine for Family {
 struct Outside;
 
 #[async_trait]
-impl Perform<Family> for Outside {
+impl EffectRunner<Family> for Outside {
     async fn perform(&self, (): (), _: EffectContext<Family>) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[async_trait]
-impl Follow<Family> for Outside {
+impl EntryObserver<Family> for Outside {
     async fn loaded(&self, _: &ActorId, _: &Heard) {}
     async fn committed(&self, _: &ActorId, _: &Heard, _: &Entry<Event>) {}
 }
@@ -121,9 +121,9 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
     let queue = Arc::new(FakeQueue::new(clock.clone(), seed ^ 2, faults.clone(), 1000));
     let bus = Arc::new(FakeBus::new(seed ^ 3, faults));
     for n in 0..NUMBERS {
-        let message = |from: u32| -> Outgoing {
+        let message = |from: u32| -> QueueMessage {
             let (id, at, by) = (CommandId(clock.id()), clock.now(), Principal::System);
-            Mail { id, at, by, content: Content::Command { body: Number { from, n } } }.to(&actor(from)).unwrap()
+            Envelope { id, at, by, content: Content::Command { body: Number { from, n } } }.to(&actor(from)).unwrap()
         };
         let messages: Vec<_> = (1..=CHILDREN).map(message).collect();
         while queue.send(messages.clone()).await.is_err() {}
@@ -143,7 +143,7 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
             outside,
             options,
         );
-        let kinds: [Arc<dyn Kind>; 1] = [Arc::new(runtime)];
+        let kinds: [Arc<dyn ActorDriver>; 1] = [Arc::new(runtime)];
         let worker = Worker::new(kinds, queue, Options::default());
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })
     };

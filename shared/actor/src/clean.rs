@@ -1,14 +1,14 @@
 //! Taking secrets out of decisions, before anything comes of them.
 
-use crate::Letter;
+use crate::OutboxMessage;
 use ports::Redactor;
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
-/// Takes secrets out of a letter.
-pub(crate) fn letter(letter: &mut Letter, redactor: &Redactor) {
+/// Takes secrets out of a message.
+pub(crate) fn message(message: &mut OutboxMessage, redactor: &Redactor) {
     if !redactor.is_empty() {
-        redactor.value(&mut letter.command);
+        redactor.value(&mut message.command);
     }
 }
 

@@ -1,11 +1,11 @@
 //! A log entry in the making: the decisions of one step, or of several that need nothing from outside in between.
 
-use crate::{ActorId, Content, Decision, EffectKey, Entry, Letter, Machine, Mail, Parking, View};
+use crate::{ActorId, Content, Decision, EffectKey, Entry, Envelope, Machine, OutboxMessage, Parking, View};
 use domain::{CommandId, Principal, Stamp, Timestamp};
-use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
+use ports::{MAX_BATCH, MAX_WRITES, QueueMessage, Result};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands and letters is full: entries stay well below the table's limit for its own bodies.
+/// A draft with so many bytes of commands and messages is full: entries stay well below the table's limit for its own bodies.
 const BYTES: usize = 32 * 1024;
 
 /// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one before it; if
@@ -17,16 +17,16 @@ pub(crate) struct Draft<M: Machine> {
     /// The commands that it consumes.
     pub commands: Vec<CommandId>,
     events: Vec<M::Event>,
-    /// Messages to send: the letters of the steps, and mail that was put aside.
-    pub outbox: Vec<Outgoing>,
+    /// Messages to send: the messages of the steps, and mail that was put aside.
+    pub outbox: Vec<QueueMessage>,
     /// The change of the actor's pause, if any.
     pub parking: Option<Parking>,
     /// Records to keep beside the log.
     pub records: Vec<View>,
     /// Effects to start once the entry is durable.
     pub effects: Vec<(EffectKey, M::Effect)>,
-    letters: usize,
-    /// Of commands and letters.
+    messages: usize,
+    /// Of commands and messages.
     bytes: usize,
 }
 
@@ -43,7 +43,7 @@ impl<M: Machine> Draft<M> {
             parking: None,
             records: Vec::new(),
             effects: Vec::new(),
-            letters: 0,
+            messages: 0,
             bytes: 0,
         }
     }
@@ -61,14 +61,14 @@ impl<M: Machine> Draft<M> {
     /// Takes in the decision of a step, except for the effects that it cancels.
     ///
     /// # Errors
-    /// [`ports::Error::Invalid`] for a letter whose command is no JSON. The state is then worth nothing.
+    /// [`ports::Error::Invalid`] for a message whose command is no JSON. The state is then worth nothing.
     pub fn add(&mut self, actor: &ActorId, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
         let Decision { events, records, send, effects, cancel: _, gives_up: _ } = decision;
-        for letter in send {
-            let message = self.message(actor, &letter, stamp.at)?;
+        for sent in send {
+            let message = self.message(actor, &sent, stamp.at)?;
             self.bytes += message.body.len();
             self.outbox.push(message);
-            self.letters += 1;
+            self.messages += 1;
         }
         self.events.extend(events);
         self.records.extend(records);
@@ -109,13 +109,13 @@ impl<M: Machine> Draft<M> {
         })
     }
 
-    /// A letter as a message. Its ids follow from its place in the log, so that sending it again is harmless.
-    fn message(&self, actor: &ActorId, letter: &Letter, at: Timestamp) -> Result<Outgoing> {
-        let name = format!("{}/{}", self.first, self.letters);
+    /// A message as a message. Its ids follow from its place in the log, so that sending it again is harmless.
+    fn message(&self, actor: &ActorId, message: &OutboxMessage, at: Timestamp) -> Result<QueueMessage> {
+        let name = format!("{}/{}", self.first, self.messages);
         let id = CommandId::from_key(actor.as_str(), &name);
-        let content = Content::Command { body: &letter.command };
-        let message = Mail { id, at, by: Principal::System, content }.to(&letter.to)?;
+        let content = Content::Command { body: &message.command };
+        let message = Envelope { id, at, by: Principal::System, content }.to(&message.to)?;
         let id = format!("{actor}/{name}");
-        Ok(Outgoing { id, deliver_at: letter.deliver_at, priority: letter.priority, ..message })
+        Ok(QueueMessage { id, deliver_at: message.deliver_at, priority: message.priority, ..message })
     }
 }

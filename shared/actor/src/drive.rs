@@ -3,7 +3,7 @@
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, Step, StopRequest, Target,
+    ActorId, Announcement, Content, Decision, Entry, Envelope, HoldRequest, Input, Machine, Step, StopRequest, Target,
     Tree, View,
     draft::Draft,
     effect::{Reported, Running},
@@ -31,7 +31,7 @@ const CONTROL_CHECKED_EVERY: Duration = Duration::from_secs(2);
 
 /// Why a drive ended before its actor was at rest.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum DriveError {
     /// Another worker wrote the next entry: this one does not own the actor.
     #[error("another worker drives this actor")]
     Lost,
@@ -49,7 +49,7 @@ pub(crate) enum Failure {
     Stranded,
 }
 
-impl Failure {
+impl DriveError {
     /// Whether it is the actor's own, and not of the stores, of another worker or of a newer version.
     pub fn is_own(&self) -> bool {
         match self {
@@ -111,16 +111,16 @@ impl<'a, M: Machine> Drive<'a, M> {
 
     /// Takes in the deliveries one after the other, each when nothing is in flight for the one before, until `cut`
     /// says that time is up.
-    pub async fn run(&mut self, deliveries: &[Delivery], cut: &CancellationToken) -> Result<Ended, Failure> {
+    pub async fn run(&mut self, deliveries: &[Delivery], cut: &CancellationToken) -> Result<Ended, DriveError> {
         while let Some((delivery, behind)) = deliveries.get(self.done..).and_then(<[_]>::split_first) {
             if self.done > 0 && cut.is_cancelled() {
                 return Ok(Ended::CutShort);
             }
-            let mail = Mail::parse(&delivery.body).map_err(|error| match error {
-                Unreadable::Newer(_) => Failure::Newer(format!("a command: {error}")),
-                Unreadable::Damaged(_) => Failure::Poison(format!("the command cannot be read: {error}")),
+            let envelope = Envelope::parse(&delivery.body).map_err(|error| match error {
+                Unreadable::Newer(_) => DriveError::Newer(format!("a command: {error}")),
+                Unreadable::Damaged(_) => DriveError::Poison(format!("the command cannot be read: {error}")),
             })?;
-            let taken = self.take_in(mail, delivery, behind).await?;
+            let taken = self.take_in(envelope, delivery, behind).await?;
             let ended = self.run_effects(cut).await?;
             self.done += taken;
             if ended == Ended::CutShort {
@@ -131,7 +131,7 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Feeds the machine with reports of effects, until no effect runs.
-    async fn run_effects(&mut self, cut: &CancellationToken) -> Result<Ended, Failure> {
+    async fn run_effects(&mut self, cut: &CancellationToken) -> Result<Ended, DriveError> {
         if self.running.is_empty() {
             return self.rest();
         }
@@ -162,7 +162,7 @@ impl<'a, M: Machine> Drive<'a, M> {
                 () = announced(&mut control) => self.look_for_stop().await?,
                 _ = looking.tick() => self.look_for_stop().await?,
                 report = self.running.next() => {
-                    let Reported { report, is_last } = report.map_err(Failure::Panicked)?;
+                    let Reported { report, is_last } = report.map_err(DriveError::Panicked)?;
                     if is_last {
                         self.trial.computes().await?;
                     }
@@ -176,32 +176,32 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.rest()
     }
 
-    fn rest(&self) -> Result<Ended, Failure> {
+    fn rest(&self) -> Result<Ended, DriveError> {
         // Work that was in flight when the actor was paused stays so until the actor is resumed.
         let is_stranded = M::in_flight(&self.loaded.state) && !self.loaded.parked;
-        if is_stranded { Err(Failure::Stranded) } else { Ok(Ended::AtRest) }
+        if is_stranded { Err(DriveError::Stranded) } else { Ok(Ended::AtRest) }
     }
 
     /// Aborts running effects and tells the actor to continue in another delivery; work in flight becomes a new attempt.
-    async fn checkpoint(&mut self) -> Result<Ended, Failure> {
+    async fn checkpoint(&mut self) -> Result<Ended, DriveError> {
         let id = CommandId::from_key(self.actor.as_str(), &format!("continue/{}", self.loaded.next));
-        let mail = Mail::<M::Command> {
+        let envelope = Envelope::<M::Command> {
             id,
             at: self.ports.clock.now(),
             by: domain::Principal::System,
             content: Content::Continue,
         };
-        let message = mail.to(self.actor)?;
+        let message = envelope.to(self.actor)?;
         while_unavailable(|| self.ports.queue.send(vec![message.clone()])).await?;
         Ok(Ended::CutShort)
     }
 
-    async fn look_for_stop(&mut self) -> Result<(), Failure> {
+    async fn look_for_stop(&mut self) -> Result<(), DriveError> {
         for target in [Target::Everything, Target::First] {
             let key = self.actor.control_key(target);
             let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { continue };
             let request: StopRequest =
-                serde_json::from_str(&item.body).map_err(|error| Failure::Newer(format!("a stop: {error}")))?;
+                serde_json::from_str(&item.body).map_err(|error| DriveError::Newer(format!("a stop: {error}")))?;
             if self.stops_seen.insert(request.stop_id) {
                 self.step(Input::Stop(request), None).await?;
             }
@@ -219,14 +219,14 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Reads the requests to stop or hold the actor's tree. One read for each delivery of an actor that works in a tree, and none for any other.
-    async fn asked_of_tree(&mut self, next: Option<&M::Command>) -> Result<AskedOfTree, Failure> {
+    async fn asked_of_tree(&mut self, next: Option<&M::Command>) -> Result<AskedOfTree, DriveError> {
         if self.tree.is_none() {
             self.tree = M::tree(&self.loaded.state, next);
         }
         let mut asked = AskedOfTree::default();
         let Some(tree) = &self.tree else { return Ok(asked) };
         for item in &while_unavailable(|| tree.root.tree_controls(&*self.ports.table)).await? {
-            let newer = |error: serde_json::Error| Failure::Newer(format!("a request to a tree: {error}"));
+            let newer = |error: serde_json::Error| DriveError::Newer(format!("a request to a tree: {error}"));
             let is_of = |key: fn(&ActorId, uuid::Uuid) -> Key| {
                 tree.members.iter().any(|member| key(&tree.root, *member) == item.key)
             };
@@ -268,7 +268,7 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Decides and commits.
-    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<(), Failure> {
+    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<(), DriveError> {
         let (stamp, mut draft) = self.draft();
         draft.commands.extend(consumes);
         self.decide(&mut draft, input, &stamp)?;
@@ -276,7 +276,7 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Makes the decisions durable with one conditional write, then carries them out.
-    async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), Failure> {
+    async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
         let entry = draft.entry();
         if let Some(entry) = &entry {
             self.write(entry, draft.records).await?;
@@ -292,7 +292,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(())
     }
 
-    async fn write(&mut self, entry: &Entry<M::Event>, mut beside: Vec<View>) -> Result<(), Failure> {
+    async fn write(&mut self, entry: &Entry<M::Event>, mut beside: Vec<View>) -> Result<(), DriveError> {
         let body = serde_json::to_string(entry).map_err(|error| Error::Invalid(error.to_string()))?;
         self.loaded.note(entry, body.len());
         let key = self.actor.entry_key(entry.first);
@@ -342,7 +342,7 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.
-    async fn commit_once(&self, writes: Vec<Write>, entry: &Entry<M::Event>) -> Result<(), Failure> {
+    async fn commit_once(&self, writes: Vec<Write>, entry: &Entry<M::Event>) -> Result<(), DriveError> {
         match while_unavailable(|| self.ports.table.commit(writes.clone())).await {
             Ok(()) => Ok(()),
             Err(Error::Conflict { .. }) => {
@@ -352,7 +352,7 @@ impl<'a, M: Machine> Drive<'a, M> {
                     Some(item) => log::parse::<log::Step>(&item.body)?.step == entry.step,
                     None => false,
                 };
-                if ours { Ok(()) } else { Err(Failure::Lost) }
+                if ours { Ok(()) } else { Err(DriveError::Lost) }
             }
             Err(error) => Err(error.into()),
         }
@@ -360,7 +360,7 @@ impl<'a, M: Machine> Drive<'a, M> {
 
     /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry without events takes the next
     /// one and skips all numbers that clients may have seen.
-    async fn skip_expired_numbers(&mut self) -> Result<(), Failure> {
+    async fn skip_expired_numbers(&mut self) -> Result<(), DriveError> {
         let stamp = self.ports.clock.stamp();
         if stamp.at.since(self.loaded.newest_at) < TRANSIENT_KEPT / 2 {
             return Ok(());

@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 /// Carries out the effects of machines.
 #[async_trait]
-pub trait Perform<M: Machine>: Send + Sync {
+pub trait EffectRunner<M: Machine>: Send + Sync {
     /// Runs one effect to its end and returns its last report. It may run again after a crash, with a new attempt in its key: so its actions outside
     /// have to tolerate a repetition.
     async fn perform(&self, effect: M::Effect, context: EffectContext<M>) -> M::Report;
@@ -67,7 +67,7 @@ pub(crate) struct Reported<M: Machine> {
 
 /// The effects that run for one drive. Dropping it aborts them.
 pub(crate) struct Running<M: Machine> {
-    perform: Arc<dyn Perform<M>>,
+    perform: Arc<dyn EffectRunner<M>>,
     executor: Executor,
     actor: ActorId,
     tasks: HashMap<EffectKey, Task>,
@@ -76,7 +76,7 @@ pub(crate) struct Running<M: Machine> {
 }
 
 impl<M: Machine> Running<M> {
-    pub fn new(perform: Arc<dyn Perform<M>>, executor: Executor, actor: ActorId) -> Self {
+    pub fn new(perform: Arc<dyn EffectRunner<M>>, executor: Executor, actor: ActorId) -> Self {
         // Small: an effect that reports faster than its reports become durable has to wait, and joins them meanwhile.
         let (sender, receiver) = mpsc::channel(4);
         Self { perform, executor, actor, tasks: HashMap::new(), sender, receiver }

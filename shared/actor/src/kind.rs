@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Drives the actors of one kind. [`Runtime`] implements it.
 #[async_trait]
-pub trait Kind: Send + Sync {
+pub trait ActorDriver: Send + Sync {
     /// The first part of its actors' ids, such as `chat`.
     fn name(&self) -> &'static str;
 
@@ -28,7 +28,7 @@ pub trait Kind: Send + Sync {
 }
 
 #[async_trait]
-impl<M: Machine> Kind for Runtime<M> {
+impl<M: Machine> ActorDriver for Runtime<M> {
     fn name(&self) -> &'static str {
         M::KIND
     }

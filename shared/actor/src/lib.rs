@@ -27,16 +27,16 @@ mod step;
 mod trial;
 mod warm;
 
-pub use effect::{EffectContext, Perform};
+pub use effect::{EffectContext, EffectRunner};
 pub use executor::{Executor, Job};
-pub use kind::Kind;
+pub use kind::ActorDriver;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
 pub use machine::{
-    Announcement, Decision, EffectKey, Follow, HoldRequest, Input, Letter, Machine, NobodyFollows, StopRequest, Target,
-    Tree, View,
+    Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver, OutboxMessage,
+    StopRequest, Target, Tree, View,
 };
-pub use mail::{Content, Mail, Mailbox, Unreadable};
+pub use mail::{Content, Envelope, Mailbox, Unreadable};
 pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
 pub use step::Step;

@@ -2,7 +2,7 @@
 
 use crate::{ActorId, Announcement, Entry, Machine, View, log};
 use domain::{CommandId, Timestamp};
-use ports::{Expect, Outgoing, Result, Table, Write};
+use ports::{Expect, QueueMessage, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{HashSet, VecDeque};
 
@@ -20,12 +20,12 @@ pub(crate) struct Loaded<M: Machine> {
     pub next: u64,
     /// The last commands consumed, oldest first.
     pub consumed: VecDeque<CommandId>,
-    /// Mail that was put aside, oldest first; the actor is paused while there is some or while it is `parked`.
+    /// Envelope that was put aside, oldest first; the actor is paused while there is some or while it is `parked`.
     pub parked_mail: Vec<(CommandId, String)>,
     /// Whether the actor is paused.
     pub parked: bool,
     /// The messages in the outboxes of the entries since the last consumed command; a crash may have kept them from being sent.
-    pub unsettled_outbox: Vec<Outgoing>,
+    pub unsettled_outbox: Vec<QueueMessage>,
     /// The view as it was last written, once that is known.
     pub view: Option<View>,
     /// The announcement that was sent last, once that is known.
@@ -205,7 +205,7 @@ impl<M: Machine> Loaded<M> {
             if !parking.parked {
                 self.parked_mail.clear();
             }
-            self.parked_mail.extend(parking.mail.iter().cloned());
+            self.parked_mail.extend(parking.messages.iter().cloned());
         }
         self.next = entry.next;
         self.newest_at = entry.at;

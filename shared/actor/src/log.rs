@@ -5,7 +5,7 @@
 
 use crate::Target;
 use domain::{ActorRef, CommandId, Timestamp};
-use ports::{Item, Key, Outgoing, Query, Result, Table};
+use ports::{Item, Key, Query, QueueMessage, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use uuid::Uuid;
@@ -129,7 +129,7 @@ pub struct Entry<E> {
     pub events: Vec<E>,
     /// Messages to send because of it; sent again after a crash, under the same ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outbox: Vec<Outgoing>,
+    pub outbox: Vec<QueueMessage>,
     /// Set when the actor was paused or resumed, or mail was put aside while it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<Parking>,
@@ -141,9 +141,10 @@ pub struct Entry<E> {
 pub struct Parking {
     /// Whether it is paused from now on. When it is not, all mail put aside is in the outbox or dropped.
     pub parked: bool,
-    /// Mail that was put aside: ids and bodies.
+    /// Envelope that was put aside: ids and bodies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mail: Vec<(CommandId, String)>,
+    #[serde(rename = "mail")]
+    pub messages: Vec<(CommandId, String)>,
 }
 
 impl<E> Entry<E> {

@@ -134,7 +134,7 @@ pub trait Machine: Send + Sync + Sized + 'static {
 
 /// Follows the commits of actors on the machine that drives them: a projection, such as the chat's file.
 #[async_trait]
-pub trait Follow<M: Machine>: Send + Sync {
+pub trait EntryObserver<M: Machine>: Send + Sync {
     /// The actor was read from its log, because a worker may have died between a commit and the calls after it.
     async fn loaded(&self, actor: &ActorId, state: &M::State);
     /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
@@ -143,10 +143,10 @@ pub trait Follow<M: Machine>: Send + Sync {
 
 /// A machine whose actors have no projection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NobodyFollows;
+pub struct NoObserver;
 
 #[async_trait]
-impl<M: Machine> Follow<M> for NobodyFollows {
+impl<M: Machine> EntryObserver<M> for NoObserver {
     async fn loaded(&self, _actor: &ActorId, _state: &M::State) {}
     async fn committed(&self, _actor: &ActorId, _state: &M::State, _entry: &Entry<M::Event>) {}
 }
@@ -249,8 +249,8 @@ pub struct Decision<M: Machine> {
     pub events: Vec<M::Event>,
     /// Records to keep beside the log because of them ([`Machine::record`]).
     pub records: Vec<View>,
-    /// Letters to send, once the events are durable.
-    pub send: Vec<Letter>,
+    /// Messages to send, once the events are durable.
+    pub send: Vec<OutboxMessage>,
     /// Effects to run, once the events are durable, each under a key that no other effect of this actor ever has.
     pub effects: Vec<(EffectKey, M::Effect)>,
     /// Effects to cancel; their reports are dropped.
@@ -274,7 +274,7 @@ impl<M: Machine> Default for Decision<M> {
 
 /// A command to some actor, itself included.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Letter {
+pub struct OutboxMessage {
     /// The receiver.
     pub to: ActorId,
     /// The command, as JSON.

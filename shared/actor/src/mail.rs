@@ -3,7 +3,7 @@
 use crate::{ActorId, HoldRequest, StopRequest, log};
 use bytes::Bytes;
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Bus, Expect, Outgoing, Query, QueueSender, Result, Table, Write};
+use ports::{Bus, Expect, Query, QueueMessage, QueueSender, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ const TREE_CONTROL_KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
 
 /// One message of a mailbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mail<C> {
+pub struct Envelope<C> {
     /// Its id; the same when it is delivered again.
     pub id: CommandId,
     /// When it was accepted.
@@ -28,7 +28,7 @@ pub struct Mail<C> {
 
 /// The content of a message of a mailbox.
 ///
-/// Mail is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
+/// Envelope is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mail", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content<C> {
@@ -46,7 +46,7 @@ pub enum Content<C> {
     },
 }
 
-impl<C: DeserializeOwned> Mail<C> {
+impl<C: DeserializeOwned> Envelope<C> {
     /// Reads the body of a message.
     ///
     /// # Errors
@@ -54,11 +54,11 @@ impl<C: DeserializeOwned> Mail<C> {
     pub fn parse(body: &str) -> std::result::Result<Self, Unreadable> {
         #[derive(Deserialize)]
         #[expect(dead_code, reason = "whether they are there is what counts")]
-        struct Envelope {
+        struct Head {
             id: CommandId,
             mail: String,
         }
-        serde_json::from_str(body).map_err(|error| match serde_json::from_str::<Envelope>(body) {
+        serde_json::from_str(body).map_err(|error| match serde_json::from_str::<Head>(body) {
             Ok(_) => Unreadable::Newer(error),
             Err(_) => Unreadable::Damaged(error),
         })
@@ -76,14 +76,14 @@ pub enum Unreadable {
     Damaged(#[source] serde_json::Error),
 }
 
-impl<C: Serialize> Mail<C> {
+impl<C: Serialize> Envelope<C> {
     /// As a message to `actor`.
     ///
     /// # Errors
     /// [`ports::Error::Invalid`] for content that is no JSON.
-    pub fn to(&self, actor: &ActorId) -> Result<Outgoing> {
+    pub fn to(&self, actor: &ActorId) -> Result<QueueMessage> {
         let body = serde_json::to_string(self).map_err(|error| ports::Error::Invalid(error.to_string()))?;
-        Ok(Outgoing { group: actor.as_str().into(), id: self.id.to_string(), body, ..Outgoing::default() })
+        Ok(QueueMessage { group: actor.as_str().into(), id: self.id.to_string(), body, ..QueueMessage::default() })
     }
 }
 
@@ -99,11 +99,11 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Sends a message of [`Mail::to`]. It is durable when this returns, and takes effect once even when it is sent several times.
+    /// Sends a message of [`Envelope::to`]. It is durable when this returns, and takes effect once even when it is sent several times.
     ///
     /// # Errors
     /// Those of [`QueueSender::send`].
-    pub async fn send(&self, message: Outgoing) -> Result<()> {
+    pub async fn send(&self, message: QueueMessage) -> Result<()> {
         self.send_all(vec![message]).await
     }
 
@@ -111,7 +111,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// Those of [`QueueSender::send`].
-    pub async fn send_all(&self, messages: Vec<Outgoing>) -> Result<()> {
+    pub async fn send_all(&self, messages: Vec<QueueMessage>) -> Result<()> {
         self.queue.send(messages).await
     }
 

@@ -1,9 +1,9 @@
 //! Restarts an actor whose message was lost after a commit: a worker died before it had sent the outbox of its entry, and the delivery that would
 //! have made up for it was put aside or purged.
 
-use crate::{ActorId, Content, Mail, log};
+use crate::{ActorId, Content, Envelope, log};
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Clock, Outgoing, Query, QueueSender, Result, Table};
+use ports::{Clock, Query, QueueMessage, QueueSender, Result, Table};
 use serde::Deserialize;
 
 /// How many entries back it searches for unsent messages: more than lie between two commands.
@@ -17,7 +17,7 @@ struct Sent {
     #[serde(default)]
     commands: Vec<CommandId>,
     #[serde(default)]
-    outbox: Vec<Outgoing>,
+    outbox: Vec<QueueMessage>,
 }
 
 /// Sends the outboxes of the entries since the last command again, and tells the actor to go on; false when it has moved since `since`, or has never
@@ -52,8 +52,8 @@ pub async fn nudge(
     let Some(next) = next else { return Ok(false) };
     // Two that nudge it at once say the same.
     let id = CommandId::from_key(actor.as_str(), &format!("nudge/{next}"));
-    let mail: Mail<()> = Mail { id, at: clock.now(), by: Principal::System, content: Content::Continue };
-    let messages: Vec<Outgoing> = outboxes.into_iter().rev().flatten().chain([mail.to(actor)?]).collect();
+    let envelope: Envelope<()> = Envelope { id, at: clock.now(), by: Principal::System, content: Content::Continue };
+    let messages: Vec<QueueMessage> = outboxes.into_iter().rev().flatten().chain([envelope.to(actor)?]).collect();
     queue.send(messages).await?;
     Ok(true)
 }

@@ -1,8 +1,8 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, Executor, Follow, Machine, Perform,
-    drive::{Drive, Ended, Failure},
+    ActorId, EffectRunner, EntryObserver, Executor, Machine,
+    drive::{Drive, DriveError, Ended},
     load::Loaded,
     log::next_number,
     newer,
@@ -51,7 +51,7 @@ struct Driven {
 enum NotDriven {
     /// The memory was behind the log, so the attempt had no effect.
     Outdated,
-    Failed(Failure),
+    Failed(DriveError),
 }
 
 /// How the runtime behaves.
@@ -76,12 +76,12 @@ impl Default for Options {
 /// The ports and settings that actors of one kind are driven with.
 pub(crate) struct Ports<M: Machine> {
     pub machine: M,
-    pub perform: Arc<dyn Perform<M>>,
+    pub perform: Arc<dyn EffectRunner<M>>,
     pub table: Arc<dyn Table>,
     pub queue: Arc<dyn QueueSender>,
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
-    pub follow: Arc<dyn Follow<M>>,
+    pub follow: Arc<dyn EntryObserver<M>>,
     pub secrets: KnownSecrets,
     pub executor: Executor,
 }
@@ -118,12 +118,12 @@ impl<M: Machine> Runtime<M> {
     #[expect(clippy::too_many_arguments, reason = "one a port, named where they are put together")]
     pub fn new(
         machine: M,
-        perform: Arc<dyn Perform<M>>,
+        perform: Arc<dyn EffectRunner<M>>,
         table: Arc<dyn Table>,
         queue: Arc<dyn QueueSender>,
         bus: Arc<dyn Bus>,
         clock: Arc<dyn Clock>,
-        follow: Arc<dyn Follow<M>>,
+        follow: Arc<dyn EntryObserver<M>>,
         options: Options,
     ) -> Self {
         let (secrets, executor) = Default::default();
@@ -134,7 +134,7 @@ impl<M: Machine> Runtime<M> {
     /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor that is
     /// read from its log again has the same state as the one in memory.
     #[must_use]
-    pub fn without(mut self, secrets: KnownSecrets) -> Self {
+    pub fn redacting(mut self, secrets: KnownSecrets) -> Self {
         self.ports.secrets = secrets;
         self
     }
@@ -261,7 +261,7 @@ impl<M: Machine> Runtime<M> {
         let Drive { mut loaded, done, committed, .. } = drive;
         // A decision without events wrote nothing, so no condition has told yet whether the memory is behind the log.
         let outdated = match &ended {
-            Err(Failure::Lost) => Ok(was_warm && committed == 0),
+            Err(DriveError::Lost) => Ok(was_warm && committed == 0),
             _ if was_warm && committed == 0 => self.is_behind(actor, &loaded).await,
             _ => Ok(false),
         };
@@ -286,13 +286,13 @@ impl<M: Machine> Runtime<M> {
     }
 
     /// Settles a delivery that could not be driven to its end.
-    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
+    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: DriveError, trial: &mut Trial) -> Settled {
         if failure.is_for_another_version() {
             return self.leave(actor, delivery, failure, trial).await;
         }
         match failure {
-            Failure::Poison(reason) => self.park(actor, delivery, reason, trial).await,
-            Failure::Lost => {
+            DriveError::Poison(reason) => self.park(actor, delivery, reason, trial).await,
+            DriveError::Lost => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Settled::Again(Duration::from_millis(200))
             }
@@ -310,7 +310,7 @@ impl<M: Machine> Runtime<M> {
 
     /// Settles a delivery that this version cannot handle: it rests until a worker of a newer version comes. After long enough the actor is paused,
     /// if its log can be read; else the delivery goes on resting, until the queue puts it aside.
-    async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
+    async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: DriveError, trial: &mut Trial) -> Settled {
         if trial.unread() >= newer::PATIENCE {
             return self.park(actor, delivery, failure.to_string(), trial).await;
         }
@@ -325,7 +325,7 @@ impl<M: Machine> Runtime<M> {
             id: CommandId,
         }
         let id = serde_json::from_str::<Id>(&delivery.body)
-            .map_or_else(|_| CommandId::from_key(actor.as_str(), &delivery.id), |mail| mail.id);
+            .map_or_else(|_| CommandId::from_key(actor.as_str(), &delivery.id), |envelope| envelope.id);
         drop(self.warm.take(actor));
         let parked = caught(async {
             let loaded = self.read(actor).await?;
@@ -396,7 +396,7 @@ impl<M: Machine> Runtime<M> {
 }
 
 /// The result of `work`, or its panic as an error.
-async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, DriveError> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
-    outcome.map_err(|panic| Failure::Panicked(panic_text(panic.as_ref())))
+    outcome.map_err(|panic| DriveError::Panicked(panic_text(panic.as_ref())))
 }

@@ -1,6 +1,6 @@
 //! One step of a machine: the state that it works on, and its decision so far.
 
-use crate::{Decision, EffectKey, Letter, Machine, clean};
+use crate::{Decision, EffectKey, Machine, OutboxMessage, clean};
 use ports::Redactor;
 
 /// One step: the machine decides on an input. The step owns the state for that time and folds each event as it is pushed, so the state always has
@@ -21,7 +21,7 @@ impl<M: Machine> Step<M> {
         Self { state, next, redactor: Redactor::default(), decision: Decision::default() }
     }
 
-    /// The same, which takes secrets out of events and letters before anything comes of them.
+    /// The same, which takes secrets out of events and messages before anything comes of them.
     pub(crate) fn redacting(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
     }
@@ -40,10 +40,10 @@ impl<M: Machine> Step<M> {
         self.decision.events.push(event);
     }
 
-    /// Adds a letter.
-    pub fn send(&mut self, mut letter: Letter) {
-        clean::letter(&mut letter, &self.redactor);
-        self.decision.send.push(letter);
+    /// Adds a message.
+    pub fn send(&mut self, mut message: OutboxMessage) {
+        clean::message(&mut message, &self.redactor);
+        self.decision.send.push(message);
     }
 
     /// Adds an effect.

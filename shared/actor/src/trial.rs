@@ -21,7 +21,7 @@
 //! spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never failed costs nothing of
 //! this: the note is first read with the second delivery.
 
-use crate::{ActorId, drive::Failure, log, retry::while_unavailable};
+use crate::{ActorId, drive::DriveError, log, retry::while_unavailable};
 use domain::Timestamp;
 use ports::{Clock, Delivery, Error, Expect, Result, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -216,9 +216,9 @@ impl Trial {
     }
 
     /// The attempt at `delivery` ended with a failure that the worker lived to see.
-    pub async fn failed(&mut self, delivery: &str, failure: &Failure) {
+    pub async fn failed(&mut self, delivery: &str, failure: &DriveError) {
         // Another worker drives the actor, and owns the note now.
-        if matches!(failure, Failure::Lost) {
+        if matches!(failure, DriveError::Lost) {
             self.alone = None;
             return;
         }

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, EffectContext, EffectKey, Entry, Follow, Input, Letter, Machine, Mail, Options, Perform, Runtime,
-    Step, Verdict, View,
+    ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input, Machine, Options,
+    OutboxMessage, Runtime, Step, Verdict, View,
 };
 use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
@@ -84,7 +84,7 @@ impl Machine for Adder {
                 step.push(Event::Added(n));
                 let command = serde_json::json!({ "add": step.state().sum });
                 let to = ActorId::new("adder", "w/parent");
-                step.send(Letter { to, command, deliver_at: None, priority: 3 });
+                step.send(OutboxMessage { to, command, deliver_at: None, priority: 3 });
             }
             Input::Command { command: Command::Panic, .. } => {
                 step.push(Event::Added(1000));
@@ -122,7 +122,7 @@ struct Outside {
 }
 
 #[async_trait]
-impl Perform<Adder> for Outside {
+impl EffectRunner<Adder> for Outside {
     async fn perform(&self, (): (), _: EffectContext<Adder>) {}
     async fn prepare(&self, _: &ActorId, state: &Sum, next: Option<&Command>) -> ports::Result<()> {
         self.prepared.lock().unwrap().push(format!("{} {next:?}", state.sum));
@@ -132,7 +132,7 @@ impl Perform<Adder> for Outside {
 }
 
 #[async_trait]
-impl Follow<Adder> for () {
+impl EntryObserver<Adder> for () {
     async fn loaded(&self, _: &ActorId, _: &Sum) {}
     async fn committed(&self, _: &ActorId, _: &Sum, _: &Entry<Event>) {}
 }
@@ -177,13 +177,13 @@ fn runtime(
 impl World {
     fn mail(&self, commands: &[Command]) -> Vec<Delivery> {
         let delivery = |command: &Command| {
-            let mail = Mail {
+            let envelope = Envelope {
                 id: CommandId(self.clock.id()),
                 at: self.clock.now(),
                 by: Principal::System,
                 content: Content::Command { body: command.clone() },
             };
-            let message = mail.to(&actor()).unwrap();
+            let message = envelope.to(&actor()).unwrap();
             let receipt = Receipt(message.id.clone());
             Delivery { group: message.group, id: message.id, body: message.body, attempt: 1, receipt }
         };
@@ -217,16 +217,16 @@ fn all(deliveries: &[Delivery]) -> Verdict {
 #[tokio::test(start_paused = true)]
 async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     let world = world();
-    let mail = world.mail(&[Tell(1), Add(2), Nothing, Tell(3), Add(4)]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let deliveries = world.mail(&[Tell(1), Add(2), Nothing, Tell(3), Add(4)]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert_eq!(world.log(), [(5, 4)]);
     let sent = world.queue.messages();
     let told: Vec<_> = sent.iter().map(|message| (message.body.contains(r#""add":1"#), message.priority)).collect();
     assert_eq!(told, [(true, 3), (false, 3)], "each decided on the result of the one before it");
     assert!(sent[1].body.contains(r#""add":6"#) && sent[0].id != sent[1].id);
-    // The acknowledgement was lost; a new process gets them again, one after the other, and sends the letters again.
+    // The acknowledgement was lost; a new process gets them again, one after the other, and sends the messages again.
     let other = runtime(&world.clock, &world.table, &world.queue, &world.outside);
-    let again: Vec<_> = mail.iter().map(|delivery| Delivery { attempt: 2, ..delivery.clone() }).collect();
+    let again: Vec<_> = deliveries.iter().map(|delivery| Delivery { attempt: 2, ..delivery.clone() }).collect();
     assert_eq!(other.deliver(&again, &CancellationToken::new()).await, all(&again));
     assert_eq!((world.log().len(), world.queue.messages().len()), (1, 2), "the ids make that harmless");
     // The first process does not know the entry that another one wrote meanwhile, and finds out.
@@ -240,8 +240,8 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_needs_the_outside_ends_an_entry_and_the_rest_follows_it() {
     let world = world();
-    let mail = world.mail(&[Add(1), Run, Add(2), Add(3)]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let deliveries = world.mail(&[Add(1), Run, Add(2), Add(3)]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert_eq!(world.log(), [(2, 2), (0, 1), (2, 2)]);
     assert_eq!(world.events(), "Added(1) Began(1) Ended Added(2) Added(3) ");
     let prepared = world.outside.prepared.lock().unwrap().join(", ");
@@ -252,22 +252,22 @@ async fn a_command_that_needs_the_outside_ends_an_entry_and_the_rest_follows_it(
 async fn an_actor_that_has_come_to_its_end_is_neither_kept_nor_flushed() {
     let world = world();
     let has_snapshot = || world.table.partition(actor().as_str()).iter().any(|item| item.key == actor().snapshot_key());
-    let mail = world.mail(&[Add(OVER)]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let deliveries = world.mail(&[Add(OVER)]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert_eq!(world.runtime.warm_actors(), 0);
     world.runtime.flush_all().await;
     assert!(!has_snapshot());
     // It is read from its log, should something come all the same.
-    let mail = world.mail(&[Tell(1)]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let deliveries = world.mail(&[Tell(1)]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert!(world.queue.messages()[0].body.contains(&format!("{}", OVER + 1)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_an_end() {
     let world = world();
-    let mail = world.mail(&vec![Add(1); 3 * ports::MAX_BATCH]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let deliveries = world.mail(&vec![Add(1); 3 * ports::MAX_BATCH]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert!(world.log().iter().all(|(commands, _)| *commands <= ports::MAX_BATCH), "{:?}", world.log());
     assert!(world.log().len() < 10, "{:?}", world.log());
     let longest = world.table.items().iter().map(|item| item.body.len()).max().unwrap();
@@ -277,15 +277,15 @@ async fn a_batch_has_an_end() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_panics_is_blamed_alone() {
     let world = world();
-    let mail = world.mail(&[Add(1), Panic, Add(2)]);
-    let verdict = world.deliver(&mail).await;
+    let deliveries = world.mail(&[Add(1), Panic, Add(2)]);
+    let verdict = world.deliver(&deliveries).await;
     assert_eq!(verdict.done, 1);
     assert!(verdict.again > Duration::ZERO);
     assert_eq!(world.log(), [(1, 1)]);
     // It comes again, alone, each time after a longer rest, until there is evidence enough.
     let mut rests = vec![verdict.again];
     for attempt in 2..6 {
-        let again = Delivery { attempt, ..mail[1].clone() };
+        let again = Delivery { attempt, ..deliveries[1].clone() };
         tokio::time::sleep(rests[rests.len() - 1]).await;
         let verdict = world.deliver(&[again]).await;
         assert_eq!(verdict.done, 0);
@@ -293,12 +293,12 @@ async fn a_command_that_panics_is_blamed_alone() {
     }
     assert!(rests.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{rests:?}");
     tokio::time::sleep(rests[rests.len() - 1]).await;
-    let last = [Delivery { attempt: 6, ..mail[1].clone() }, mail[2].clone()];
+    let last = [Delivery { attempt: 6, ..deliveries[1].clone() }, deliveries[2].clone()];
     assert_eq!(world.deliver(&last).await, all(&last));
     let why = "Paused(\"it failed 6 times by itself: panicked: as told\")";
     assert!(world.events().contains(why), "{}", world.events());
     let newest = world.table.partition(actor().as_str());
-    assert!(newest.iter().any(|item| item.body.contains(r#""parked":true"#) && item.body.contains(&mail[2].id)));
+    assert!(newest.iter().any(|item| item.body.contains(r#""parked":true"#) && item.body.contains(&deliveries[2].id)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,9 +315,9 @@ async fn a_command_that_panics_leaves_nothing_in_the_state_of_those_before_it() 
 #[tokio::test(start_paused = true)]
 async fn unreadable_mail_pauses_the_actor_and_mail_behind_it_is_kept() {
     let world = world();
-    let mut mail = world.mail(&[Add(1), Add(2), Add(3)]);
-    mail[1].body = "{}".into();
-    assert_eq!(world.deliver(&mail).await, all(&mail));
+    let mut deliveries = world.mail(&[Add(1), Add(2), Add(3)]);
+    deliveries[1].body = "{}".into();
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert!(world.events().starts_with("Added(1) Paused(\"the command cannot be read"), "{}", world.events());
     assert!(!world.events().contains("Added(3)"));
 }
@@ -326,11 +326,11 @@ async fn unreadable_mail_pauses_the_actor_and_mail_behind_it_is_kept() {
 async fn a_failed_preparation_is_tried_again_and_holds_up_nothing_before_it() {
     let world = world();
     world.outside.refuses_to_prepare.store(true, SeqCst);
-    let mail = world.mail(&[Add(1), Add(13), Add(2)]);
-    assert_eq!(world.deliver(&mail).await.done, 1);
+    let deliveries = world.mail(&[Add(1), Add(13), Add(2)]);
+    assert_eq!(world.deliver(&deliveries).await.done, 1);
     assert_eq!(world.log(), [(1, 1)]);
     world.outside.refuses_to_prepare.store(false, SeqCst);
-    assert_eq!(world.deliver(&mail[1..]).await, all(&mail[1..]));
+    assert_eq!(world.deliver(&deliveries[1..]).await, all(&deliveries[1..]));
     assert_eq!(world.events(), "Added(1) Added(13) Added(2) ");
 }
 
@@ -339,8 +339,8 @@ async fn a_worker_that_ends_gives_back_what_it_did_not_begin() {
     let world = world();
     let cut = CancellationToken::new();
     cut.cancel();
-    let mail = world.mail(&[Add(1), Run, Add(2)]);
-    let verdict = world.runtime.deliver(&mail, &cut).await;
+    let deliveries = world.mail(&[Add(1), Run, Add(2)]);
+    let verdict = world.runtime.deliver(&deliveries, &cut).await;
     assert_eq!(verdict, Verdict { done: 2, again: Duration::ZERO });
     assert_eq!(world.events(), "Added(1) Began(1) ");
     let continued = world.queue.messages();

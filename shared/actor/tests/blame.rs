@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, EffectContext, EffectKey, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform,
+    ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options,
     Quarantine, Runtime, Step, Verdict, View,
 };
 use async_trait::async_trait;
@@ -119,7 +119,7 @@ struct Outside {
 const TAKES: Duration = Duration::from_secs(6);
 
 #[async_trait]
-impl Perform<Runner> for Outside {
+impl EffectRunner<Runner> for Outside {
     async fn perform(&self, work: Work, context: EffectContext<Runner>) -> bool {
         context.report(false).await;
         if work == Work::Panics && self.poisoned.load(SeqCst) {
@@ -163,13 +163,14 @@ impl World {
     fn sharing(&self, quarantine: Quarantine) -> Runtime<Runner> {
         let bus = Arc::new(FakeBus::new(3, Faults::none()));
         let (table, queue, clock) = (self.table.clone(), self.queue.clone(), self.clock.clone());
-        let (outside, follow) = (self.outside.clone(), Arc::new(NobodyFollows));
+        let (outside, follow) = (self.outside.clone(), Arc::new(NoObserver));
         Runtime::new(Runner, outside, table, queue, bus, clock, follow, Options::default()).sharing(quarantine)
     }
 
     fn mail(&self, number: u32, content: Content<Work>) -> Delivery {
-        let mail = Mail { id: CommandId(self.clock.id()), at: self.clock.now(), by: Principal::System, content };
-        let message = mail.to(&actor(number)).unwrap();
+        let envelope =
+            Envelope { id: CommandId(self.clock.id()), at: self.clock.now(), by: Principal::System, content };
+        let message = envelope.to(&actor(number)).unwrap();
         let receipt = Receipt(message.id.clone());
         Delivery { group: message.group, id: message.id, body: message.body, attempt: 1, receipt }
     }

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{Content, Entry, HoldRequest, Mail, Parking, StopRequest, Target};
+use actor::{Content, Entry, Envelope, HoldRequest, Parking, StopRequest, Target};
 use domain::{CommandId, Principal, StopId, Timestamp};
-use ports::Outgoing;
+use ports::QueueMessage;
 use serde_json::{Value, json};
 use testkit::golden;
 use uuid::Uuid;
@@ -16,8 +16,8 @@ const fn id(number: u128) -> Uuid {
     Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
 }
 
-fn letter() -> Outgoing {
-    Outgoing { group: "task/w/t".into(), id: "1".into(), body: "{}".into(), deliver_at: Some(AT), priority: -3 }
+fn message() -> QueueMessage {
+    QueueMessage { group: "task/w/t".into(), id: "1".into(), body: "{}".into(), deliver_at: Some(AT), priority: -3 }
 }
 
 #[test]
@@ -29,10 +29,10 @@ fn entries_are_read_for_ever() {
         step: id(1),
         commands: vec![CommandId(id(2))],
         events: vec![json!({ "type": "chunk" }), json!({ "type": "done" })],
-        outbox: vec![letter()],
+        outbox: vec![message()],
         parking,
     };
-    let parked = Parking { parked: true, mail: vec![(CommandId(id(2)), "{}".into())] };
+    let parked = Parking { parked: true, messages: vec![(CommandId(id(2)), "{}".into())] };
     golden::check(ROOT, "entries", &[None, Some(parked)].map(entry));
     // An entry may leave out empty fields.
     let least = json!({ "first": 1, "next": 2, "at": AT, "step": id(1) });
@@ -41,10 +41,10 @@ fn entries_are_read_for_ever() {
 
 #[test]
 fn mail_is_read_for_ever() {
-    let mail = |content| Mail { id: CommandId(id(2)), at: AT, by: Principal::System, content };
+    let envelope = |content| Envelope { id: CommandId(id(2)), at: AT, by: Principal::System, content };
     let contents =
         [Content::Command { body: json!({ "command": "delete" }) }, Content::Continue, Content::Unpark { drop: true }];
-    golden::check(ROOT, "mail", &contents.map(mail));
+    golden::check(ROOT, "mail", &contents.map(envelope));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorId, Content, EffectContext, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform, Runtime, Step,
+    ActorId, Content, EffectContext, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options, Runtime, Step,
     Unreadable, Verdict, View, has_consumed,
 };
 use async_trait::async_trait;
@@ -96,7 +96,7 @@ macro_rules! machine {
         }
 
         #[async_trait]
-        impl Perform<$machine> for Nothing {
+        impl EffectRunner<$machine> for Nothing {
             async fn perform(&self, (): (), _: EffectContext<$machine>) {}
         }
     };
@@ -162,18 +162,19 @@ impl World {
     /// A worker that has just begun.
     fn worker<M: Machine>(&self, machine: M) -> Runtime<M>
     where
-        Nothing: Perform<M>,
+        Nothing: EffectRunner<M>,
     {
         let bus = Arc::new(FakeBus::new(3, Faults::none()));
         let (table, queue, clock) = (self.table.clone(), self.queue.clone(), self.clock.clone());
-        let follow = Arc::new(NobodyFollows);
+        let follow = Arc::new(NoObserver);
         Runtime::new(machine, Arc::new(Nothing), table, queue, bus, clock, follow, Options::default())
     }
 
     fn mail(&self, command: impl Serialize) -> Delivery {
         let content = Content::Command { body: serde_json::to_value(command).unwrap() };
-        let mail = Mail { id: CommandId(self.clock.id()), at: self.clock.now(), by: Principal::System, content };
-        let message = mail.to(&actor()).unwrap();
+        let envelope =
+            Envelope { id: CommandId(self.clock.id()), at: self.clock.now(), by: Principal::System, content };
+        let message = envelope.to(&actor()).unwrap();
         let receipt = Receipt(message.id.clone());
         Delivery { group: message.group, id: message.id, body: message.body, attempt: 1, receipt }
     }
@@ -217,17 +218,18 @@ async fn an_older_worker_leaves_data_of_a_newer_version_to_it() {
     assert_eq!(world.events(), [NewEvent::Multiplied { by: 2 }, why(3), why(4)]);
 }
 
-/// The same with a command that it does not know, and with a field of the envelope that it does not know.
+/// The same with a command that it does not know, and with a field of the deliveries that it does not know.
 #[tokio::test(start_paused = true)]
 async fn an_older_worker_leaves_a_newer_command_to_a_newer_worker() {
     let world = world();
     let old = world.worker(Old);
-    let mail = [world.mail(OldCommand::Add(3)), world.mail(NewCommand::Multiply(5)), world.mail(OldCommand::Add(1))];
-    assert_eq!(deliver(&old, &mail).await, Verdict { done: 1, again: Duration::from_secs(40) });
+    let deliveries =
+        [world.mail(OldCommand::Add(3)), world.mail(NewCommand::Multiply(5)), world.mail(OldCommand::Add(1))];
+    assert_eq!(deliver(&old, &deliveries).await, Verdict { done: 1, again: Duration::from_secs(40) });
     for attempt in 2..9 {
-        assert_eq!(deliver(&old, &[again(&mail[1], attempt)]).await.done, 0);
+        assert_eq!(deliver(&old, &[again(&deliveries[1], attempt)]).await.done, 0);
     }
-    let rest = [again(&mail[1], 9), again(&mail[2], 2)];
+    let rest = [again(&deliveries[1], 9), again(&deliveries[2], 2)];
     assert_eq!(deliver(&world.worker(New), &rest).await.done, 2);
     let whys = [NewEvent::Added { by: 3, why: String::new() }, NewEvent::Multiplied { by: 5 }];
     assert_eq!(world.events()[..2], whys);
@@ -235,24 +237,24 @@ async fn an_older_worker_leaves_a_newer_command_to_a_newer_worker() {
 
     let mut newer = world.mail(OldCommand::Add(1));
     newer.body = newer.body.replacen('{', r#"{"trace":"1-2-3","#, 1);
-    assert!(matches!(Mail::<OldCommand>::parse(&newer.body), Err(Unreadable::Newer(_))), "{}", newer.body);
+    assert!(matches!(Envelope::<OldCommand>::parse(&newer.body), Err(Unreadable::Newer(_))), "{}", newer.body);
     newer.body = newer.body.replace(r#""mail":"command""#, r#""mail":"merge""#).replace(r#""trace":"1-2-3","#, "");
-    assert!(matches!(Mail::<OldCommand>::parse(&newer.body), Err(Unreadable::Newer(_))), "{}", newer.body);
-    assert!(matches!(Mail::<OldCommand>::parse("{}"), Err(Unreadable::Damaged(_))));
+    assert!(matches!(Envelope::<OldCommand>::parse(&newer.body), Err(Unreadable::Newer(_))), "{}", newer.body);
+    assert!(matches!(Envelope::<OldCommand>::parse("{}"), Err(Unreadable::Damaged(_))));
 }
 
 /// A command that no worker can read for a quarter of an hour pauses its actor, and is kept.
 #[tokio::test(start_paused = true)]
 async fn mail_that_no_worker_learns_to_read_pauses_its_actor() {
     let world = world();
-    let mail = world.mail(NewCommand::Multiply(5));
+    let deliveries = world.mail(NewCommand::Multiply(5));
     for attempt in 1..25 {
-        assert_eq!(deliver(&world.worker(Old), &[again(&mail, attempt)]).await.done, 0, "attempt {attempt}");
+        assert_eq!(deliver(&world.worker(Old), &[again(&deliveries, attempt)]).await.done, 0, "attempt {attempt}");
     }
-    assert_eq!(deliver(&world.worker(Old), &[again(&mail, 25)]).await.done, 1);
+    assert_eq!(deliver(&world.worker(Old), &[again(&deliveries, 25)]).await.done, 1);
     let items = world.table.partition(actor().as_str());
     let parked = items.iter().find(|item| item.body.contains(r#""parked":true"#)).unwrap();
-    assert!(parked.body.contains(&mail.id) && parked.body.contains("multiply"), "{}", parked.body);
+    assert!(parked.body.contains(&deliveries.id) && parked.body.contains("multiply"), "{}", parked.body);
 }
 
 /// An entry that says more about itself than is known is left alone, too.
@@ -266,11 +268,11 @@ async fn an_envelope_that_says_more_is_left_alone() {
     let newer = item.body.replacen('{', r#"{"escrow":[],"#, 1);
     let put = |body: String| vec![Write::put(item.key.clone(), body, Expect::Present)];
     world.table.commit(put(newer)).await.unwrap();
-    let mail = world.mail(OldCommand::Add(4));
-    assert_eq!(deliver(&world.worker(Old), std::slice::from_ref(&mail)).await.done, 0);
+    let deliveries = world.mail(OldCommand::Add(4));
+    assert_eq!(deliver(&world.worker(Old), std::slice::from_ref(&deliveries)).await.done, 0);
     // When it is understood, it goes on.
     world.table.commit(put(item.body.clone())).await.unwrap();
-    assert_eq!(deliver(&world.worker(Old), &[again(&mail, 2)]).await.done, 1);
+    assert_eq!(deliver(&world.worker(Old), &[again(&deliveries, 2)]).await.done, 1);
     assert_eq!(world.events().len(), 2);
 }
 
@@ -305,14 +307,14 @@ async fn no_version_loses_what_another_left_out_of_its_snapshot() {
 #[tokio::test(start_paused = true)]
 async fn a_damaged_snapshot_is_replaced_from_the_log() {
     let world = world();
-    let mail = world.mail(OldCommand::Add(40));
+    let deliveries = world.mail(OldCommand::Add(40));
     let worker = world.worker(Old);
-    deliver(&worker, std::slice::from_ref(&mail)).await;
+    deliver(&worker, std::slice::from_ref(&deliveries)).await;
     worker.flush_all().await;
     for damaged in ["{\"next\":2,", "{\"state\":{}}", ""] {
         let put = Write::put(actor().snapshot_key(), damaged, Expect::Present);
         world.table.commit(vec![put]).await.unwrap();
-        assert!(has_consumed(&*world.table, &actor(), mail.id.parse().unwrap()).await.unwrap(), "{damaged:?}");
+        assert!(has_consumed(&*world.table, &actor(), deliveries.id.parse().unwrap()).await.unwrap(), "{damaged:?}");
         let worker = world.worker(Old);
         assert_eq!(deliver(&worker, &[world.mail(OldCommand::Add(1))]).await.done, 1, "{damaged:?}");
         worker.flush_all().await;
@@ -324,10 +326,10 @@ async fn a_damaged_snapshot_is_replaced_from_the_log() {
 #[tokio::test(start_paused = true)]
 async fn a_consumed_command_is_known_from_the_log_and_from_the_snapshot() {
     let world = world();
-    let mail = [world.mail(OldCommand::Add(1)), world.mail(OldCommand::Add(2))];
-    let ids = mail.each_ref().map(|mail| mail.id.parse().unwrap());
+    let deliveries = [world.mail(OldCommand::Add(1)), world.mail(OldCommand::Add(2))];
+    let ids = deliveries.each_ref().map(|deliveries| deliveries.id.parse().unwrap());
     let worker = world.worker(Old);
-    deliver(&worker, &mail).await;
+    deliver(&worker, &deliveries).await;
     for _ in 0..2 {
         for id in ids {
             assert!(has_consumed(&*world.table, &actor(), id).await.unwrap());

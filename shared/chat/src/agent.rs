@@ -8,7 +8,7 @@ use domain::{
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
-use tools::{CommandTool, Effects, Kind, Registry};
+use tools::{CommandTool, Effects, Registry, ToolKind};
 
 /// The tools that a model is told of in this chat: those that its persona and its mode allow, or those of the node in the order
 /// of its list.
@@ -65,13 +65,13 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
 }
 
 /// The kind of a tool by its name; none for a tool that this chat does not have.
-pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<Kind> {
+pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<ToolKind> {
     let Some(agent) = &config.agent else { return registry.kind(name) };
     let tool = named(agent, name)?;
     match &tool.runs {
         // A pure function changes nothing.
-        AgentToolRuns::Function { .. } => Some(Kind::Read),
-        AgentToolRuns::Command { .. } => Some(Kind::Exec),
+        AgentToolRuns::Function { .. } => Some(ToolKind::Read),
+        AgentToolRuns::Command { .. } => Some(ToolKind::Exec),
         AgentToolRuns::Named | AgentToolRuns::Builtin(_) => registry.kind(builtin(tool)?),
         AgentToolRuns::Denied { .. } => None,
     }
@@ -87,8 +87,8 @@ pub(crate) fn effects(
     let agent_tool = config.agent.as_ref().and_then(|agent| named(agent, &call.tool));
     match agent_tool.map(|tool| &tool.runs) {
         // Pure functions change nothing; commands are fenced where they run.
-        Some(AgentToolRuns::Function { .. }) => Ok(Effects::none(Kind::Read)),
-        Some(AgentToolRuns::Command { .. }) => Ok(Effects::none(Kind::Exec)),
+        Some(AgentToolRuns::Function { .. }) => Ok(Effects::none(ToolKind::Read)),
+        Some(AgentToolRuns::Command { .. }) => Ok(Effects::none(ToolKind::Exec)),
         Some(AgentToolRuns::Builtin(name)) => registry.effects(name, &call.args, plan),
         Some(AgentToolRuns::Named | AgentToolRuns::Denied { .. }) | None => {
             registry.effects(&call.tool, &call.args, plan)

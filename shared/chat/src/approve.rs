@@ -16,7 +16,7 @@ use domain::{
     Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
     QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
-use tools::Kind;
+use tools::ToolKind;
 use workspace::Workspace;
 
 /// The approval of a plan.
@@ -155,7 +155,7 @@ impl Step<'_> {
 
     /// The approval without which a person would be asked before this call.
     pub fn rests_on_plan(&self, call: &ToolCall) -> Option<Box<Approval>> {
-        let rests = self.is_approved() && self.kind(&call.tool) == Some(Kind::Exec);
+        let rests = self.is_approved() && self.kind(&call.tool) == Some(ToolKind::Exec);
         let approval = self.state().approval.as_ref().filter(|_| rests)?;
         self.config().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }

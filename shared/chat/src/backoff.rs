@@ -1,4 +1,4 @@
-//! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a letter that is due
+//! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a message that is due
 //! then has the model asked again.
 
 use crate::{phase::Phase, state::Turn, turn::Step};
@@ -31,7 +31,7 @@ impl Step<'_> {
         self.later(until, &ChatCommand::AskAgain { message_id, failures });
     }
 
-    /// The time has come. A letter that comes twice, or after a stop, calls no model.
+    /// The time has come. A message that comes twice, or after a stop, calls no model.
     pub(crate) fn ask_again(&mut self, message: MessageId, failures: u32) {
         let Some(turn) = self.turn() else { return };
         let waits = matches!(turn.phase, Phase::Backoff { message_id } if message_id == message);

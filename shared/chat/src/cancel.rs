@@ -109,7 +109,7 @@ pub(crate) fn park(step: &mut Step<'_>, reason: String, command: Option<&ChatCom
             .filter(|_| turn.is_none())
             .and_then(|command| report::not_taken_in(state, command, given_up(&reason)))
         {
-            Some(letter) => step.send(letter),
+            Some(message) => step.send(message),
             None => {
                 // A chat that never began is there all the same, for people who see it on their list.
                 if let (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) = (&state.config, command) {

@@ -13,13 +13,13 @@ use crate::{
     transcript,
     waits::QueuedBehind,
 };
-use actor::{Content, Mail, Mailbox, StopRequest, Target};
+use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
     PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId,
     event::PermissionOutcome, event::Question,
 };
-use ports::{Bus, Clock, Expect, Outgoing, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -94,7 +94,7 @@ pub struct Setup {
 
 /// A message to a chat.
 #[derive(Clone, Debug, Default)]
-pub struct Post {
+pub struct NewMessage {
     /// The words.
     pub content: String,
     /// Files to attach.
@@ -238,7 +238,7 @@ impl Chats {
         workspace: WorkspaceId,
         chat: ChatId,
         command: CommandId,
-        post: Post,
+        post: NewMessage,
         by: &Principal,
     ) -> Result<Accepted, Error> {
         check_content("content", &post.content)?;
@@ -433,9 +433,10 @@ impl Chats {
         id: CommandId,
         by: &Principal,
         command: ChatCommand,
-    ) -> Result<Outgoing, Error> {
-        let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
-        let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
+    ) -> Result<QueueMessage, Error> {
+        let envelope =
+            Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
+        let message = envelope.to(&actor_id(workspace, chat)).map_err(internal)?;
         if message.body.len() > MAX_MESSAGE {
             let text = format!("the message with its attachments is {} bytes; {MAX_MESSAGE} fit", message.body.len());
             return Err(Error::new(Code::PayloadTooLarge, text)

@@ -6,7 +6,7 @@ use crate::{
     machine::{actor_id, view_key},
     transcript,
 };
-use actor::{Content, Mail, Mailbox, StopRequest, Target};
+use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Clock, Expect, Write};
 use workspace::Workspaces;
@@ -46,8 +46,8 @@ pub async fn delete(
     // to give way; after the command, so that it gives way to a deletion that does come.
     let (actor, id, at) = (actor_id(workspace, chat), clock.id(), clock.now());
     let content = Content::Command { body: ChatCommand::Delete };
-    let mail = Mail { id: CommandId(id), at, by: by.clone(), content }.to(&actor).map_err(internal)?;
-    mailbox.send(mail).await.map_err(internal)?;
+    let envelope = Envelope { id: CommandId(id), at, by: by.clone(), content }.to(&actor).map_err(internal)?;
+    mailbox.send(envelope).await.map_err(internal)?;
     let everything = Target::Everything;
     let request = StopRequest { stop_id: StopId(id), target: everything, at, reason: cancel::DELETED.into() };
     mailbox.stop(&actor, &request).await.map_err(internal)?;

@@ -6,7 +6,7 @@ use crate::mode;
 use domain::{ChatConfig, Mode};
 use serde_json::Value;
 use std::time::Duration;
-use tools::{Access, Effects, Kind};
+use tools::{Access, Effects, ToolKind};
 
 /// A call that wants to run.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub trait Gate: Send + Sync {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision;
 
     /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
-    fn offers(&self, config: &ChatConfig, kind: Kind) -> bool;
+    fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool;
 }
 
 /// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); a write of an
@@ -70,12 +70,12 @@ impl Default for SimpleGate {
 impl Gate for SimpleGate {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.effects.kind {
-            Kind::Exec => self.command(request),
-            Kind::Read | Kind::Ask | Kind::Write | Kind::Arrange => self.files(request),
+            ToolKind::Exec => self.command(request),
+            ToolKind::Read | ToolKind::Ask | ToolKind::Write | ToolKind::Arrange => self.files(request),
         }
     }
 
-    fn offers(&self, config: &ChatConfig, kind: Kind) -> bool {
+    fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool {
         mode::offers(config.mode, kind)
     }
 }

@@ -7,7 +7,6 @@
 //! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
 //! turn.
 
-mod account;
 mod agent;
 mod approve;
 mod ask;
@@ -33,11 +32,12 @@ mod slots;
 mod state;
 mod transcript;
 mod turn;
+mod turn_budget;
 mod uses;
 mod waits;
 
 pub use approve::Approve;
-pub use chats::{Accepted, Chats, NewChat, Post, Settings, Setup};
+pub use chats::{Accepted, Chats, NewChat, NewMessage, Settings, Setup};
 pub use delete::delete;
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};

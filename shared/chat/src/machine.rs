@@ -19,7 +19,7 @@ use ports::{Key, ModelRequest};
 use serde_json::Value;
 use slots::Places;
 use std::{sync::Arc, time::Duration};
-use tools::{Kind, Registry};
+use tools::{Registry, ToolKind};
 
 /// How many of the messages that wait are shown.
 pub(crate) const QUEUED_SHOWN: usize = 50;
@@ -237,7 +237,7 @@ impl Machine for ChatMachine {
             ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => true,
             ChatEffect::CheckPlan { .. } => false,
             ChatEffect::CallTool { call, config, .. } => {
-                agent::kind(&self.tools, config, &call.tool) == Some(Kind::Exec)
+                agent::kind(&self.tools, config, &call.tool) == Some(ToolKind::Exec)
             }
         }
     }

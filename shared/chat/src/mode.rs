@@ -1,7 +1,7 @@
 //! The modes: for each the text for the agent, its tools, and the files that it may write (spec 000 §4).
 
 use domain::{ChatConfig, FilePath, Mode};
-use tools::Kind;
+use tools::ToolKind;
 
 /// The text about its mode for the model, at the end of the system text. The same bytes at every request in this mode, so
 /// that the provider's cache holds. Agents of flows are told by their flow.
@@ -33,10 +33,10 @@ pub(crate) fn system(config: &ChatConfig) -> std::sync::Arc<str> {
 }
 
 /// Whether a tool does anything in this mode. One that does nothing is not offered to the model.
-pub(crate) fn offers(mode: Mode, kind: Kind) -> bool {
+pub(crate) fn offers(mode: Mode, kind: ToolKind) -> bool {
     match (mode, kind) {
-        (Mode::Plan, Kind::Exec | Kind::Arrange) => false,
-        (Mode::Plan, Kind::Read | Kind::Ask | Kind::Write) | (Mode::Chat | Mode::Build, _) => true,
+        (Mode::Plan, ToolKind::Exec | ToolKind::Arrange) => false,
+        (Mode::Plan, ToolKind::Read | ToolKind::Ask | ToolKind::Write) | (Mode::Chat | Mode::Build, _) => true,
     }
 }
 

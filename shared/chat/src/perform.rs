@@ -5,7 +5,7 @@ use crate::{
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
     size::{MAX_ANSWER, beginning, in_json},
 };
-use actor::{EffectContext, Perform};
+use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;
 use domain::{
     Approval, CallId, ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall, WorkspaceId,
@@ -35,7 +35,7 @@ pub struct ChatEffects {
 }
 
 #[async_trait]
-impl Perform<ChatMachine> for ChatEffects {
+impl EffectRunner<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
             ChatEffect::CallModel { message_id, request, deadline } => {

@@ -1,5 +1,5 @@
 //! Waiting for a place on the machine that a command runs on. The call rests as rows: the chat has sent a request to the machine's
-//! semaphore, and a letter starts the command when the place is its own. So does a command whose machine is not ready: a letter that is due later
+//! semaphore, and a message starts the command when the place is its own. So does a command whose machine is not ready: a message that is due later
 //! has it tried again.
 
 use crate::{
@@ -11,14 +11,14 @@ use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall};
 use serde_json::json;
 use slots::Wanted;
 use std::time::Duration;
-use tools::Kind;
+use tools::ToolKind;
 
 impl Step<'_> {
     /// Whether the call is a command that has to wait for a place first; it has asked for one then.
     pub(crate) fn waits_for_place(&mut self, call: &ToolCall, attempt: u32) -> bool {
         let Some(config) = self.config().filter(|_| self.machine.places.is_some()).cloned() else { return false };
         let has_one = self.turn().is_some_and(|turn| turn.place == Some(call.call_id));
-        if has_one || self.kind(&call.tool) != Some(Kind::Exec) {
+        if has_one || self.kind(&call.tool) != Some(ToolKind::Exec) {
             return false;
         }
         let call_id = call.call_id;
@@ -59,7 +59,7 @@ impl Step<'_> {
         }
     }
 
-    /// The place is there. A letter that comes twice, or after a stop, begins nothing.
+    /// The place is there. A message that comes twice, or after a stop, begins nothing.
     pub(crate) fn begin_call(&mut self, call: CallId) {
         if let Some((call, attempt)) = self.placed(call) {
             self.run_tool(call, attempt);

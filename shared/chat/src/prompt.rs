@@ -6,7 +6,7 @@
 use domain::{Code, Error, FileId, FilePath};
 use serde::Deserialize;
 use tools::{Commands, Registry};
-use workspace::{Kind, Workspace};
+use workspace::{FileKind, Workspace};
 
 /// The persona of a chat that names none.
 pub(crate) const DEFAULT_ROLE: &str = "assistant";
@@ -197,7 +197,7 @@ async fn folders(workspace: &Workspace, shelf: Shelf) -> Result<Vec<String>, Err
             Err(error) if error.code == Code::NotFound => return Ok(names),
             Err(error) => return Err(error),
         };
-        let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+        let folders = listing.entries.into_iter().filter(|entry| entry.kind == FileKind::Folder);
         names.extend(folders.map(|entry| entry.name));
         cursor = listing.next_cursor;
         if cursor.is_none() {

@@ -3,7 +3,7 @@
 //! It is made where a step takes in the event that ends a turn, so that no way of ending a turn can forget it.
 
 use crate::{state::ChatState, uses::Uses};
-use actor::Letter;
+use actor::OutboxMessage;
 use domain::{
     ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, Usage, json_length,
     task::{AgentAnswer, ToolUse},
@@ -70,7 +70,7 @@ impl Round {
 }
 
 /// The report on the turn that `event` ends, from the state before it; `error` is the failure that it ends with.
-pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>) -> Option<Letter> {
+pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>) -> Option<OutboxMessage> {
     let config = state.config.as_deref().filter(|config| config.agent.is_some())?;
     let (text, reason) = match event {
         ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
@@ -79,28 +79,28 @@ pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>)
     };
     let nothing = Round::default();
     let round = state.turn.as_ref().and_then(|turn| turn.round.as_deref()).unwrap_or(&nothing);
-    letter(config, round.answer(config, state.turns + 1, text, reason, error))
+    message(config, round.answer(config, state.turns + 1, text, reason, error))
 }
 
 /// The answer to a task that asks a chat which was given up: it would wait for ever.
-pub(crate) fn gone(state: &ChatState) -> Option<Letter> {
+pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
     let config = state.config.as_deref()?;
     let error = Error::new(Code::Cancelled, "the chat of this agent was deleted");
-    letter(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
+    message(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
 
 /// The answer to a task whose words failed again and again before the chat took them in; none to commands of others.
-pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Error) -> Option<Letter> {
+pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Error) -> Option<OutboxMessage> {
     let ChatCommand::StartTurn { create, .. } = command else { return None };
     let config = state.config.as_deref().or(create.as_deref())?;
-    letter(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
+    message(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
 }
 
-fn letter(config: &ChatConfig, answer: AgentAnswer) -> Option<Letter> {
+fn message(config: &ChatConfig, answer: AgentAnswer) -> Option<OutboxMessage> {
     let task = config.agent.as_ref()?.task;
     let to = ActorRef::Task { workspace: config.workspace, task }.into();
     let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
-    Some(Letter { to, command, deliver_at: None, priority: 0 })
+    Some(OutboxMessage { to, command, deliver_at: None, priority: 0 })
 }
 
 /// A stop reason as it is written on the wire.

@@ -1,8 +1,8 @@
 //! Slots of an agent's calls of its model: a flow, a node or a provider may have only so many at once (spec 002 §10.12). A call that waits
-//! is rows: the chat has sent a request to the semaphore of its workspace and rests; a letter wakes it when the slots are its own.
+//! is rows: the chat has sent a request to the semaphore of its workspace and rests; a message wakes it when the slots are its own.
 
 use crate::{machine::actor_id, phase::Phase, turn::Step};
-use actor::Letter;
+use actor::OutboxMessage;
 use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId};
 use serde_json::json;
 use slots::{Ask, SlotsCommand, semaphore};
@@ -33,7 +33,7 @@ impl Step<'_> {
         };
         let command = json!(SlotsCommand::Ask { ask: Box::new(ask) });
         let to = semaphore(config.workspace);
-        self.send(Letter { to, command, deliver_at: None, priority: agent.priority });
+        self.send(OutboxMessage { to, command, deliver_at: None, priority: agent.priority });
     }
 
     /// The agent of a task has another priority from here on; its waiting call moves to the place of that priority.
@@ -54,7 +54,7 @@ impl Step<'_> {
         }
     }
 
-    /// The slots are there. A letter that comes twice, or after a stop, has no effect.
+    /// The slots are there. A message that comes twice, or after a stop, has no effect.
     pub(crate) fn wake(&mut self, message: MessageId) {
         let Some(turn) = self.turn() else { return };
         if matches!(turn.phase, Phase::Slots { message_id, .. } if message_id == message) {
@@ -71,6 +71,6 @@ impl Step<'_> {
         };
         let Some(to) = self.config().map(|config| semaphore(config.workspace)) else { return };
         let command = json!(SlotsCommand::Give { holder });
-        self.send(Letter { to, command, deliver_at: None, priority: 0 });
+        self.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     machine::{ChatMachine, actor_id, people_partition},
     state::ChatState,
 };
-use actor::{ActorId, Entry, Follow, Machine};
+use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;
 use domain::{
     ChatConfig, ChatEvent, ChatId, ChatStatus, Error, FilePath, Message, Timestamp, WorkspaceId, event::StopReason,
@@ -249,7 +249,7 @@ fn damaged(error: impl std::fmt::Display) -> Error {
 
 /// The file is a view of the log, and in the trash when the chat is deleted: a failure to write it is logged and mended later, and stops no chat.
 #[async_trait]
-impl Follow<ChatMachine> for Transcript {
+impl EntryObserver<ChatMachine> for Transcript {
     async fn loaded(&self, _: &ActorId, state: &<ChatMachine as Machine>::State) {
         if let Some(config) = with_file(state)
             && let Err(error) = self.catch_up(config.workspace, config.chat).await

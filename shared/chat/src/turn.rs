@@ -12,7 +12,7 @@ use crate::{
     size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
-use actor::{EffectKey, Letter};
+use actor::{EffectKey, OutboxMessage};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
     Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
@@ -20,7 +20,7 @@ use domain::{
 use ports::ModelRequest;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use tools::{Effects, Kind};
+use tools::{Effects, ToolKind};
 
 /// A turn as it was asked for.
 pub(crate) struct Asked {
@@ -52,7 +52,7 @@ pub(crate) struct Step<'a> {
     /// The last failure that no turn has ended with yet.
     failure: Option<Error>,
     /// The reports on the turns that it has ended.
-    reports: Vec<Letter>,
+    reports: Vec<OutboxMessage>,
     /// The slots and the place that the chat had before.
     slots: Option<String>,
     place: Option<CallId>,
@@ -65,7 +65,7 @@ impl<'a> Step<'a> {
         Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place }
     }
 
-    /// The last letters of the step: the reports on ended turns, and slots and places that the chat has no more.
+    /// The last messages of the step: the reports on ended turns, and slots and places that the chat has no more.
     pub fn end(mut self) {
         for report in std::mem::take(&mut self.reports) {
             self.send(report);
@@ -117,8 +117,8 @@ impl<'a> Step<'a> {
         self.step.cancel(key);
     }
 
-    pub fn send(&mut self, letter: Letter) {
-        self.step.send(letter);
+    pub fn send(&mut self, message: OutboxMessage) {
+        self.step.send(message);
     }
 
     /// Gives the failed work up, so that the chat is not paused.
@@ -131,7 +131,7 @@ impl<'a> Step<'a> {
         let Some(config) = self.config() else { return };
         let to = actor_id(config.workspace, config.chat);
         if let Ok(command) = serde_json::to_value(command) {
-            self.send(Letter { to, command, deliver_at: Some(at), priority: 0 });
+            self.send(OutboxMessage { to, command, deliver_at: Some(at), priority: 0 });
         }
     }
 
@@ -201,10 +201,12 @@ impl<'a> Step<'a> {
                 continue;
             }
             match self.gate(&call) {
-                GateDecision::Permit if self.kind(&call.tool) == Some(Kind::Ask) => match ask::question(self, &call) {
-                    Ok(()) => return,
-                    Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
-                },
+                GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) => {
+                    match ask::question(self, &call) {
+                        Ok(()) => return,
+                        Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
+                    }
+                }
                 GateDecision::Permit => return self.call_permitted(call),
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
@@ -242,7 +244,7 @@ impl<'a> Step<'a> {
         Some(agent::effects(&self.machine.tools, config, call, &plan))
     }
 
-    pub fn kind(&self, tool: &str) -> Option<Kind> {
+    pub fn kind(&self, tool: &str) -> Option<ToolKind> {
         let config = self.config()?;
         agent::kind(&self.machine.tools, config, tool)
     }
@@ -267,7 +269,7 @@ impl<'a> Step<'a> {
     /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
     pub fn runs_command(&self, call_id: CallId) -> bool {
         let call = self.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id));
-        call.is_some_and(|call| self.kind(&call.tool) == Some(Kind::Exec))
+        call.is_some_and(|call| self.kind(&call.tool) == Some(ToolKind::Exec))
     }
 
     /// Ends a command, and drops its report.
@@ -360,8 +362,8 @@ pub(crate) fn describe(error: &Error) -> String {
 /// A person's message.
 pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval }: How) {
     if step.state().deleted {
-        if let Some(letter) = report::gone(step.state()) {
-            step.send(letter);
+        if let Some(message) = report::gone(step.state()) {
+            step.send(message);
         }
         return;
     }

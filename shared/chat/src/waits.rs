@@ -5,11 +5,11 @@ use crate::{
     chats::internal,
     machine::{QUEUED_SHOWN, actor_id},
 };
-use actor::{Content, Mail};
+use actor::{Content, Envelope};
 use domain::{
     ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, WorkspaceId,
 };
-use ports::Outgoing;
+use ports::QueueMessage;
 use serde::Serialize;
 
 /// Why a message waits.
@@ -61,7 +61,7 @@ impl Chats {
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        messages: Vec<Outgoing>,
+        messages: Vec<QueueMessage>,
         note: Option<QueuedMessage>,
     ) -> Result<(), Error> {
         if let Some(note) = note {
@@ -125,7 +125,7 @@ impl Chats {
         message: CommandId,
         drop: bool,
         by: &Principal,
-    ) -> Result<Outgoing, Error> {
+    ) -> Result<QueueMessage, Error> {
         self.unpark(workspace, chat, CommandId::from_key(&message.to_string(), "resume"), drop, by)
     }
 
@@ -136,9 +136,9 @@ impl Chats {
         id: CommandId,
         drop: bool,
         by: &Principal,
-    ) -> Result<Outgoing, Error> {
-        let mail: Mail<ChatCommand> =
-            Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
-        mail.to(&actor_id(workspace, chat)).map_err(internal)
+    ) -> Result<QueueMessage, Error> {
+        let envelope: Envelope<ChatCommand> =
+            Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
+        envelope.to(&actor_id(workspace, chat)).map_err(internal)
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::mailbox::Arrival;
 use domain::Timestamp;
-use ports::{DeadLetter, Outgoing};
+use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) enum Lazy {
 /// Stores `messages` except those whose id is remembered; returns the new ones.
 pub(crate) fn send(
     connection: &Connection,
-    messages: &[Outgoing],
+    messages: &[QueueMessage],
     next_seq: &mut i64,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Arrival>> {
@@ -49,7 +49,7 @@ pub(crate) fn send(
     )?;
     let forgotten = forgotten(now);
     let mut arrivals = Vec::with_capacity(messages.len());
-    for Outgoing { group, id, body, deliver_at, priority } in messages {
+    for QueueMessage { group, id, body, deliver_at, priority } in messages {
         if known.exists(params![group, id, forgotten])? {
             continue;
         }
@@ -140,7 +140,7 @@ pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Ve
          ORDER BY dead_at, seq LIMIT ?1",
     )?;
     let letters = dead.query_map(params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-        let message = Outgoing {
+        let message = QueueMessage {
             group: row.get(0)?,
             id: row.get(1)?,
             body: row.get(2)?,

@@ -14,7 +14,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use ports::{
-    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,
 };
 use std::{
@@ -81,7 +81,7 @@ impl Drop for Baton<'_> {
 
 #[async_trait]
 impl QueueSender for SqliteQueue {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         validate::messages(&messages)?;
         if messages.is_empty() {
             return Ok(());

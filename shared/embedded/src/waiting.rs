@@ -52,7 +52,7 @@ fn party(place: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ports::{Expect, Key, Outgoing, Write};
+    use ports::{Expect, Key, QueueMessage, Write};
     use tokio::sync::oneshot;
 
     fn commit(pk: &str, bytes: usize) -> Request {
@@ -70,7 +70,7 @@ mod tests {
         (0..1_000).for_each(|number| waiting.add(commit(&format!("task/many/{number}"), 10)));
         let first = waiting.take();
         assert_eq!(first.len(), ROWS);
-        let message = Outgoing { group: "chat/few/1".into(), ..Outgoing::default() };
+        let message = QueueMessage { group: "chat/few/1".into(), ..QueueMessage::default() };
         waiting.add(Request::Send { messages: vec![message], answer: oneshot::channel().0 });
         waiting.add(commit("few/chats", 10));
         let second = waiting.take();

@@ -19,7 +19,7 @@ use crate::{
     waiting::Waiting,
 };
 use domain::Timestamp;
-use ports::{Clock, Error, Outgoing, Result, Write};
+use ports::{Clock, Error, QueueMessage, Result, Write};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,7 @@ pub(crate) enum Request {
         answer: Answer<()>,
     },
     Send {
-        messages: Vec<Outgoing>,
+        messages: Vec<QueueMessage>,
         answer: Answer<()>,
     },
     Redrive {

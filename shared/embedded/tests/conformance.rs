@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use ports::{
-    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, Outgoing, QueueReceiver, QueueSender, Receipt, Result, Table,
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Table,
 };
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ struct Held(Arc<dyn Queue>);
 
 #[async_trait]
 impl QueueSender for Held {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         holding_time(self.0.send(messages)).await
     }
     async fn waiting(&self, lane: &str) -> Result<usize> {

@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use embedded::{OpenError, Options, Store, known_schema};
-use ports::{Clock, Expect, Key, Outgoing, Query, QueueReceiver, QueueSender, Write};
+use ports::{Clock, Expect, Key, Query, QueueMessage, QueueReceiver, QueueSender, Write};
 use rusqlite::{Connection, types::Value};
 use std::{
     fmt::Write as _,
@@ -27,8 +27,8 @@ fn open(path: &Path, clock: &Arc<TestClock>) -> Store {
     Store::open(path, clock.clone(), Options { max_attempts: 2, ..Options::default() }).unwrap()
 }
 
-fn message(id: &str) -> Outgoing {
-    Outgoing { group: "chat/t/1".into(), id: id.into(), body: format!("it's {id}"), ..Outgoing::default() }
+fn message(id: &str) -> QueueMessage {
+    QueueMessage { group: "chat/t/1".into(), id: id.into(), body: format!("it's {id}"), ..QueueMessage::default() }
 }
 
 /// A store with something of every kind.
@@ -39,9 +39,9 @@ async fn fill(path: &Path) {
     let indexed = Write::put(Key::new("p", "2"), "indexed", Expect::Absent).indexed(Key::new("i", "2"));
     let expiring = Write::put(Key::new("p", "3"), "expiring", Expect::Absent).expiring(clock.now() + VISIBLE * 1000);
     store.table().commit(vec![plain, indexed, expiring]).await.unwrap();
-    let other = Outgoing { group: "task/t/2".into(), priority: 7, ..message("other") };
+    let other = QueueMessage { group: "task/t/2".into(), priority: 7, ..message("other") };
     store.queue().send(vec![message("settled"), message("first"), message("second"), other]).await.unwrap();
-    let late = Outgoing { deliver_at: Some(clock.now() + VISIBLE), ..message("late") };
+    let late = QueueMessage { deliver_at: Some(clock.now() + VISIBLE), ..message("late") };
     store.queue().send(vec![late]).await.unwrap();
     let mut settled = 0;
     for delivery in store.queue().receive(9, VISIBLE).await.unwrap() {

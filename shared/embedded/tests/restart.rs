@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
 use ports::{
-    Blobs, Clock, DeadLetterQueue, Error, Expect, Key, Outgoing, Query, QueueReceiver, QueueSender, SystemClock,
+    Blobs, Clock, DeadLetterQueue, Error, Expect, Key, Query, QueueMessage, QueueReceiver, QueueSender, SystemClock,
     URGENT, Write,
 };
 use std::{path::Path, slice::from_ref, sync::Arc, time::Duration};
@@ -16,8 +16,8 @@ fn open(path: &Path, clock: &Arc<TestClock>) -> Store {
     Store::open(path, clock.clone(), Options { max_attempts: 3, ..Options::default() }).unwrap()
 }
 
-fn message(id: &str) -> Outgoing {
-    Outgoing { group: "g".into(), id: id.into(), body: format!("body {id}"), ..Outgoing::default() }
+fn message(id: &str) -> QueueMessage {
+    QueueMessage { group: "g".into(), id: id.into(), body: format!("body {id}"), ..QueueMessage::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,7 +28,7 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
     let store = open(&path, &clock);
     let put = Write::put(Key::new("p", "1"), "1", Expect::Absent).indexed(Key::new("i", "1"));
     store.table().commit(vec![put]).await.unwrap();
-    let delayed = Outgoing { deliver_at: Some(clock.now() + VISIBLE), ..message("delayed") };
+    let delayed = QueueMessage { deliver_at: Some(clock.now() + VISIBLE), ..message("delayed") };
     store.queue().send(vec![delayed, message("acked"), message("tried"), message("behind")]).await.unwrap();
     let acked = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
     assert!(store.queue().ack(from_ref(&acked.receipt)).await.unwrap());
@@ -57,7 +57,7 @@ async fn a_commit_does_not_wait_for_thousands_of_settlements() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(TestClock::new(1));
     let store = open(&folder.path().join("store.sqlite3"), &clock);
-    let messages = (0..MANY).map(|number| Outgoing { group: format!("g{number}"), ..message("m") });
+    let messages = (0..MANY).map(|number| QueueMessage { group: format!("g{number}"), ..message("m") });
     store.queue().send(messages.collect()).await.unwrap();
     let taken = store.queue().receive(MANY, VISIBLE).await.unwrap();
     let before = store.stats();
@@ -314,7 +314,7 @@ async fn on_a_full_disk_deletions_and_urgent_messages_go_on_and_others_wait_untr
     assert!(!store.has_room());
     until(|| std::fs::metadata(disk.path().join("store.reserve")).is_err()).await;
 
-    let to = |group: &str, priority| Outgoing { group: group.into(), priority, ..message("1") };
+    let to = |group: &str, priority| QueueMessage { group: group.into(), priority, ..message("1") };
     store.queue().send(vec![to("chat/w/waits", 0), to("chat/w/stops", URGENT)]).await.unwrap();
     let taken = store.queue().receive(9, VISIBLE).await.unwrap();
     assert_eq!(taken.iter().map(|taken| taken.group.as_str()).collect::<Vec<_>>(), ["chat/w/stops"]);

@@ -29,7 +29,7 @@ use workspace::Workspaces;
 /// The kind of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ArtifactKind {
     /// An output that fitted the schema of its node.
     Output,
     /// A tool's result.
@@ -40,7 +40,7 @@ pub enum Kind {
     Telemetry,
 }
 
-impl Kind {
+impl ArtifactKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Output, Self::ToolResult, Self::Prompt, Self::Telemetry];
 
@@ -68,7 +68,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ArtifactKind,
     /// The node that it is of; none for an artifact of the whole task.
     pub node: Option<NodeId>,
     /// The execution of the node, from 1.
@@ -91,7 +91,7 @@ pub struct Artifact {
     /// The flow, with the hash of its manifests.
     pub flow: FlowRef,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ArtifactKind,
     /// The node that it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
@@ -148,13 +148,13 @@ impl Artifacts {
 
     /// The same, taking these secrets out of everything that is kept.
     #[must_use]
-    pub fn without(self, redactor: Redactor) -> Self {
+    pub fn redacting(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
     }
 }
 
 /// The file that the artifacts of a kind are in.
-fn path(task: TaskId, kind: Kind) -> Result<FilePath, domain::PathError> {
+fn path(task: TaskId, kind: ArtifactKind) -> Result<FilePath, domain::PathError> {
     FilePath::parse(&format!("/tasks/{task}/{}", kind.file()))
 }
 

@@ -10,7 +10,7 @@ use crate::{FlowCache, error::internal, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,
-    load::{self, Known, Report},
+    load::{self, KnownNames, Report},
 };
 use ports::{Clock, Expect, Item, Key, Table, Write};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use workspace::{Kind, Workspace, Workspaces, blocking};
+use workspace::{FileKind, Workspace, Workspaces, blocking};
 
 /// The folder of a workspace's flows.
 pub const FOLDER: &str = "/system/flows";
@@ -40,7 +40,7 @@ pub struct Flows {
     table: Arc<dyn Table>,
     workspaces: Workspaces,
     cache: FlowCache,
-    known: Arc<Known>,
+    known: Arc<KnownNames>,
     /// The bundles that this process has kept, and when: the same flow is kept once per workspace, for a while.
     kept: Arc<Mutex<HashMap<(WorkspaceId, FlowRef), Timestamp>>>,
     /// None where it is kept for ever.
@@ -67,7 +67,7 @@ pub struct FlowInfo {
 
 impl Flows {
     /// Over these ports. `known` is what manifests may name; `cache` is shared with the machine that drives the tasks.
-    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces, cache: FlowCache, known: Known) -> Self {
+    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces, cache: FlowCache, known: KnownNames) -> Self {
         Self {
             table,
             workspaces,
@@ -98,7 +98,7 @@ impl Flows {
     }
 
     /// The names that manifests may refer to.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &KnownNames {
         &self.known
     }
 
@@ -203,7 +203,7 @@ impl Flows {
             return Err(Error::new(Code::PayloadTooLarge, text).hint("keep other files elsewhere in the workspace"));
         }
         let mut files = BTreeMap::new();
-        for entry in entries.iter().filter(|entry| entry.kind != Kind::Folder) {
+        for entry in entries.iter().filter(|entry| entry.kind != FileKind::Folder) {
             let content = opened.read(&entry.path, None).await?;
             let Some(path) = entry.path.as_str().strip_prefix(folder.as_str()) else { continue };
             let path = path.trim_start_matches('/');
@@ -362,7 +362,7 @@ async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
             Err(error) if error.code == Code::NotFound => return Ok(names),
             Err(error) => return Err(error),
         };
-        let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+        let folders = listing.entries.into_iter().filter(|entry| entry.kind == FileKind::Folder);
         names.extend(folders.map(|entry| entry.name));
         cursor = listing.next_cursor;
         if cursor.is_none() {

@@ -23,7 +23,7 @@ pub use state::{Execution, Given, Mode, TaskState};
 use self::slots::Held;
 use crate::{admitted, cache::FlowCache};
 use ::slots::Places;
-use actor::{ActorId, Announcement, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
+use actor::{ActorId, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, Tree, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
     TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
@@ -427,7 +427,7 @@ fn end_without_a_flow(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, 
         let command = TaskCommand::ChildEnded { child: origin.name(), end };
         if let Ok(command) = serde_json::to_value(command) {
             let to = actor_id(config.workspace, origin.parent);
-            step.send(Letter { to, command, deliver_at: None, priority: config.priority });
+            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
         }
     }
 }

@@ -10,7 +10,7 @@ use domain::{
 };
 use flow::{
     Flow,
-    adapters::{Adapters, Fingerprint, Kind},
+    adapters::{AdapterKind, Adapters, Fingerprint},
     canonical,
     flow::{Op, ToolTarget},
     manifest::{EngineMetadata, PluginKind},
@@ -142,24 +142,24 @@ fn adapters_of(flow: &Flow) -> Vec<Fingerprint> {
     let bound = Bound::of(&all, &settings.providers, &settings.credentials, &Vault::default());
     let mut found = bound.map(|bound| bound.fingerprints().to_vec()).unwrap_or_default();
     let targets = flow.tools.values().map(|tool| &tool.target);
-    let mut names: BTreeSet<(Kind, &str)> = targets
+    let mut names: BTreeSet<(AdapterKind, &str)> = targets
         .map(|target| match target {
-            ToolTarget::Builtin(_) => (Kind::Tool, "builtin"),
-            ToolTarget::Function(_) => (Kind::Tool, "function"),
-            ToolTarget::Command(_) => (Kind::Tool, "command"),
+            ToolTarget::Builtin(_) => (AdapterKind::Tool, "builtin"),
+            ToolTarget::Function(_) => (AdapterKind::Tool, "function"),
+            ToolTarget::Command(_) => (AdapterKind::Tool, "command"),
         })
         .collect();
     names.extend(flow.nodes.values().filter_map(|node| match node.op {
-        Op::Function(_) => Some((Kind::Tool, "function")),
-        Op::Command(_) => Some((Kind::Tool, "command")),
+        Op::Function(_) => Some((AdapterKind::Tool, "function")),
+        Op::Command(_) => Some((AdapterKind::Tool, "command")),
         _ => None,
     }));
     let models = flow.agents.values().filter_map(|agent| agent.model.as_deref()?.split('/').next());
-    names.extend(models.map(|provider| (Kind::Model, provider)));
+    names.extend(models.map(|provider| (AdapterKind::Model, provider)));
     names.extend(settings.plugins.iter().map(|plugin| match plugin.kind {
-        PluginKind::JsonLines => (Kind::Sink, "jsonl"),
-        PluginKind::Otlp => (Kind::Sink, "otlp"),
-        PluginKind::Webhook => (Kind::Sink, "webhook"),
+        PluginKind::JsonLines => (AdapterKind::Sink, "jsonl"),
+        PluginKind::Otlp => (AdapterKind::Sink, "otlp"),
+        PluginKind::Webhook => (AdapterKind::Sink, "webhook"),
     }));
     let is_there = |found: &[Fingerprint], each: &Fingerprint| found.iter().any(|one| one.id == each.id);
     for each in all.fingerprints() {

@@ -19,7 +19,7 @@ use crate::{
     machine::{Done, Run, TaskEffect, TaskMachine, TaskReport, TaskState},
     memory::{Memory, Scope as MemoryScope, Writer},
 };
-use actor::{ActorId, EffectContext, Mailbox, Perform};
+use actor::{ActorId, EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, json_length,
@@ -69,7 +69,7 @@ pub struct TaskEffects {
 }
 
 #[async_trait]
-impl Perform<TaskMachine> for TaskEffects {
+impl EffectRunner<TaskMachine> for TaskEffects {
     /// The flow has to be in memory before the machine decides: the manifests that the task began with, by their hash.
     async fn prepare(&self, _actor: &ActorId, state: &TaskState, next: Option<&TaskCommand>) -> ports::Result<()> {
         let config = match (&state.config, next) {
@@ -124,13 +124,13 @@ struct Gathered {
 }
 
 /// A failed node.
-struct Failure {
+struct EffectError {
     error: Error,
     /// Whether it failed so in the recorded task.
     recorded: bool,
 }
 
-impl From<Error> for Failure {
+impl From<Error> for EffectError {
     fn from(error: Error) -> Self {
         Self { error, recorded: false }
     }
@@ -179,7 +179,7 @@ impl TaskEffects {
                 let (error, tolerated) = tolerated.map(|it| (it.error, it.status)).unzip();
                 TaskReport::Done(Box::new(Done { output, elements, partial, error, tolerated, ..done }))
             }
-            Err(Failure { error, recorded }) => {
+            Err(EffectError { error, recorded }) => {
                 TaskReport::Done(Box::new(Done { error: Some(error), recorded, output: failed_with, ..done }))
             }
         }
@@ -191,7 +191,7 @@ impl TaskEffects {
         flow: &Arc<Flow>,
         node: &Node,
         gathered: &mut Gathered,
-    ) -> Result<Came, Failure> {
+    ) -> Result<Came, EffectError> {
         if let Some(output) = run.given.clone() {
             self.remember(run, flow, node, &Value::Null, &output).await?;
             return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
@@ -257,7 +257,7 @@ impl TaskEffects {
         Ok(Came::Output { output, elements, partial: false, tolerated })
     }
 
-    fn input_of(&self, run: &Run, node: &Node) -> Result<Arc<Value>, Failure> {
+    fn input_of(&self, run: &Run, node: &Node) -> Result<Arc<Value>, EffectError> {
         let best = node.role == Role::Merge && node.score.is_some();
         let Some(score) = node.score.as_deref().filter(|_| best) else { return Ok(run.input.clone()) };
         let task = about(&run.config);
@@ -278,7 +278,7 @@ impl TaskEffects {
         Ok(Arc::new(shown.cloned().collect()))
     }
 
-    fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, gathered: &mut Gathered) -> Result<(), Failure> {
+    fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, gathered: &mut Gathered) -> Result<(), EffectError> {
         match policy::permit(flow, node, what) {
             policy::Decision::Permit => Ok(()),
             policy::Decision::Deny { rule, what, reason } => {
@@ -301,7 +301,7 @@ impl TaskEffects {
         node: &Node,
         input: &Value,
         gathered: &mut Gathered,
-    ) -> Result<AssembledContext, Failure> {
+    ) -> Result<AssembledContext, EffectError> {
         if node.context == ContextUse::None {
             return Ok(AssembledContext::default());
         }
@@ -334,7 +334,7 @@ impl TaskEffects {
         node: &Node,
         context: &Value,
         output: &Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EffectError> {
         // A re-run with recorded answers leaves no trace in memory.
         let repeats = run.config.repeats();
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
@@ -357,7 +357,7 @@ impl TaskEffects {
 
     /// A re-run has a task memory of its own: an item of a node whose recorded output is taken is put there again, for
     /// nodes that run for real. The other stores have it still.
-    async fn remember_again(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
+    async fn remember_again(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), EffectError> {
         if node.remember.as_ref().is_none_or(|remember| remember.store != StoreKind::Task) {
             return Ok(());
         }
@@ -403,7 +403,7 @@ fn about(config: &TaskConfig) -> Value {
     })
 }
 
-fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option<u32>), Failure> {
+fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option<u32>), EffectError> {
     let Some((rule, over)) = node.split.as_ref().and_then(|rule| Some((rule, rule.over.as_ref()?))) else {
         return Ok((output, None));
     };

@@ -9,7 +9,7 @@ pub use open::FlowProviders;
 use crate::secret::{self, Secret, Vault};
 use domain::{Code, Error};
 use flow::{
-    adapters::{Adapters, Fault, Fingerprint, Kind, adapter_name},
+    adapters::{AdapterKind, Adapters, Fault, Fingerprint, adapter_name},
     manifest::{Credential, ProviderManifest},
 };
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ impl Bound {
         let mut faults = adapters.check(providers, credentials);
         let mut bound = Self::default();
         for provider in providers {
-            let Some(adapter) = adapters.get(Kind::Model, adapter_name(provider)) else { continue };
+            let Some(adapter) = adapters.get(AdapterKind::Model, adapter_name(provider)) else { continue };
             let secret = provider.credentials.as_deref().and_then(|id| vault.get(id)).cloned();
             if let Some(reference) = provider.credentials.as_deref().and_then(|id| vault.missing(id)) {
                 let message = format!("its key is not there: {reference} is empty or missing");

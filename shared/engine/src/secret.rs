@@ -40,7 +40,7 @@ impl Vault {
             match secrets.get(&reference, to).await {
                 Ok(Some(secret)) => drop(vault.secrets.insert(id, secret)),
                 Ok(None) => drop(vault.missing.insert(id, reference)),
-                Err(error) if error.kind() == ports::Kind::Reject => {
+                Err(error) if error.kind() == ports::ErrorKind::Reject => {
                     return Err(Error::new(Code::Forbidden, error.to_string()).detail("credential", id));
                 }
                 Err(error) => {

@@ -15,14 +15,14 @@ pub use reading::{TaskFilter, TaskPage, TaskReader};
 pub use start::START_SHARDS;
 
 use crate::{error::internal, flows::Flows, machine::actor_id};
-use actor::{ActorId, Content, HoldRequest, Mail, Mailbox, StopRequest, read_after};
+use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest, read_after};
 use domain::{
     Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
     TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
 use flow::{Flow, flow::Op, graph::Role, manifest::QueuePolicy};
-use ports::{Bus, Clock, Outgoing, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -310,9 +310,9 @@ impl Tasks {
         let view = self.alive(workspace, task).await?;
         match view.phase {
             TaskPhase::Parked => {
-                let mail: Mail<TaskCommand> =
-                    Mail { id: command, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
-                let message = mail.to(&actor_id(workspace, task)).map_err(internal)?;
+                let envelope: Envelope<TaskCommand> =
+                    Envelope { id: command, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
+                let message = envelope.to(&actor_id(workspace, task)).map_err(internal)?;
                 self.mailbox.send(message).await.map_err(internal)
             }
             TaskPhase::Queued | TaskPhase::Running | TaskPhase::Suspended | TaskPhase::Paused => {
@@ -424,9 +424,10 @@ impl Tasks {
         id: CommandId,
         by: &Principal,
         command: TaskCommand,
-    ) -> Result<Outgoing, Error> {
-        let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
-        let message = mail.to(&actor_id(workspace, task)).map_err(internal)?;
+    ) -> Result<QueueMessage, Error> {
+        let envelope =
+            Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
+        let message = envelope.to(&actor_id(workspace, task)).map_err(internal)?;
         if message.body.len() > MAX_MESSAGE {
             return Err(Error::new(Code::PayloadTooLarge, "the command does not fit into a message"));
         }

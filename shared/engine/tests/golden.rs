@@ -9,7 +9,7 @@ use domain::{
 };
 use engine::{
     TaskMachine,
-    artifact::{Artifact, Kind},
+    artifact::{Artifact, ArtifactKind},
     machine::TaskState,
     memory::Snapshot,
 };
@@ -73,7 +73,7 @@ fn artifacts_and_memory_are_read_for_ever() {
         bytes: 34,
         sha256: Sha256::of(b"content"),
     };
-    golden::check(ROOT, "artifacts", &Kind::ALL.map(artifact).to_vec());
+    golden::check(ROOT, "artifacts", &ArtifactKind::ALL.map(artifact).to_vec());
     let item = ContextItem {
         store: "project".into(),
         key: "style".into(),

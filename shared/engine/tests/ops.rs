@@ -4,7 +4,7 @@
 use domain::{FilePath, NodeId, Principal, Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
 use embedded::{LocalBlobs, LocalSecrets, Options, Store};
 use engine::{
-    artifact::{Artifacts, Batch, By, Entry, Kind, Owner, Rules},
+    artifact::{ArtifactKind, Artifacts, Batch, By, Entry, Owner, Rules},
     memory::{Memory, Scope},
     provider::Bound,
     secret::{Address, Recipient, Vault},
@@ -52,7 +52,7 @@ fn at(seconds: i64) -> Timestamp {
 
 fn output(content: Value) -> Entry {
     let (node, schema) = (Some(NodeId::from("plan")), Some("plan".into()));
-    Entry { kind: Kind::Output, node, attempt: 1, schema, at: at(1), content }
+    Entry { kind: ArtifactKind::Output, node, attempt: 1, schema, at: at(1), content }
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
     let artifacts = Artifacts::new(process.table.clone(), process.workspaces.clone());
     let mut batch = Batch::new(Rules::default());
     batch.add(output(leaked.clone()));
-    artifacts.without(vault.redactor().clone()).flush(&owner, batch).await.unwrap();
+    artifacts.redacting(vault.redactor().clone()).flush(&owner, batch).await.unwrap();
     vault.redactor().value(&mut leaked);
     let memory = Memory::new(process.table.clone());
     memory.remember(&scope, StoreKind::Task, "answer", &leaked, &[], at(1), Bounds::default()).await.unwrap();

@@ -4,7 +4,7 @@ use super::{
     CaseResult, Outcome,
     assert::{self, Given, Subject, Unmet},
     plan::Planned,
-    understudy,
+    scripted_override,
 };
 use domain::{
     Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
@@ -17,7 +17,7 @@ use flow::{
 use ports::{Clock, Table};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use workspace::{Expect, Kind, Workspace, Workspaces, Writer};
+use workspace::{Expect, FileKind, Workspace, Workspaces, Writer};
 
 /// How long a case may take that says nothing about it.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -115,9 +115,9 @@ impl Stage<'_> {
         let flow = match planned.script() {
             None => self.flow.clone(),
             Some(script) => {
-                let (write, model) = understudy::keep(script, self.clock.now());
+                let (write, model) = scripted_override::keep(script, self.clock.now());
                 self.table.commit(vec![write]).await.map_err(internal)?;
-                let files = understudy::cast(self.flow, &model);
+                let files = scripted_override::cast(self.flow, &model);
                 let checked = self.tasks.flows().check_files(&self.flow.reference.name, files).await?;
                 checked.map_err(|report| Error::new(Code::Unprocessable, report.to_string()))?
             }
@@ -351,7 +351,7 @@ async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(),
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    for entry in entries.iter().filter(|entry| entry.kind == Kind::File) {
+    for entry in entries.iter().filter(|entry| entry.kind == FileKind::File) {
         if entry.size > workspace::MAX_FILE as u64 {
             tracing::warn!(path = %entry.path, size = entry.size, "a large file is left out of a case");
             continue;

@@ -11,12 +11,12 @@ use super::{
     plan::{Planned, plan},
     write,
 };
-use actor::{Kind, Verdict};
+use actor::{ActorDriver, Verdict};
 use async_trait::async_trait;
 use domain::{ActorKind, ActorRef, Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
 use engine::error::internal;
 use futures::{FutureExt, StreamExt, stream::SelectAll};
-use ports::{Delivery, Expect, Outgoing, Subscription, Write};
+use ports::{Delivery, Expect, QueueMessage, Subscription, Write};
 use std::{
     collections::{BTreeMap, BTreeSet},
     panic::AssertUnwindSafe,
@@ -53,12 +53,12 @@ impl Evaluations {
         deliver_at: Option<Timestamp>,
     ) -> Result<(), Error> {
         let group = ActorRef::Evaluation { workspace, evaluation: id }.to_string();
-        let message = Outgoing {
+        let message = QueueMessage {
             group,
             id: format!("{id}/{number}"),
             body: number.to_string(),
             deliver_at,
-            ..Outgoing::default()
+            ..QueueMessage::default()
         };
         self.queue.send(vec![message]).await.map_err(internal)
     }
@@ -226,7 +226,7 @@ impl Evaluations {
 }
 
 #[async_trait]
-impl Kind for Evaluations {
+impl ActorDriver for Evaluations {
     fn name(&self) -> &'static str {
         ActorKind::Evaluation.as_str()
     }

@@ -7,7 +7,7 @@
 //! A case's task is one like any other: the same manifests, tools, permissions, policies and context profiles. Its environment
 //! makes it repeatable: it runs in a workspace of its own, made from the case's files and the personas of the flow's
 //! workspace, so that neither memory nor files of other runs reach it and no file that it writes reaches people; and its model
-//! plays the case's script, if there is one ([`Understudy`]).
+//! plays the case's script, if there is one ([`ScriptedOverride`]).
 //!
 //! An evaluation is bounded (each case has its time) and durable: a worker drives it by messages that it sends to itself, a while at a
 //! time ([`drive`]), its record is written after each case, and the tasks have ids that follow from the evaluation's.
@@ -18,11 +18,11 @@ mod drive;
 mod junit;
 mod plan;
 mod record;
-mod understudy;
+mod scripted_override;
 
 pub use junit::junit;
 pub use record::{CaseResult, Evaluation, Outcome, Progress, Selection};
-pub use understudy::{PROVIDER, Play, Understudy};
+pub use scripted_override::{PROVIDER, ScriptLoader, ScriptedOverride};
 
 use domain::{Code, Error, EvaluationId, Principal, Timestamp, WorkspaceId};
 use engine::{Tasks, error::internal};
@@ -49,7 +49,7 @@ pub struct Evaluations {
     table: Arc<dyn Table>,
     queue: Arc<dyn QueueSender>,
     clock: Arc<dyn Clock>,
-    play: Play,
+    play: ScriptLoader,
 }
 
 /// That an evaluation has not ended.
@@ -73,14 +73,14 @@ pub struct EvaluationPage {
 }
 
 impl Evaluations {
-    /// Over these parts. `play` makes a model of a script; the tasks' model has to be an [`Understudy`] with the same.
+    /// Over these parts. `play` makes a model of a script; the tasks' model has to be an [`ScriptedOverride`] with the same.
     pub fn new(
         tasks: Tasks,
         workspaces: Workspaces,
         table: Arc<dyn Table>,
         queue: Arc<dyn QueueSender>,
         clock: Arc<dyn Clock>,
-        play: Play,
+        play: ScriptLoader,
     ) -> Self {
         Self { tasks, workspaces, table, queue, clock, play }
     }

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use flow::{
-        load::{Known, load},
+        load::{KnownNames, load},
         template,
     };
 
@@ -106,7 +106,7 @@ suites:
     fn planned(suites: &[&str], tags: &[&str]) -> Result<Vec<String>, Error> {
         let mut files = template::new_flow("it");
         files.insert("evaluations.yaml".into(), SUITES.into());
-        let flow = load("it", files, &Known::default()).unwrap();
+        let flow = load("it", files, &KnownNames::default()).unwrap();
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let selection = Selection { suites: owned(suites), tags: owned(tags), bless: false };
         let planned = plan(&flow, &selection)?;

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The purpose of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AdapterKind {
     /// It answers agents.
     Model,
     /// It runs tools.
@@ -38,7 +38,7 @@ pub enum Needs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
     /// Its purpose.
-    pub kind: Kind,
+    pub kind: AdapterKind,
     /// Its name, as manifests say it.
     pub name: String,
     /// Its version, as fingerprints tell it.
@@ -51,7 +51,7 @@ pub struct Adapter {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Its purpose.
-    pub kind: Kind,
+    pub kind: AdapterKind,
     /// The provider's id in the flow; for an adapter that is not configured, its name.
     pub id: String,
     /// The adapter's name.
@@ -75,7 +75,7 @@ pub struct Fault {
 
 /// The adapters that there are. Cheap enough to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Adapters(BTreeMap<(Kind, String), Adapter>);
+pub struct Adapters(BTreeMap<(AdapterKind, String), Adapter>);
 
 impl Adapters {
     /// The adapters that BuildScale comes with.
@@ -83,10 +83,11 @@ impl Adapters {
         let version = env!("CARGO_PKG_VERSION");
         let adapter = |kind, name: &str, needs| Adapter { kind, name: name.into(), version: version.into(), needs };
         let keyed = ["openai", "openai-responses", "anthropic", "gemini", "openrouter"];
-        let models = keyed.map(|name| adapter(Kind::Model, name, Needs::Key)).into_iter();
-        let open = ["ollama", "scripted"].map(|name| adapter(Kind::Model, name, Needs::Nothing));
-        let tools = ["builtin", "function", "command"].map(|name| adapter(Kind::Tool, name, Needs::Nothing));
-        let sinks = ["jsonl", "otlp", "prometheus", "webhook"].map(|name| adapter(Kind::Sink, name, Needs::Nothing));
+        let models = keyed.map(|name| adapter(AdapterKind::Model, name, Needs::Key)).into_iter();
+        let open = ["ollama", "scripted"].map(|name| adapter(AdapterKind::Model, name, Needs::Nothing));
+        let tools = ["builtin", "function", "command"].map(|name| adapter(AdapterKind::Tool, name, Needs::Nothing));
+        let sinks =
+            ["jsonl", "otlp", "prometheus", "webhook"].map(|name| adapter(AdapterKind::Sink, name, Needs::Nothing));
         let all = models.chain(open).chain(tools).chain(sinks);
         Self(all.map(|adapter| ((adapter.kind, adapter.name.clone()), adapter)).collect())
     }
@@ -105,12 +106,12 @@ impl Adapters {
     }
 
     /// The adapter of this kind and name.
-    pub fn get(&self, kind: Kind, name: &str) -> Option<&Adapter> {
+    pub fn get(&self, kind: AdapterKind, name: &str) -> Option<&Adapter> {
         self.0.get(&(kind, name.to_owned()))
     }
 
     /// The names of a kind, in order.
-    pub fn known(&self, kind: Kind) -> impl Iterator<Item = &str> {
+    pub fn known(&self, kind: AdapterKind) -> impl Iterator<Item = &str> {
         self.0.keys().filter(move |(each, _)| *each == kind).map(|(_, name)| name.as_str())
     }
 
@@ -127,8 +128,8 @@ impl Adapters {
                 fault("id", "there are two providers of this id".into());
             }
             let name = adapter_name(provider);
-            let Some(adapter) = self.get(Kind::Model, name) else {
-                let known = self.known(Kind::Model).collect::<Vec<_>>().join(", ");
+            let Some(adapter) = self.get(AdapterKind::Model, name) else {
+                let known = self.known(AdapterKind::Model).collect::<Vec<_>>().join(", ");
                 fault("adapter", format!("there is no adapter {name:?}; the adapters are: {known}"));
                 continue;
             };
@@ -202,12 +203,14 @@ mod tests {
     #[test]
     fn s10_6_models_tools_and_sinks_share_one_registry() {
         let mut adapters = Adapters::builtin();
-        assert!(adapters.get(Kind::Tool, "builtin").is_some() && adapters.get(Kind::Sink, "otlp").is_some());
-        assert!(adapters.get(Kind::Sink, "openai").is_none());
-        let own = Adapter { kind: Kind::Sink, name: "kafka".into(), version: "1".into(), needs: Needs::Key };
+        assert!(
+            adapters.get(AdapterKind::Tool, "builtin").is_some() && adapters.get(AdapterKind::Sink, "otlp").is_some()
+        );
+        assert!(adapters.get(AdapterKind::Sink, "openai").is_none());
+        let own = Adapter { kind: AdapterKind::Sink, name: "kafka".into(), version: "1".into(), needs: Needs::Key };
         adapters.register(own.clone()).unwrap();
         assert_eq!(adapters.register(own).unwrap_err().code, Code::Conflict);
-        assert!(adapters.known(Kind::Sink).eq(["jsonl", "kafka", "otlp", "prometheus", "webhook"]));
+        assert!(adapters.known(AdapterKind::Sink).eq(["jsonl", "kafka", "otlp", "prometheus", "webhook"]));
         let (fingerprints, builtin) = (adapters.fingerprints(), Adapters::builtin().fingerprints());
         assert!(fingerprints.is_sorted() && fingerprints.len() == builtin.len() + 1, "{fingerprints:?}");
         assert!(builtin.iter().all(|adapter| fingerprints.contains(adapter)), "{fingerprints:?}");

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::{
         graph::Role,
-        load::{Known, load},
+        load::{KnownNames, load},
     };
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
         for name in names() {
             let files = files(name).unwrap_or_default();
             assert!(files.contains_key("README.md"), "{name}");
-            let flow = load(name, files, &Known::default()).unwrap_or_else(|report| panic!("{name}:\n{report}"));
+            let flow = load(name, files, &KnownNames::default()).unwrap_or_else(|report| panic!("{name}:\n{report}"));
             assert!(flow.description.is_some(), "{name}");
             let cases: Vec<_> = flow.settings.evaluations.iter().flat_map(|suite| &suite.cases).collect();
             assert!(cases.len() >= 3, "{name}");

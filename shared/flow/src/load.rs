@@ -27,7 +27,7 @@ mod tree;
 
 pub use crate::bundle::{hash, is_part, read_folder};
 pub use checks::TAMPERED;
-pub use known::{Known, SERVED};
+pub use known::{KnownNames, SERVED};
 pub use report::{Fault, Report};
 
 use crate::{
@@ -48,11 +48,11 @@ use std::{
 ///
 /// # Errors
 /// Everything that is wrong, sorted by place.
-pub fn load(name: &str, files: BTreeMap<String, String>, known: &Known) -> Result<Flow, Report> {
+pub fn load(name: &str, files: BTreeMap<String, String>, known: &KnownNames) -> Result<Flow, Report> {
     load_as(name, files, known, false)
 }
 
-fn load_as(name: &str, files: BTreeMap<String, String>, known: &Known, is_accepted: bool) -> Result<Flow, Report> {
+fn load_as(name: &str, files: BTreeMap<String, String>, known: &KnownNames, is_accepted: bool) -> Result<Flow, Report> {
     let mut loader = Loader::load_manifests(&files, known, is_accepted);
     loader.check_package(&files);
     loader.validate_references();
@@ -70,14 +70,14 @@ impl Flow {
     ///
     /// # Errors
     /// All faults: something that it needs may have been removed.
-    pub fn from_bundle(name: &str, bundle: BTreeMap<String, String>, known: &Known) -> Result<Self, Report> {
+    pub fn from_bundle(name: &str, bundle: BTreeMap<String, String>, known: &KnownNames) -> Result<Self, Report> {
         load_as(name, bundle, known, true)
     }
 }
 
 /// A folder while it is loaded.
 struct Loader<'a> {
-    known: &'a Known,
+    known: &'a KnownNames,
     faults: Faults,
     docs: Documents,
     schemas: HashMap<String, Arc<Schema>>,
@@ -85,7 +85,7 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// Step 1: reads every file, checks its shape, and compiles the schemas.
-    fn load_manifests(files: &BTreeMap<String, String>, known: &'a Known, is_accepted: bool) -> Self {
+    fn load_manifests(files: &BTreeMap<String, String>, known: &'a KnownNames, is_accepted: bool) -> Self {
         let mut faults = Faults::new(is_accepted);
         let (docs, schemas) = Documents::read(files, &mut faults);
         Self { known, faults, docs, schemas }

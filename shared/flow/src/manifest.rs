@@ -28,7 +28,7 @@ pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest,
 pub(crate) use schema::raw as schema_of;
 pub use schema::schemas;
 pub use workflow::{
-    AskManifest, EdgeManifest, ErrorRouteManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpName, OpSpec,
+    AskManifest, EdgeManifest, ErrorRouteManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpName, OpSpec,
     QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger,
     TriggerPattern, Workflow,
 };

@@ -1,7 +1,7 @@
 //! The router (spec 002 §3.1): it decides how a task goes on, as a pure function of the graph, of the task's kept state, and
 //! of the event that just happened. It never invents a route: every node that it enters is the target of an edge.
 //!
-//! The kept state of a task ([`Place`]) is the fold of its events. A merge is a set of arrivals by name, never a bare
+//! The kept state of a task ([`RouteState`]) is the fold of its events. A merge is a set of arrivals by name, never a bare
 //! counter, so a message that comes twice changes nothing; the counts beside the sets only save going through them.
 //!
 //! A step costs the same however large the graph is, and however many children came before: the merges that children of a fork
@@ -19,7 +19,7 @@
 //! ```
 //! use domain::{Status, Timestamp};
 //! use flow::graph::{Graph, Join, NewEdge, NewNode, Role};
-//! use flow::router::{Next, Outcome, Place, Router};
+//! use flow::router::{Next, Outcome, RouteState, Router};
 //! use serde_json::json;
 //!
 //! # fn route(config: &domain::TaskConfig) -> Result<Next, Vec<flow::graph::GraphFault>> {
@@ -29,7 +29,7 @@
 //! };
 //! let edge = NewEdge { from: "begin".into(), to: "end".into(), label: None, takes_errors: false };
 //! let graph = Graph::build(vec![node("begin", Role::Start), node("end", Role::Exit)], vec![edge])?;
-//! let router = Router { graph: &graph, config, place: &Place::default(), now: Timestamp::default(), follows: None };
+//! let router = Router { graph: &graph, config, place: &RouteState::default(), now: Timestamp::default(), follows: None };
 //! let output = json!(42);
 //! let ended = Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
 //! let route = router.finished(&"begin".into(), &ended);
@@ -43,8 +43,8 @@ mod join;
 mod place;
 mod record;
 
-pub use decide::{Next, Outcome, Post, Route, selected};
-pub use place::{Fork, Place, Position};
+pub use decide::{Next, Outcome, Route, TaskMessage, selected};
+pub use place::{Fork, Position, RouteState};
 pub use record::Record;
 
 use crate::graph::Graph;
@@ -58,7 +58,7 @@ pub struct Router<'a> {
     /// The task.
     pub config: &'a TaskConfig,
     /// Its place.
-    pub place: &'a Place,
+    pub place: &'a RouteState,
     /// Now.
     pub now: Timestamp,
     /// For a re-run that follows a recorded task, how that went.

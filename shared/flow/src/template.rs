@@ -95,14 +95,14 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::load::{self, Known, load};
+    use crate::load::{self, KnownNames, load};
 
     #[test]
     fn s10_13_a_new_flow_loads_whatever_its_name_is() {
         for name in ["first", "a \"b\": {c} #d", "Über\nuns"] {
             let files = new_flow(name);
             assert_eq!(files, new_flow(name));
-            let flow = load(name, files, &Known::default()).unwrap_or_else(|report| panic!("{report}"));
+            let flow = load(name, files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
             assert!(!flow.settings.evaluations.is_empty() && flow.settings.deployment.is_some());
         }
     }
@@ -116,13 +116,13 @@ mod tests {
         files.insert(DEPLOYMENT.into(), deployment_text(&package));
         assert_eq!(super::package(&files), package, "packed twice is packed once");
         assert_eq!(drift(&package, &files), [""; 0]);
-        load("first", files.clone(), &Known::default()).unwrap();
+        load("first", files.clone(), &KnownNames::default()).unwrap();
 
         files.insert("tools.yaml".into(), "tools: []\n".into());
         files.remove("memory.yaml");
         files.insert("policy.yaml".into(), "rules: []\n".into());
         assert_eq!(drift(&package, &files), ["memory.yaml", "policy.yaml", "tools.yaml"]);
-        let report = load("first", files, &Known::default()).unwrap_err();
+        let report = load("first", files, &KnownNames::default()).unwrap_err();
         let tampered: Vec<&str> = report
             .faults
             .iter()

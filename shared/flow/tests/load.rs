@@ -8,7 +8,7 @@ use flow::{
     Flow,
     flow::{ContextUse, Op, Retrieval, StoreKind, ToolTarget},
     graph::{Role, Strategy as JoinStrategy},
-    load::{Fault, Known, Report, load},
+    load::{Fault, KnownNames, Report, load},
     manifest::{QueuePolicy, SecretReference},
 };
 use folder::sound;
@@ -23,12 +23,12 @@ mod plants;
 
 use plants::{ALONE, PLANTS, Plant};
 
-fn known() -> Known {
+fn known() -> KnownNames {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<BTreeSet<_>>();
-    Known {
+    KnownNames {
         personas: Some(set(&["coder", "planner"])),
         models: Some(set(&["openai/*", "anthropic/claude"])),
-        ..Known::default()
+        ..KnownNames::default()
     }
 }
 

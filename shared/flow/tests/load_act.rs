@@ -17,15 +17,15 @@ mod words;
 use flow::{
     Flow,
     flow::{Bounds, Op, StoreKind},
-    load::{Fault, Known, Report, load},
+    load::{Fault, KnownNames, Report, load},
 };
 use folder::sound;
 use std::{collections::BTreeMap, time::Duration};
 
 type Files = BTreeMap<String, String>;
 
-fn known() -> Known {
-    Known { sandbox: true, ..Known::default() }
+fn known() -> KnownNames {
+    KnownNames { sandbox: true, ..KnownNames::default() }
 }
 
 fn refused(files: Files) -> Report {

@@ -8,11 +8,11 @@ use domain::task::Status;
 use flow::{
     Flow,
     draw::{NodePaint, Paint, dot, mermaid, svg},
-    load::{Known, load},
+    load::{KnownNames, load},
 };
 
 fn flow() -> Flow {
-    load("base", folder::sound(), &Known::default()).unwrap_or_else(|report| panic!("{report}"))
+    load("base", folder::sound(), &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"))
 }
 
 fn run() -> Paint {
@@ -104,7 +104,7 @@ edges:
 #[test]
 fn a_busy_flow_is_drawn_without_boxes_on_boxes() {
     let files = [("workflow.yaml".to_string(), BUSY.to_string())].into();
-    let flow = load("campaign", files, &Known::default()).unwrap_or_else(|report| panic!("{report}"));
+    let flow = load("campaign", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
     let drawn = svg(&flow, &Paint::default());
     if let Ok(path) = std::env::var("FLOW_DRAW_BUSY_TO") {
         std::fs::write(path, &drawn).unwrap();
@@ -120,7 +120,7 @@ fn peoples_text_cannot_leave_its_place() {
 "##;
     let text = files["workflow.yaml"].replace("  - id: second\n", name);
     files.insert("workflow.yaml".into(), text);
-    let flow = load("<b>", files, &Known::default()).unwrap_or_else(|report| panic!("{report}"));
+    let flow = load("<b>", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
     let paint = Paint::default();
     assert!(!svg(&flow, &paint).contains("<script>") && !svg(&flow, &paint).contains("<b>"));
     assert!(mermaid(&flow, &paint).contains("[\"#lt;/text#gt;#lt;script#gt;#quot;]; n0[#quot;#35;\"]"));

@@ -8,7 +8,7 @@ use domain::Error;
 use flow::{
     Flow,
     flow::ToolTarget,
-    load::{Fault, Known, Report, load},
+    load::{Fault, KnownNames, Report, load},
     op::{Functions, Signature},
 };
 use folder::sound;
@@ -16,7 +16,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 fn refused(files: BTreeMap<String, String>) -> Report {
-    load("base", files, &Known::default()).err().unwrap_or_else(|| panic!("it loads"))
+    load("base", files, &KnownNames::default()).err().unwrap_or_else(|| panic!("it loads"))
 }
 
 fn change(files: &mut BTreeMap<String, String>, file: &str, from: &str, to: &str) {
@@ -115,7 +115,7 @@ fn s8_a_key_that_is_there_twice_is_told_in_our_words() {
         "id: second\n    kind: deterministic\n",
         "<<: *usual\n    id: second\n    kind: deterministic\n",
     );
-    assert!(load("base", files, &Known::default()).is_ok());
+    assert!(load("base", files, &KnownNames::default()).is_ok());
 
     let mut files = sound();
     files.remove("tools.yaml");
@@ -164,7 +164,7 @@ fn functions() -> Functions {
 
 #[test]
 fn s5_a_tool_that_no_agent_can_call_is_refused_where_its_node_lists_it() {
-    let known = Known::default().with_functions(&functions());
+    let known = KnownNames::default().with_functions(&functions());
     let loaded = |entrypoint: &str, id: &str| -> Result<Flow, Report> {
         let tool = format!("tools:\n  - id: \"{id}\"\n    {entrypoint}\n");
         let mut files = with("tools.yaml", "tools:\n", &tool);
@@ -187,14 +187,14 @@ fn s5_a_tool_that_no_agent_can_call_is_refused_where_its_node_lists_it() {
     let files = with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"mine:secret\"");
     assert!(load("base", files, &known).is_ok());
     let files = with("workflow.yaml", "tools: [look, change]", "tools: [look, count]");
-    assert!(load("base", files, &Known { sandbox: true, ..known }).is_ok(), "a sandbox runs commands");
+    assert!(load("base", files, &KnownNames { sandbox: true, ..known }).is_ok(), "a sandbox runs commands");
 }
 
 #[test]
 fn s5_tools_that_reach_the_network_are_known_and_none_is_built_in() {
-    let flow = load("base", sound(), &Known::default()).unwrap();
+    let flow = load("base", sound(), &KnownNames::default()).unwrap();
     assert!(flow.tools.values().all(|tool| !tool.reaches_network));
-    let known = Known { networked: ["read".to_owned()].into(), ..Known::default() };
+    let known = KnownNames { networked: ["read".to_owned()].into(), ..KnownNames::default() };
     let flow = load("base", sound(), &known).unwrap();
     assert!(flow.tools["look"].reaches_network && !flow.tools["change"].reaches_network);
 }
@@ -208,7 +208,7 @@ nodes:
 edges: [{from: begin, to: end}]
 ";
     let files = |workflow: &str| BTreeMap::from([("workflow.yaml".to_owned(), workflow.to_owned())]);
-    let flow = load("bare", files(workflow), &Known::default()).unwrap();
+    let flow = load("bare", files(workflow), &KnownNames::default()).unwrap();
     assert_eq!(flow.graph.nodes().len(), 2, "no node but those of the manifest");
     assert!(flow.agents.is_empty() && flow.tools.is_empty() && flow.schemas.is_empty());
     assert!(flow.memory.profiles.is_empty() && flow.policy.is_empty() && flow.settings.providers.is_empty());

@@ -8,10 +8,10 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// A port's error: the caller learns whether to try again, the log learns why.
 pub(crate) fn port(error: ports::Error) -> Error {
     let told = match error.kind() {
-        ports::Kind::Retry if error.is_full() => Error::storage_full(),
-        ports::Kind::Retry => Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again"),
-        ports::Kind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
-        ports::Kind::Bug => Error::new(Code::Internal, "stored data is damaged"),
+        ports::ErrorKind::Retry if error.is_full() => Error::storage_full(),
+        ports::ErrorKind::Retry => Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again"),
+        ports::ErrorKind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
+        ports::ErrorKind::Bug => Error::new(Code::Internal, "stored data is damaged"),
     };
     if told.code != Code::InvalidArgument {
         tracing::error!(error = &error as &dyn std::error::Error, "the records of people could not be read or written");

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Limits the addresses that providers of flows may reach. The author of a flow must not make the host connect to services that only the host
 /// can reach.
-pub trait Reach: Send + Sync {
+pub trait EgressPolicy: Send + Sync {
     /// Checks whether a provider may have this address.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ pub trait Reach: Send + Sync {
 pub struct Adapters {
     router: Arc<Router>,
     http: Arc<Http>,
-    reach: Arc<dyn Reach>,
+    egress: Arc<dyn EgressPolicy>,
 }
 
 /// The keys of a provider's `config`.
@@ -46,8 +46,8 @@ struct Own {
 
 impl Adapters {
     /// Beside this router, within reach of these addresses.
-    pub fn new(router: Arc<Router>, reach: Arc<dyn Reach>) -> Self {
-        Self { router, http: Arc::new(Http::within(reach.clone())), reach }
+    pub fn new(router: Arc<Router>, egress: Arc<dyn EgressPolicy>) -> Self {
+        Self { router, http: Arc::new(Http::within(egress.clone())), egress }
     }
 }
 
@@ -62,7 +62,7 @@ impl ModelAdapters for Adapters {
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == adapter);
         let kind = kind.ok_or_else(|| ModelError::Rejected(format!("there is no adapter {adapter:?} for models")))?;
         if let Some(url) = base_url {
-            self.reach.check(url).map_err(ModelError::Rejected)?;
+            self.egress.check(url).map_err(ModelError::Rejected)?;
         }
         let mut config = self.router.config().without_providers();
         config.retry = own.retry.unwrap_or(config.retry);

@@ -32,7 +32,7 @@ mod secret;
 mod template;
 mod wire;
 
-pub use adapters::{Adapters, Reach};
+pub use adapters::{Adapters, EgressPolicy};
 pub use check::check;
 pub use config::{Api, Config, ConfigError, Effort, ProviderConfig};
 pub use guard::PrefixGuard;

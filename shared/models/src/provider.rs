@@ -1,7 +1,7 @@
 //! One provider behind HTTP.
 
 use crate::{
-    adapters::Reach,
+    adapters::EgressPolicy,
     answer::Answer,
     catalog::{self, AUTO},
     config::{Config, ConfigError, Effort},
@@ -45,31 +45,31 @@ pub(crate) struct Provider {
 pub(crate) struct Http {
     made: OnceLock<Result<Client, String>>,
     /// The allowed addresses; all when none: then the operator of the host has chosen the addresses.
-    reach: Option<Arc<dyn Reach>>,
+    egress: Option<Arc<dyn EgressPolicy>>,
 }
 
 impl Http {
     /// A client that reaches allowed addresses only.
-    pub(crate) fn within(reach: Arc<dyn Reach>) -> Self {
-        Self { made: OnceLock::new(), reach: Some(reach) }
+    pub(crate) fn within(egress: Arc<dyn EgressPolicy>) -> Self {
+        Self { made: OnceLock::new(), egress: Some(egress) }
     }
 
     fn client(&self) -> Result<&Client, ModelError> {
-        let made = self.made.get_or_init(|| make_client(self.reach.as_deref()));
+        let made = self.made.get_or_init(|| make_client(self.egress.as_deref()));
         made.as_ref().map_err(|error| ModelError::Unavailable(error.clone()))
     }
 }
 
 /// It does not follow redirects: they would carry the key to another host.
-fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
+fn make_client(egress: Option<&dyn EgressPolicy>) -> Result<Client, String> {
     // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true);
-    let http = match reach {
-        Some(reach) => reach.client(http),
+    let http = match egress {
+        Some(egress) => egress.client(http),
         None => http,
     };
     http.build().map_err(|error| format!("the HTTP client cannot be made: {error:?}"))

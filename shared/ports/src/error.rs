@@ -31,7 +31,7 @@ pub enum Error {
 
 /// The ways to handle an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// Try again, or reload and decide anew.
     Retry,
     /// Tell the caller: it asked for something impossible.
@@ -57,11 +57,11 @@ impl Error {
     }
 
     /// How to handle it.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Conflict { .. } | Self::Unavailable { .. } => Kind::Retry,
-            Self::Invalid(_) => Kind::Reject,
-            Self::Damaged(_) => Kind::Bug,
+            Self::Conflict { .. } | Self::Unavailable { .. } => ErrorKind::Retry,
+            Self::Invalid(_) => ErrorKind::Reject,
+            Self::Damaged(_) => ErrorKind::Bug,
         }
     }
 }
@@ -92,6 +92,6 @@ mod tests {
         assert!(disk(std::io::ErrorKind::QuotaExceeded).is_full());
         assert!(!disk(std::io::ErrorKind::TimedOut).is_full());
         assert!(!Error::Damaged("a body".into()).is_full());
-        assert_eq!(Error::full("the store").kind(), Kind::Retry);
+        assert_eq!(Error::full("the store").kind(), ErrorKind::Retry);
     }
 }

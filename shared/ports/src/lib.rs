@@ -6,7 +6,7 @@
 //! # Example
 //! An item, and a message about it:
 //! ```
-//! use ports::{Clock, Expect, Key, Outgoing, QueueSender, Result, Table, Write};
+//! use ports::{Clock, Expect, Key, QueueMessage, QueueSender, Result, Table, Write};
 //!
 //! async fn note(table: &dyn Table, queue: &dyn QueueSender, clock: &dyn Clock) -> Result<()> {
 //!     // A conflict if the item is there: of two workers that race, one writes it.
@@ -14,7 +14,7 @@
 //!     table.commit(vec![Write::put(key, "milk", Expect::Absent)]).await?;
 //!     // Messages of a group are delivered in order. The same id again has no effect.
 //!     let (group, id, body) = ("notes".into(), "1".into(), "there is a note".into());
-//!     queue.send(vec![Outgoing { group, id, body, ..Outgoing::default() }]).await
+//!     queue.send(vec![QueueMessage { group, id, body, ..QueueMessage::default() }]).await
 //! }
 //! ```
 
@@ -36,10 +36,10 @@ pub mod validate;
 pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
-pub use error::{Error, Kind, Result, is_full};
+pub use error::{Error, ErrorKind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
-    DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, Outgoing, POINT, QueueReceiver, QueueSender, Receipt, URGENT,
+    DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,
     lane, rank, tenant,
 };
 pub use redactor::{REDACTED, Redactor};

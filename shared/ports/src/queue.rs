@@ -40,7 +40,7 @@ pub fn rank(since: i64, priority: i8) -> i64 {
 /// A message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outgoing {
+pub struct QueueMessage {
     /// The receiver; messages of one group are delivered in the order in which they were sent.
     pub group: String,
     /// Sending the same id to the same group again within five minutes has no effect.
@@ -85,7 +85,7 @@ pub struct Receipt(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The message.
-    pub message: Outgoing,
+    pub message: QueueMessage,
     /// How often it was delivered.
     pub attempts: u32,
     /// When it was put aside.
@@ -108,7 +108,7 @@ pub trait QueueSender: Send + Sync {
     /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
     /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable)
     /// none, some or all of the messages may have been sent: sending all of them again under their ids has no effect for those that were.
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()>;
     /// The backpressure of a [lane]: about how many of its messages are due and wait for a worker. It is enough to tell a tenant to come
     /// back later. An adapter that cannot tell lanes apart counts them all.
     ///

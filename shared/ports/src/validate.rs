@@ -1,6 +1,6 @@
 //! The checks that every adapter makes in the same words, before anything takes effect: the limits that the traits document.
 
-use crate::{Error, MAX_BODY, MAX_WRITES, Outgoing, Query, Result, Write};
+use crate::{Error, MAX_BODY, MAX_WRITES, Query, QueueMessage, Result, Write};
 use std::collections::HashSet;
 
 /// The longest body of one message, in bytes (SQS: 256 KiB).
@@ -76,7 +76,7 @@ pub fn refusal(query: &Query, error: Error) -> std::result::Result<domain::Error
 ///
 /// # Errors
 /// [`Error::Invalid`] for a message without a group or an id, or with a longer body.
-pub fn messages(messages: &[Outgoing]) -> Result<()> {
+pub fn messages(messages: &[QueueMessage]) -> Result<()> {
     for message in messages {
         if message.group.is_empty() || message.id.is_empty() {
             return invalid("a message has a group and an id");

@@ -30,14 +30,14 @@ const AT_ONCE: usize = 64;
 
 /// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct ProxyPolicy {
     /// Private networks and this machine, too.
     pub private: bool,
     /// A port of this machine that may not be.
     pub closed: Option<u16>,
 }
 
-impl Reach {
+impl ProxyPolicy {
     fn allows(self, address: SocketAddr) -> bool {
         let ip = address.ip();
         let is_own = is_own(ip);
@@ -55,7 +55,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// When the listener cannot be given to the runtime.
-    pub fn new(listener: std::net::TcpListener, reach: Reach) -> io::Result<Self> {
+    pub fn new(listener: std::net::TcpListener, reach: ProxyPolicy) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let runtime = Handle::current();
         let _entered = runtime.enter();
@@ -75,7 +75,7 @@ fn is_own(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-async fn forward(listener: TcpListener, reach: Reach) {
+async fn forward(listener: TcpListener, reach: ProxyPolicy) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     // They end with this.
     let mut connections = tokio::task::JoinSet::new();
@@ -92,7 +92,7 @@ async fn forward(listener: TcpListener, reach: Reach) {
     }
 }
 
-async fn serve(mut client: TcpStream, reach: Reach) -> io::Result<()> {
+async fn serve(mut client: TcpStream, reach: ProxyPolicy) -> io::Result<()> {
     let Ok(head) = timeout(PATIENCE, head(&mut client)).await else { return Ok(()) };
     let (head, behind) = head?;
     let Some(Asked { host, port, request }) = asked(&head) else {
@@ -187,7 +187,7 @@ fn authority(text: &str, usual: Option<u16>) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-async fn connect(host: &str, port: u16, reach: Reach) -> io::Result<TcpStream> {
+async fn connect(host: &str, port: u16, reach: ProxyPolicy) -> io::Result<TcpStream> {
     let found: Vec<SocketAddr> = lookup_host((host, port)).await?.filter(|address| reach.allows(*address)).collect();
     if found.is_empty() {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -244,7 +244,7 @@ mod tests {
         answer
     }
 
-    fn behind(reach: Reach) -> (Forwarder, SocketAddr) {
+    fn behind(reach: ProxyPolicy) -> (Forwarder, SocketAddr) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         (Forwarder::new(listener, reach).unwrap(), address)
@@ -254,7 +254,7 @@ mod tests {
     async fn private_addresses_are_refused_in_any_notation() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
-        let (_forwarder, address) = behind(Reach::default());
+        let (_forwarder, address) = behind(ProxyPolicy::default());
         let hosts = [
             "127.0.0.1",
             "localhost",
@@ -308,7 +308,7 @@ mod tests {
                 client.write_all(&[b"HTTP/1.1 200 OK\r\n\r\n", head.as_slice()].concat()).await.unwrap();
             }
         });
-        let (_forwarder, address) = behind(Reach { private: true, closed: Some(1) });
+        let (_forwarder, address) = behind(ProxyPolicy { private: true, closed: Some(1) });
         let plain = says(address, &format!("GET http://127.0.0.1:{port}/x HTTP/1.1\r\nHost: here\r\n\r\n")).await;
         assert_eq!(plain, "HTTP/1.1 200 OK\r\n\r\nGET /x HTTP/1.1\r\nConnection: close\r\nHost: here\r\n\r\n");
         let tunnel = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\nGET /y HTTP/1.1\r\n\r\n");
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(says(address, &tunnel).await, through);
         serving.await.unwrap();
         // The host's own port is closed, by any name.
-        let (_forwarder, address) = behind(Reach { private: true, closed: Some(port) });
+        let (_forwarder, address) = behind(ProxyPolicy { private: true, closed: Some(port) });
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "127.0.0.9"] {
             let answer = says(address, &format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n")).await;
             assert!(answer.starts_with("HTTP/1.1 403"), "{host}: {answer}");

@@ -2,7 +2,7 @@
 
 use crate::{
     fenced::{self, Fenced},
-    forward::{Forwarder, Reach},
+    forward::{Forwarder, ProxyPolicy},
     options::{Limits, Options, Outer},
     output::Decoder,
     plan::Plan,
@@ -102,7 +102,7 @@ fn start(
             Outer::World(program) => {
                 let plan = Plan::new(&command, Path::new(world::TMP))?;
                 let (world, listener) = world::launch(program, &options, workspace, &latest, &plan, &command, files)?;
-                let reach = Reach { private: options.private, closed: options.closed };
+                let reach = ProxyPolicy { private: options.private, closed: options.closed };
                 let forwarder = listener.map(|listener| Forwarder::new(listener, reach));
                 Held::World(world, forwarder.transpose().map_err(failed)?)
             }

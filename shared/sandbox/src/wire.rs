@@ -109,12 +109,12 @@ pub fn unpacked(mut body: Bytes) -> Option<Vec<Bytes>> {
 pub fn told(error: &ports::Error) -> domain::Error {
     match error.kind() {
         _ if error.is_full() => domain::Error::storage_full(),
-        ports::Kind::Reject => domain::Error::new(Code::Unprocessable, error.to_string()),
-        ports::Kind::Retry => {
+        ports::ErrorKind::Reject => domain::Error::new(Code::Unprocessable, error.to_string()),
+        ports::ErrorKind::Retry => {
             let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
             domain::Error::new(Code::UpstreamUnavailable, format!("{error}{why}")).hint("try again")
         }
-        ports::Kind::Bug => {
+        ports::ErrorKind::Bug => {
             let what = if let ports::Error::Damaged(what) = error { what.clone() } else { error.to_string() };
             domain::Error::new(Code::Internal, what)
         }

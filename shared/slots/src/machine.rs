@@ -1,7 +1,7 @@
 //! The semaphore as a machine of the actor runtime.
 
 use crate::state::SlotsState;
-use actor::{ActorId, EffectContext, Input, Letter, Machine, Perform, Step, View};
+use actor::{ActorId, EffectContext, EffectRunner, Input, Machine, OutboxMessage, Step, View};
 use async_trait::async_trait;
 use domain::{Stamp, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -156,8 +156,8 @@ fn asked(step: &mut Step<SlotsMachine>, ask: Box<Ask>, at: Timestamp) {
     } else {
         let granted = can_go.then(|| (grant(&ask), ask.holder.clone()));
         step.push(SlotsEvent::Asked { ask, at });
-        if let Some((letter, holder)) = granted {
-            step.send(letter);
+        if let Some((message, holder)) = granted {
+            step.send(message);
             step.push(SlotsEvent::Granted { holder });
         }
     }
@@ -169,24 +169,25 @@ fn given(step: &mut Step<SlotsMachine>, holder: String) {
         return;
     }
     let granted = state.granted_after(&holder).into_iter();
-    let granted: Vec<(Letter, String)> = granted.map(|next| (grant(&next.ask), next.ask.holder.clone())).collect();
+    let granted: Vec<(OutboxMessage, String)> =
+        granted.map(|next| (grant(&next.ask), next.ask.holder.clone())).collect();
     step.push(SlotsEvent::Given { holder });
-    for (letter, holder) in granted {
-        step.send(letter);
+    for (message, holder) in granted {
+        step.send(message);
         step.push(SlotsEvent::Granted { holder });
     }
 }
 
-fn grant(ask: &Ask) -> Letter {
-    Letter { to: ask.to.clone(), command: ask.grant.clone(), deliver_at: None, priority: GRANT_PRIORITY }
+fn grant(ask: &Ask) -> OutboxMessage {
+    OutboxMessage { to: ask.to.clone(), command: ask.grant.clone(), deliver_at: None, priority: GRANT_PRIORITY }
 }
 
-/// The letter that no more requests of the asker's party may wait, if so many wait already.
-fn refusal(state: &SlotsState, ask: &Ask) -> Option<Letter> {
+/// The message that no more requests of the asker's party may wait, if so many wait already.
+fn refusal(state: &SlotsState, ask: &Ask) -> Option<OutboxMessage> {
     let bound = ask.bound.as_ref()?;
     let is_full = state.waiting_of(&ask.party) >= bound.waiting as usize;
     let command = bound.refusal.clone();
-    is_full.then(|| Letter { to: ask.to.clone(), command, deliver_at: None, priority: GRANT_PRIORITY })
+    is_full.then(|| OutboxMessage { to: ask.to.clone(), command, deliver_at: None, priority: GRANT_PRIORITY })
 }
 
 /// Runs the effects of semaphores, of which there are none.
@@ -194,7 +195,7 @@ fn refusal(state: &SlotsState, ask: &Ask) -> Option<Letter> {
 pub struct NoEffects;
 
 #[async_trait]
-impl Perform<SlotsMachine> for NoEffects {
+impl EffectRunner<SlotsMachine> for NoEffects {
     async fn perform(&self, effect: Infallible, _: EffectContext<SlotsMachine>) -> Infallible {
         match effect {}
     }

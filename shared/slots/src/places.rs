@@ -1,7 +1,7 @@
 //! Places for commands: how many run at once on a machine, for all tenants together.
 
 use crate::{Ask, Bound, SlotsCommand, semaphore};
-use actor::{ActorId, Letter};
+use actor::{ActorId, OutboxMessage};
 use domain::WorkspaceId;
 use serde_json::{Value, json};
 
@@ -37,8 +37,8 @@ pub struct Wanted {
 }
 
 impl Places {
-    /// The letter that asks for a place.
-    pub fn ask(&self, workspace: WorkspaceId, wanted: Wanted) -> Letter {
+    /// The message that asks for a place.
+    pub fn ask(&self, workspace: WorkspaceId, wanted: Wanted) -> OutboxMessage {
         let Wanted { holder, priority, to, grant, refusal } = wanted;
         let ask = Ask {
             holder,
@@ -50,16 +50,16 @@ impl Places {
             grant,
             bound: Some(Bound { waiting: WAITING, refusal }),
         };
-        self.letter(workspace, priority, &SlotsCommand::Ask { ask: Box::new(ask) })
+        self.message(workspace, priority, &SlotsCommand::Ask { ask: Box::new(ask) })
     }
 
-    /// The letter that gives a place back, or takes the command out of the line.
-    pub fn give(&self, workspace: WorkspaceId, holder: &str) -> Letter {
-        self.letter(workspace, 0, &SlotsCommand::Give { holder: holder.to_owned() })
+    /// The message that gives a place back, or takes the command out of the line.
+    pub fn give(&self, workspace: WorkspaceId, holder: &str) -> OutboxMessage {
+        self.message(workspace, 0, &SlotsCommand::Give { holder: holder.to_owned() })
     }
 
-    fn letter(&self, workspace: WorkspaceId, priority: i8, command: &SlotsCommand) -> Letter {
+    fn message(&self, workspace: WorkspaceId, priority: i8, command: &SlotsCommand) -> OutboxMessage {
         let to = if self.shared { semaphore(NAME) } else { semaphore(format_args!("{workspace}/{NAME}")) };
-        Letter { to, command: json!(command), deliver_at: None, priority }
+        OutboxMessage { to, command: json!(command), deliver_at: None, priority }
     }
 }

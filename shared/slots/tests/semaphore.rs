@@ -1,7 +1,7 @@
 //! The guarantees of a semaphore, tested with random requests, returns and repetitions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{ActorId, Input, Letter, Machine, Step};
+use actor::{ActorId, Input, Machine, OutboxMessage, Step};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,7 +31,11 @@ impl Play {
         // The state in memory equals the state from a snapshot.
         let read: SlotsState = serde_json::from_str(&serde_json::to_string(&self.state).unwrap()).unwrap();
         assert_eq!(read, self.state);
-        decision.send.iter().map(|Letter { command, .. }| command["holder"].as_str().unwrap().to_owned()).collect()
+        decision
+            .send
+            .iter()
+            .map(|OutboxMessage { command, .. }| command["holder"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     fn ask(&mut self, holder: &str, wants: &[(&str, u32)], party: &str, priority: i8) -> Vec<String> {

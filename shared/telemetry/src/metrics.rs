@@ -7,7 +7,7 @@ mod counter;
 mod phases;
 mod wanted;
 
-use actor::{ActorId, Entry, Follow};
+use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use counter::{Buckets, Family};
 use domain::{
@@ -251,7 +251,7 @@ impl AdmissionObserver for TaskMetrics {
 }
 
 #[async_trait]
-impl Follow<TaskMachine> for TaskMetrics {
+impl EntryObserver<TaskMachine> for TaskMetrics {
     async fn loaded(&self, _: &ActorId, state: &TaskState) {
         if let Some(config) = &state.config {
             self.does(config, state);

@@ -5,7 +5,7 @@ use super::{
     pump::{Patience, Pump, SinkCounts},
     sink::Sink,
 };
-use actor::{ActorId, Entry, Follow};
+use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use domain::{Error, Sha256, TaskConfig, TaskEvent, WorkspaceId, task::FlowRef};
 use engine::{
@@ -199,7 +199,7 @@ impl Observers {
 }
 
 #[async_trait]
-impl Follow<TaskMachine> for Observers {
+impl EntryObserver<TaskMachine> for Observers {
     async fn loaded(&self, _: &ActorId, _: &TaskState) {}
 
     async fn committed(&self, _: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
@@ -211,10 +211,10 @@ impl Follow<TaskMachine> for Observers {
 
 /// Several that follow, told one after the other.
 #[derive(Clone, Default)]
-pub struct Followers(pub Vec<Arc<dyn Follow<TaskMachine>>>);
+pub struct Followers(pub Vec<Arc<dyn EntryObserver<TaskMachine>>>);
 
 #[async_trait]
-impl Follow<TaskMachine> for Followers {
+impl EntryObserver<TaskMachine> for Followers {
     async fn loaded(&self, actor: &ActorId, state: &TaskState) {
         for each in &self.0 {
             each.loaded(actor, state).await;

@@ -15,8 +15,8 @@ use domain::Sha256;
 use futures::{Stream, StreamExt as _, stream};
 use ports::{
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo,
-    ModelRequest, ModelStream, Outgoing, Page, Query, QueueReceiver, QueueSender, Receipt, Result, Subscription, Table,
-    Write,
+    ModelRequest, ModelStream, Page, Query, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Subscription,
+    Table, Write,
 };
 use std::{
     future::{Future, pending},
@@ -190,7 +190,7 @@ impl Table for Mortal<dyn Table> {
 
 #[async_trait]
 impl QueueSender for Mortal<dyn Queue> {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         self.crash.call("queue.send", self.inner.send(messages)).await
     }
     async fn waiting(&self, lane: &str) -> Result<usize> {

@@ -11,7 +11,7 @@ mod table;
 
 pub use blobs::FakeBlobs;
 pub use bus::FakeBus;
-pub use losing::{LosingQueue, Mail};
+pub use losing::{LosingQueue, Posting};
 pub use queue::FakeQueue;
 pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};
 pub use table::FakeTable;

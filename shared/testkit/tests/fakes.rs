@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use ports::{
-    Blobs, Bus, Error, Expect, Key, MAX_BODY, Outgoing, Query, QueueReceiver, QueueSender, Spilling, Table, Write,
+    Blobs, Bus, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender, Spilling, Table, Write,
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use testkit::{
@@ -104,8 +104,8 @@ async fn large_bodies_leave_the_table_and_a_body_is_never_taken_for_a_reference(
     assert!(matches!(missing, Err(Error::Damaged(_))), "{missing:?}");
 }
 
-fn message(id: u32) -> Outgoing {
-    Outgoing { group: "g".into(), id: id.to_string(), body: String::new(), ..Outgoing::default() }
+fn message(id: u32) -> QueueMessage {
+    QueueMessage { group: "g".into(), id: id.to_string(), body: String::new(), ..QueueMessage::default() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 //! A tool cannot be registered without its [`Declare`], which sees the arguments as the type that the tool itself runs with. So
 //! arguments that are not of this type are known to do nothing, and are refused.
 
-use crate::{Kind, Registry, call};
+use crate::{Registry, ToolKind, call};
 use domain::{Code, Error, FilePath};
 use serde_json::Value;
 
@@ -45,14 +45,14 @@ enum Unnamed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effects {
     /// The kind of the tool.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The paths that it touches, in the order of its arguments. None for a command: its sandbox confines it.
     pub touches: Vec<Touch>,
 }
 
 impl Effects {
     /// Those of a tool that touches no file.
-    pub fn none(kind: Kind) -> Self {
+    pub fn none(kind: ToolKind) -> Self {
         Self { kind, touches: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ impl<'a> Declaration<'a> {
         Self { plan, touches: Vec::new() }
     }
 
-    pub fn of(self, kind: Kind) -> Effects {
+    pub fn of(self, kind: ToolKind) -> Effects {
         Effects { kind, touches: self.touches }
     }
 
@@ -166,7 +166,7 @@ pub fn confined(tool: &str, mut args: Value, root: &FilePath) -> Result<Value, E
     }
     let plan = root.join("plan.md")?;
     let registry = Registry::builtin();
-    if registry.kind(tool).is_none_or(|kind| kind == Kind::Exec) {
+    if registry.kind(tool).is_none_or(|kind| kind == ToolKind::Exec) {
         return Err(Error::new(Code::Forbidden, format!("the tool {tool:?} cannot be confined to {root}")));
     }
     for Touch { path, field, unnamed, .. } in registry.effects(tool, &args.to_string(), &plan)?.touches {
@@ -259,7 +259,7 @@ mod tests {
                 assert!(is_declared != harmless.contains(&name.as_str()), "is {name} of {} a path?", spec.name);
             }
             let changes = effects.changed().next().is_some();
-            assert_eq!(changes, matches!(effects.kind, Kind::Write | Kind::Arrange), "{}", spec.name);
+            assert_eq!(changes, matches!(effects.kind, ToolKind::Write | ToolKind::Arrange), "{}", spec.name);
         }
     }
 

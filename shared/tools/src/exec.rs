@@ -50,7 +50,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     };
     let folder = args.folder.as_deref().map_or(Ok(FilePath::root()), |folder| call::path("folder", folder))?;
     let info = call.workspace.stat(&folder).await?;
-    if info.kind != workspace::Kind::Folder {
+    if info.kind != workspace::FileKind::Folder {
         return Err(Error::invalid("folder", format!("{folder} is not a folder")));
     }
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);

@@ -10,7 +10,7 @@ use domain::{Error, FilePath, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{Info, Kind};
+use workspace::{FileKind, Info};
 
 pub(crate) const FIND: &str = "Find files and folders by name, type, size and time of the last change. All conditions must \
     hold. Sorted by path. To search what files say, use grep.";
@@ -64,9 +64,9 @@ pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
     walking(move || {
         let holds = |info: &Info| {
             name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
-                && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == Kind::Folder))
-                && args.min_size.is_none_or(|min| info.kind != Kind::Folder && info.size >= min)
-                && args.max_size.is_none_or(|max| info.kind != Kind::Folder && info.size <= max)
+                && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == FileKind::Folder))
+                && args.min_size.is_none_or(|min| info.kind != FileKind::Folder && info.size >= min)
+                && args.max_size.is_none_or(|max| info.kind != FileKind::Folder && info.size <= max)
                 && after.is_none_or(|after| info.updated_at >= after)
                 && before.is_none_or(|before| info.updated_at < before)
         };

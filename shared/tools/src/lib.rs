@@ -39,6 +39,6 @@ pub use call::{Call, Outcome};
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
 pub use effects::{Access, Effects, Touch, confined};
 pub use plan::plan_digest;
-pub use registry::{CommandTool, Functions, Kind, Registry, unknown};
+pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;
 pub use search::{check_search, search_folder};

@@ -8,7 +8,7 @@ use domain::{Error, FilePath, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{Info, Kind};
+use workspace::{FileKind, Info};
 
 pub(crate) const LS: &str = "List a folder: names in order, folders with a trailing slash, with size in bytes, version, author \
     and time. Long listings come in pages.";
@@ -66,11 +66,11 @@ pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {
 /// One thing of a list.
 pub(crate) fn row(info: &Info) -> String {
     match info.kind {
-        Kind::Folder => format!("{}/", info.name),
-        Kind::File => {
+        FileKind::Folder => format!("{}/", info.name),
+        FileKind::File => {
             format!("{}  {} bytes  v{}  {}  {}", info.name, info.size, info.v, info.author, day(info.updated_at))
         }
-        Kind::Projection => format!("{}  {} bytes  kept by its chat", info.name, info.size),
+        FileKind::Projection => format!("{}  {} bytes  kept by its chat", info.name, info.size),
     }
 }
 
@@ -83,13 +83,13 @@ pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
     let path = call::path("path", &args.path)?;
     let info = call.workspace.stat(&path).await?;
     let kind = match info.kind {
-        Kind::File => "file",
-        Kind::Folder => "folder",
-        Kind::Projection => "file kept by its chat",
+        FileKind::File => "file",
+        FileKind::Folder => "folder",
+        FileKind::Projection => "file kept by its chat",
     };
     let mut output = format!("path: {path}\nkind: {kind}\nid: {}\ncreated: {}", info.file_id, info.created_at);
     let mut versions = Vec::new();
-    if info.kind != Kind::Folder {
+    if info.kind != FileKind::Folder {
         output.push_str(&format!("\nsize: {} bytes", info.size));
     }
     if let Some(digest) = info.sha256 {

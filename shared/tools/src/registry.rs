@@ -21,7 +21,7 @@ use workspace::Workspace;
 
 /// The kinds of tools, by their effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ToolKind {
     /// It looks, and can be run again at will.
     Read,
     /// It writes a file, once under one call id.
@@ -40,7 +40,7 @@ type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Se
 type Declares = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
 
 struct Tool {
-    kind: Kind,
+    kind: ToolKind,
     declares: Declares,
     validator: OnceLock<Validator>,
     run: Run,
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Registry {
 macro_rules! tool {
     ($into:ident, $kind:ident, $name:literal, $Args:ty, $function:path, $description:expr) => {
         $into.add::<$Args>(
-            Kind::$kind,
+            ToolKind::$kind,
             $name,
             $description,
             Box::new(|call, args| {
@@ -126,7 +126,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn add<Args>(&mut self, kind: Kind, name: &str, description: &str, run: Run)
+    fn add<Args>(&mut self, kind: ToolKind, name: &str, description: &str, run: Run)
     where
         Args: JsonSchema + DeserializeOwned + Declare,
     {
@@ -150,7 +150,7 @@ impl Registry {
         let mut all = Self::make();
         let run: Run =
             Box::new(move |call, args| Box::pin(async move { exec::exec(call, args::read(args)?, commands).await }));
-        all.add::<exec::ExecArgs>(Kind::Exec, "exec", exec::EXEC, run);
+        all.add::<exec::ExecArgs>(ToolKind::Exec, "exec", exec::EXEC, run);
         Self { commands: Some(commands), tools: Self::of(all).tools, ..self }
     }
 
@@ -203,7 +203,7 @@ impl Registry {
     }
 
     /// The kind of this tool; none when there is no such tool.
-    pub fn kind(&self, name: &str) -> Option<Kind> {
+    pub fn kind(&self, name: &str) -> Option<ToolKind> {
         self.find(name).map(|(_, tool)| tool.kind)
     }
 

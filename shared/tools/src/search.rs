@@ -57,11 +57,11 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
     args.check()?;
     let at = path("path", args.path().unwrap_or("/"))?;
     let info = call.workspace.stat(&at).await?;
-    if let Some(answer) = nearby(call, &at, &args).await {
+    if let Some(answer) = sandbox_mirror(call, &at, &args).await {
         return answer;
     }
     let hydrated = call.workspace.hydrate(&at).await?;
-    let start = Start::at(call.workspace.latest(), at, info.kind == workspace::Kind::Folder)?;
+    let start = Start::at(call.workspace.latest(), at, info.kind == workspace::FileKind::Folder)?;
     let (args, found) = walking(move || {
         let found = args.walk(&start);
         (args, found)
@@ -110,9 +110,9 @@ async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath
 }
 
 /// The answer of the workspace's sandbox, if it has one that is ready and answers. After a failure there, the search runs here.
-async fn nearby<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> Option<Answer> {
+async fn sandbox_mirror<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> Option<Answer> {
     let args = serde_json::to_string(args).ok()?;
-    let answer = call.workspace.search_nearby(at, S::TOOL, &args).await?;
+    let answer = call.workspace.search_on_sandbox(at, S::TOOL, &args).await?;
     // Commands run beside it: its answer is trusted as little as a file.
     const LONGEST: usize = 2 * crate::caps::MAX_BYTES;
     let outcome: Outcome = serde_json::from_str(&answer).ok()?;

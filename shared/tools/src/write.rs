@@ -8,7 +8,7 @@ use domain::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{Change, Kind};
+use workspace::{Change, FileKind};
 
 pub(crate) const WRITE: &str = "Write a whole file: makes it, with the folders above, or replaces its content by a new version. A \
     file that is there has to be read first. To change a part of a file, use edit.";
@@ -116,7 +116,7 @@ pub(crate) async fn mv(call: &Call<'_>, args: Mv) -> Answer {
         seen.push((call::path("to", &format!("{to}{below}"))?, *digest));
     }
     let result = json!({ "from": from, "path": to, "file_id": change.file_id, "v": change.v });
-    let events = if change.kind == Kind::Folder { Vec::new() } else { file_updated(&change) };
+    let events = if change.kind == FileKind::Folder { Vec::new() } else { file_updated(&change) };
     Ok(Done { output: format!("moved {from} to {to}"), result, seen, events, ..Done::default() })
 }
 

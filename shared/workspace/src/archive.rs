@@ -69,10 +69,10 @@ impl Archive {
         if let Some(Ok(text)) = text {
             return Ok(text);
         }
-        let nearby = self.shared.upgrade().and_then(|shared| shared.nearby.get().cloned());
+        let sandbox_mirror = self.shared.upgrade().and_then(|shared| shared.sandbox_mirror.get().cloned());
         // Only the archive has contents that are not current, and a content of unknown size is probably one of those.
-        if let Some(nearby) = nearby.filter(|_| is_blob(size))
-            && let Some(content) = nearby.content(self.keys.0, digest).await
+        if let Some(sandbox_mirror) = sandbox_mirror.filter(|_| is_blob(size))
+            && let Some(content) = sandbox_mirror.content(self.keys.0, digest).await
         {
             return Ok(content);
         }

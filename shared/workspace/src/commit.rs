@@ -221,7 +221,7 @@ impl Entry {
     pub(crate) fn folder(file_id: FileId, writer: &Writer, at: Timestamp) -> Self {
         Self {
             file_id,
-            kind: crate::Kind::Folder,
+            kind: crate::FileKind::Folder,
             v: 0,
             sha256: None,
             size: 0,

@@ -11,7 +11,7 @@ use crate::{
     error,
     keys::{DAMAGE, Keys},
     mirror::Area,
-    model::Kind,
+    model::FileKind,
     trash::{self, Item},
     workspaces::Shared,
 };
@@ -207,7 +207,7 @@ impl Workspace {
             for item in &page.items {
                 let Item { entry, .. } = error::parse(&item.body)?;
                 let place = trash::place(entry.file_id)?;
-                if entry.kind == Kind::Folder {
+                if entry.kind == FileKind::Folder {
                     folders.push((Area::Trash, place, entry.file_id));
                 } else if entry.sha256 == Some(digest)
                     && let Some(content) = self.intact_in(Area::Trash, place, digest, size).await?
@@ -224,7 +224,7 @@ impl Workspace {
             let Some((area, path, folder)) = folders.pop() else { break };
             for (name, entry) in self.all_entries(folder).await? {
                 let path = path.join(&name)?;
-                if entry.kind == Kind::Folder {
+                if entry.kind == FileKind::Folder {
                     folders.push((area, path, entry.file_id));
                 } else if entry.sha256 == Some(digest)
                     && let Some(content) = self.intact_in(area, path, digest, size).await?

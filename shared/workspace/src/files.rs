@@ -1,7 +1,7 @@
 //! Reading: one file, one folder, a tree.
 
 use crate::{
-    Content, Info, Kind, Listing, MAX_FILE, Result, Workspace, archive,
+    Content, FileKind, Info, Listing, MAX_FILE, Result, Workspace, archive,
     damage::{self, is_damage},
     error,
     index::Found,
@@ -66,7 +66,7 @@ impl Workspace {
                     return Ok((found, false));
                 }
                 let info = entry.info(path.join(&name)?);
-                if info.kind == Kind::Folder {
+                if info.kind == FileKind::Folder {
                     inner.push((info.path.clone(), info.file_id));
                 }
                 found.push(info);
@@ -91,7 +91,7 @@ impl Workspace {
             let found = self.found(path).await?;
             let mut info = found.entry.info(path.clone());
             let bytes = match (info.kind, info.sha256) {
-                (Kind::File, Some(digest)) if is_large(info.size) => {
+                (FileKind::File, Some(digest)) if is_large(info.size) => {
                     let range = range.clone().ok_or_else(|| too_large(info.size).detail("path", path.to_string()))?;
                     match self.0.archive.part(digest, info.size, range).await {
                         Ok(bytes) => return Ok(Content { info, bytes }),
@@ -99,7 +99,7 @@ impl Workspace {
                         Err(error) => return Err(damage::at(error, Some(path), info.file_id, info.v)),
                     }
                 }
-                (Kind::File, Some(digest)) => {
+                (FileKind::File, Some(digest)) => {
                     if let Some(bytes) = self.intact_in_latest(path, digest, info.size).await {
                         bytes
                     } else {
@@ -115,7 +115,7 @@ impl Workspace {
                         }
                     }
                 }
-                (Kind::Projection, _) => {
+                (FileKind::Projection, _) => {
                     let projector = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned());
                     if let Some(projector) = projector {
                         projector.refresh(self.0.id, path).await?;
@@ -138,7 +138,7 @@ impl Workspace {
             return Ok(self.0.keys.root());
         }
         let Found { entry, .. } = self.found(path).await?;
-        if entry.kind == Kind::Folder {
+        if entry.kind == FileKind::Folder {
             Ok(entry.file_id)
         } else {
             Err(error::wrong_kind(path, "a file, not a folder", "read it instead, or list the folder that it is in"))
@@ -198,7 +198,7 @@ impl Workspace {
         let projections: Vec<(usize, FilePath)> = infos
             .iter()
             .enumerate()
-            .filter(|(_, info)| info.kind == Kind::Projection)
+            .filter(|(_, info)| info.kind == FileKind::Projection)
             .map(|(position, info)| (position, info.path.clone()))
             .collect();
         if projections.is_empty() {

@@ -1,7 +1,7 @@
 //! Items of the index in every version of their format.
 
 use crate::{
-    Change, Damage, Damaged, Kind, Op, Version, WorkspaceInfo,
+    Change, Damage, Damaged, FileKind, Op, Version, WorkspaceInfo,
     commit::Note,
     model::{Entry, Node},
     trash::Item,
@@ -27,7 +27,7 @@ fn path() -> FilePath {
     FilePath::parse("/projects/demo/a.md").unwrap_or_else(|_| FilePath::root())
 }
 
-fn entry(kind: Kind) -> Entry {
+fn entry(kind: FileKind) -> Entry {
     Entry {
         file_id: FileId(id(1)),
         kind,
@@ -46,7 +46,7 @@ fn change(op: Op) -> Change {
         path: path(),
         from: Some(path()),
         file_id: FileId(id(1)),
-        kind: Kind::File,
+        kind: FileKind::File,
         v: 4,
         sha256: Some(Sha256::of(b"text")),
         size: 4,
@@ -57,7 +57,7 @@ fn change(op: Op) -> Change {
 
 #[test]
 fn the_index_is_read_for_ever() {
-    check("entries", &[Kind::File, Kind::Folder, Kind::Projection].map(entry));
+    check("entries", &[FileKind::File, FileKind::Folder, FileKind::Projection].map(entry));
     check("nodes", &[None, Some(FileId(id(2)))].map(|folder| Node { folder, name: "a.md".into() }));
     let version = Version {
         v: 4,
@@ -68,7 +68,7 @@ fn the_index_is_read_for_ever() {
         call_id: Some(CallId(id(3))),
     };
     check("versions", &version);
-    check("trash", &Item { path: path(), entry: entry(Kind::File), by: "user:1".into(), at: AT });
+    check("trash", &Item { path: path(), entry: entry(FileKind::File), by: "user:1".into(), at: AT });
     check("changes", &[Op::Made, Op::Written, Op::Moved, Op::Removed, Op::Restored, Op::Purged].map(change));
     let workspace =
         WorkspaceInfo { workspace_id: WorkspaceId(id(4)), name: "tests".into(), owner: UserId(id(5)), created_at: AT };
@@ -92,7 +92,7 @@ fn items_with_unknown_fields_are_refused() {
         value["newer"] = json!("more");
         value
     };
-    assert!(serde_json::from_value::<Entry>(with_more(json!(entry(Kind::File)))).is_err());
+    assert!(serde_json::from_value::<Entry>(with_more(json!(entry(FileKind::File)))).is_err());
     assert!(serde_json::from_value::<Node>(with_more(json!(Node { folder: None, name: String::new() }))).is_err());
     // Items that are written only once may have unknown fields.
     assert_eq!(serde_json::from_value(with_more(json!(change(Op::Made)))).ok(), Some(change(Op::Made)));

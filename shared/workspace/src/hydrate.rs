@@ -22,7 +22,7 @@ use crate::{
     snapshot::Seen,
 };
 pub(crate) use cache::Cache;
-pub(crate) use cache::Known;
+pub(crate) use cache::KnownContent;
 use cache::State;
 pub use cache::{Budget, Hydrated};
 use domain::{Code, FilePath};
@@ -227,9 +227,9 @@ impl Workspace {
 }
 
 /// A file, its target state, and the state on disk.
-type File = (FilePath, Known, Option<Seen>);
+type File = (FilePath, KnownContent, Option<Seen>);
 
-impl Known {
+impl KnownContent {
     fn of(entry: &Entry) -> Result<Self> {
         let sha256 =
             entry.sha256.ok_or_else(|| error::port(ports::Error::Damaged("a file without a digest".into())))?;

@@ -1,7 +1,7 @@
 //! Reading the index: from a path to its entry, and from an identity to its path.
 
 use crate::{
-    Info, Kind, Result, Workspace, error,
+    FileKind, Info, Result, Workspace, error,
     model::{Entry, Node},
 };
 use domain::{Code, Error, FileId, FilePath};
@@ -53,7 +53,7 @@ impl Workspace {
             let entry: Entry = error::parse(&item.body)?;
             if depth + 1 == names.len() {
                 walk.found = Some(Found { folder, name: (*name).into(), entry, rev: item.rev });
-            } else if entry.kind == Kind::Folder {
+            } else if entry.kind == FileKind::Folder {
                 walk.above.push(entry.file_id);
             } else {
                 let above: Vec<&str> = names.iter().take(depth + 1).copied().collect();
@@ -145,7 +145,7 @@ impl Workspace {
             file_id: self.0.keys.root(),
             path: FilePath::root(),
             name: String::new(),
-            kind: Kind::Folder,
+            kind: FileKind::Folder,
             v: 0,
             sha256: None,
             size: 0,

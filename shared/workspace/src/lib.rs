@@ -36,11 +36,11 @@ mod keys;
 pub mod large;
 pub mod mirror;
 mod model;
-mod nearby;
 mod projection;
 pub mod removal;
 mod repair;
 mod retention;
+mod sandbox_mirror;
 mod scrub;
 mod snapshot;
 mod taxonomy;
@@ -57,7 +57,7 @@ pub use damage::{Damage, DamageCounts, Damaged};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
 pub use model::{
-    Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
+    Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
 pub use retention::TRASH_SHARDS;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use domain::{CallId, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-pub use domain::{FileKind as Kind, FileOp as Op};
+pub use domain::{FileKind, FileOp as Op};
 
 /// The current entry under one name of one folder; the body of the index's item.
 ///
@@ -13,7 +13,7 @@ pub use domain::{FileKind as Kind, FileOp as Op};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     pub file_id: FileId,
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The current version, from 1; 0 for folders and projections.
     pub v: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Info {
     /// The last name of the path; empty for the root.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its current version, from 1; 0 for folders and projections.
     pub v: u64,
     /// The SHA-256 of its content; none for folders and projections.
@@ -126,7 +126,7 @@ pub struct Change {
     /// The file or folder.
     pub file_id: FileId,
     /// The kind of entry.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its version; 0 for folders, projections and removed entries.
     pub v: u64,
     /// The SHA-256 of its content, if it has one.

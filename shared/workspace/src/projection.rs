@@ -5,7 +5,7 @@
 //! length.
 
 use crate::{
-    Change, Kind, Op, Result, Workspace, Writer,
+    Change, FileKind, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
     mirror::{Area, Mirror, OnDisk},
@@ -49,7 +49,7 @@ impl Workspace {
             let at = self.0.clock.now();
             let walk = self.walk_to_make(path).await?;
             if let Some(found) = walk.found {
-                let same = found.entry.file_id == file_id && found.entry.kind == Kind::Projection;
+                let same = found.entry.file_id == file_id && found.entry.kind == FileKind::Projection;
                 let change = Change::of(Op::Made, &found.entry, path.clone(), writer, at);
                 if !same {
                     return Err(taken(path));
@@ -63,7 +63,7 @@ impl Workspace {
                 self.disk("to write a projection", write).await?;
                 return Ok(change);
             }
-            let entry = Entry { file_id, kind: Kind::Projection, ..Entry::folder(file_id, writer, at) };
+            let entry = Entry { file_id, kind: FileKind::Projection, ..Entry::folder(file_id, writer, at) };
             let above = walk.missing.len().saturating_sub(1);
             let folders = walk.missing.get(..above).unwrap_or_default();
             let (mut writes, folder) = self.new_folders(walk.deepest(), folders, writer, at)?;
@@ -135,7 +135,7 @@ impl Workspace {
         whole(async move {
             let _tree = this.0.tree.read().await;
             let _file = this.lock_file(&path).await;
-            if this.found(&path).await?.entry.kind != Kind::Projection {
+            if this.found(&path).await?.entry.kind != FileKind::Projection {
                 return Err(Error::not_found("projection", &path));
             }
             this.touched();

@@ -6,7 +6,7 @@
 //! it looks at everything when `latest/` or the mark is missing.
 
 use crate::{
-    Change, Kind, Op, Repaired, Result, Workspace,
+    Change, FileKind, Op, Repaired, Result, Workspace,
     commit::CHANGES_KEPT,
     crashes, error,
     keys::Keys,
@@ -61,7 +61,7 @@ impl Workspace {
             for item in &page.items {
                 let change: Change = error::parse(&item.body)?;
                 self.move_what_was_moved(&change).await?;
-                let deep = change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored);
+                let deep = change.kind == FileKind::Folder && matches!(change.op, Op::Moved | Op::Restored);
                 paths.extend(change.from.map(|path| (path, false)));
                 // Folders that a write made on its way have no change of their own, and the written file may be gone since.
                 let above = std::iter::successors(change.path.parent(), FilePath::parent);
@@ -130,13 +130,13 @@ impl Workspace {
                 Err(error) => return Err(error),
             };
             let (at, id) = (path.clone(), self.0.clock.id());
-            let kind = found.as_ref().map(|entry| entry.kind).or(path.is_root().then_some(Kind::Folder));
+            let kind = found.as_ref().map(|entry| entry.kind).or(path.is_root().then_some(FileKind::Folder));
             let fixed = match (kind, found) {
-                (Some(Kind::File), Some(entry)) => {
+                (Some(FileKind::File), Some(entry)) => {
                     let put_right = self.restore_to_latest(&path, &entry);
                     crashes::unless_refused(&self.0.keys, &path, entry.sha256, put_right).await.unwrap_or(Ok(false))?
                 }
-                (Some(Kind::Folder), entry) => {
+                (Some(FileKind::Folder), entry) => {
                     if deep {
                         let folder = entry.map_or(self.0.keys.root(), |entry| entry.file_id);
                         paths.extend(self.below(&path, folder).await?);
@@ -147,7 +147,7 @@ impl Workspace {
                     };
                     self.disk("to make a folder", make).await?
                 }
-                (Some(Kind::Projection), _) => {
+                (Some(FileKind::Projection), _) => {
                     let make = move |mirror: &Mirror| match mirror.look(Area::Latest, &at)? {
                         OnDisk::File(_) => Ok(false),
                         _ => mirror.write(&at, b"", id).map(|()| true),

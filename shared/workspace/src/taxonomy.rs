@@ -1,6 +1,6 @@
 //! The folders that every workspace has (spec 001 §1), their initial files, and the rules that protect them.
 
-use crate::{Kind, Result, Version, Workspace, Writer, error, model::Entry};
+use crate::{FileKind, Result, Version, Workspace, Writer, error, model::Entry};
 use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Stamp};
 use ports::{Expect, Write};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Workspace {
             let (path, sha256) = (path?, Sha256::of(content.as_bytes()));
             let size = content.len() as u64;
             let folder = Entry::folder(next(), &system, stamp.at);
-            let entry = Entry { kind: Kind::File, v: 1, sha256: Some(sha256), size, ..folder };
+            let entry = Entry { kind: FileKind::File, v: 1, sha256: Some(sha256), size, ..folder };
             let (author, at) = (entry.author.clone(), stamp.at);
             let version = Version { v: 1, sha256, size, author, at, call_id: None };
             writes.extend(self.new_entry(inside(&folders, &path)?, path.name(), &entry)?);
@@ -61,25 +61,25 @@ pub(crate) fn check_new_names<'a>(mut names: impl Iterator<Item = &'a str>) -> R
 }
 
 /// Whether something can be moved or removed: not the root, not the taxonomy, and no chat file by an agent.
-pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Result<()> {
+pub(crate) fn may_take_away(path: &FilePath, kind: FileKind, writer: &Writer) -> Result<()> {
     if path.is_root() || FOLDERS.contains(&path.as_str()) || is_home(path) {
         let message = format!("{path} is part of every workspace and stays where it is");
         return Err(Error::new(Code::Forbidden, message).hint("change what is inside of it instead"));
     }
-    if kind == Kind::Projection && !writer.may_take_projections {
+    if kind == FileKind::Projection && !writer.may_take_projections {
         return Err(kept_by_the_chat(path));
     }
     Ok(())
 }
 
 /// Checks that a file can be written over this kind of entry, or at a free path.
-pub(crate) fn may_write(path: &FilePath, there: Option<Kind>, writer: &Writer) -> Result<()> {
+pub(crate) fn may_write(path: &FilePath, there: Option<FileKind>, writer: &Writer) -> Result<()> {
     match there {
-        Some(Kind::Folder) => Err(error::wrong_kind(path, "a folder", "name a file inside of it")),
-        Some(Kind::Projection) => Err(kept_by_the_chat(path)),
+        Some(FileKind::Folder) => Err(error::wrong_kind(path, "a folder", "name a file inside of it")),
+        Some(FileKind::Projection) => Err(kept_by_the_chat(path)),
         _ if path.is_root() => Err(error::wrong_kind(path, "the root folder", "name a file inside of it")),
         None if is_agent(writer) && is_chat_file(path) => Err(kept_by_the_chat(path)),
-        None | Some(Kind::File) => Ok(()),
+        None | Some(FileKind::File) => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Contents that a client sends to or gets from the archive by an address, past this process, or that come into it as a stream. A long content may
 //! not fit through the process: a Lambda takes and gives 6 MB, and no process holds 5 GB in memory.
 
-use crate::{Given, Kind, Result, Workspace, archive, error};
+use crate::{FileKind, Given, Result, Workspace, archive, error};
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
 use ports::{Incoming, LARGEST, Presigned, Transfer};
@@ -27,11 +27,11 @@ impl Workspace {
     pub async fn address_of(&self, path: &FilePath, valid_for: Duration) -> Result<(Way, Option<(Sha256, u64)>)> {
         let info = self.stat(path).await?;
         match (info.kind, info.sha256) {
-            (Kind::File, Some(digest)) => {
+            (FileKind::File, Some(digest)) => {
                 let way = self.way(digest, info.size, Transfer::Read, valid_for).await?;
                 Ok((way, Some((digest, info.size))))
             }
-            (Kind::Projection, _) => Ok((Way::Inside, None)),
+            (FileKind::Projection, _) => Ok((Way::Inside, None)),
             _ => Err(error::wrong_kind(path, "a folder", "list it instead")),
         }
     }

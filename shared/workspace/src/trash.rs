@@ -1,7 +1,7 @@
 //! Removing, in two steps: into the trash, from where it can come back, and for good.
 
 use crate::{
-    Change, Kind, Op, Result, TrashPage, Trashed, Workspace, Writer,
+    Change, FileKind, Op, Result, TrashPage, Trashed, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
     mirror::Area,
@@ -157,7 +157,7 @@ impl Workspace {
         let mut inside = Vec::new();
         while let Some((id, kind)) = folders.pop() {
             inside.push(id);
-            if kind == Kind::Folder {
+            if kind == FileKind::Folder {
                 let entries = self.all_entries(id).await?;
                 folders.extend(entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)));
             }

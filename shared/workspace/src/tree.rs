@@ -1,7 +1,7 @@
 //! Moves entries: one commit, for a folder of any size.
 
 use crate::{
-    Change, Kind, Op, Result, Workspace, Writer,
+    Change, FileKind, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
     index::MAX_DEPTH,
@@ -50,7 +50,7 @@ impl Workspace {
                 return Err(Error::new(Code::Conflict, format!("{from} cannot be moved into itself, to {to}")));
             }
             let is_longer = |of: fn(&FilePath) -> usize| of(to) > of(from);
-            if found.entry.kind == Kind::Folder && (is_longer(depth) || is_longer(|path| path.as_str().len())) {
+            if found.entry.kind == FileKind::Folder && (is_longer(depth) || is_longer(|path| path.as_str().len())) {
                 self.check_below(found.entry.file_id, to).await?;
             }
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
@@ -77,7 +77,7 @@ impl Workspace {
                         format!("{name} would have {} names in its path; the limit is {MAX_DEPTH}", depth(&inside));
                     return Err(Error::invalid("path", message).hint("move it below fewer folders"));
                 }
-                if entry.kind == Kind::Folder {
+                if entry.kind == FileKind::Folder {
                     folders.push((entry.file_id, inside));
                 }
             }

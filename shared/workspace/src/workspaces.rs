@@ -9,7 +9,7 @@ use crate::{
     hydrate::{Budget, Cache},
     keys::{Keys, WORKSPACES},
     mirror::Mirror,
-    nearby::Nearby,
+    sandbox_mirror::SandboxMirror,
 };
 use async_trait::async_trait;
 use domain::{Code, Error, FilePath, Principal, WorkspaceId};
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// Set when the disk is only a cache.
     pub cache: OnceLock<Cache>,
     /// Set when sandboxes are configured.
-    pub nearby: OnceLock<Arc<Nearby>>,
+    pub sandbox_mirror: OnceLock<Arc<SandboxMirror>>,
     pub damages: Damages,
     /// The bus on which changes are announced.
     pub bus: OnceLock<Arc<dyn Bus>>,
@@ -115,7 +115,7 @@ impl Workspaces {
     /// Over these stores, with the folders on disk under `root`.
     pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
         let (open, changed) = (Mutex::default(), Mutex::default());
-        let (projector, cache, nearby) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (projector, cache, sandbox_mirror) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self(Arc::new(Shared {
             table,
             blobs,
@@ -125,7 +125,7 @@ impl Workspaces {
             changed,
             projector,
             cache,
-            nearby,
+            sandbox_mirror,
             damages: Damages::default(),
             bus: OnceLock::new(),
         }))

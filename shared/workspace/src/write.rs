@@ -1,7 +1,7 @@
 //! Writing: a new version of a file, a new folder.
 
 use crate::{
-    Change, Expect, Given, Kind, Op, Result, Version, Workspace, Writer, archive,
+    Change, Expect, FileKind, Given, Op, Result, Version, Workspace, Writer, archive,
     commit::{ATTEMPTS, whole},
     error, files,
     index::{Found, MAX_DEPTH, Walk},
@@ -134,7 +134,7 @@ impl Workspace {
             None => {
                 let file_id = FileId(self.0.clock.id());
                 let (created_at, updated_at, sha256) = (at, at, Some(sha256));
-                let entry = Entry { file_id, kind: Kind::File, v: 1, sha256, size, author, created_at, updated_at };
+                let entry = Entry { file_id, kind: FileKind::File, v: 1, sha256, size, author, created_at, updated_at };
                 let above = walk.missing.len().saturating_sub(1);
                 let folders = walk.missing.get(..above).unwrap_or_default();
                 let (mut writes, folder) = self.new_folders(walk.deepest(), folders, writer, at)?;
@@ -172,7 +172,7 @@ impl Workspace {
             }
             let walk = self.walk_to_make(path).await?;
             match walk.found {
-                Some(Found { entry, .. }) if entry.kind == Kind::Folder => {
+                Some(Found { entry, .. }) if entry.kind == FileKind::Folder => {
                     return Ok(Change::of(Op::Made, &entry, path.clone(), writer, at));
                 }
                 Some(_) => return Err(taken(path)),

@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use aws_lambda_events::sqs::SqsMessage;
 use domain::Timestamp;
 use emulators::{Emulator, Fate, FaultProxy, account, schedules};
-use ports::{Clock, Delivery, Outgoing, QueueReceiver, QueueSender, SystemClock};
+use ports::{Clock, Delivery, QueueMessage, QueueReceiver, QueueSender, SystemClock};
 use std::{
     sync::{
         Arc, Mutex,
@@ -40,7 +40,7 @@ fn queue(sdk: &SdkConfig, names: &QueueNames, clock: impl Clock + 'static) -> Ar
 }
 
 /// The timer's work: messages of the delay queue are sent on. Returns them, once there are some.
-async fn tick(sdk: &SdkConfig, names: &QueueNames, timer: &SqsQueue) -> Vec<Outgoing> {
+async fn tick(sdk: &SdkConfig, names: &QueueNames, timer: &SqsQueue) -> Vec<QueueMessage> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let request = client.receive_message().queue_url(&names.delay_queue_url).wait_time_seconds(20);
     let answer = request.max_number_of_messages(10).send().await.unwrap();
@@ -77,8 +77,8 @@ async fn the_queue_conforms() {
     .await;
 }
 
-fn message(id: &str) -> Outgoing {
-    Outgoing { group: "chat/w/c".into(), id: id.into(), body: format!("body {id}"), ..Outgoing::default() }
+fn message(id: &str) -> QueueMessage {
+    QueueMessage { group: "chat/w/c".into(), id: id.into(), body: format!("body {id}"), ..QueueMessage::default() }
 }
 
 async fn one(queue: &SqsQueue) -> Delivery {
@@ -139,7 +139,7 @@ async fn a_message_for_much_later_comes_by_schedule_delay_and_timer() {
     let sdk = account::sdk(&emulator.endpoint());
     let names = account::queues(&sdk, "commands", ATTEMPTS).await.unwrap();
     let sender = queue(&sdk, &names, SystemClock);
-    let later = Outgoing { deliver_at: Some(SystemClock.now() + MINUTE * 60), ..message("later") };
+    let later = QueueMessage { deliver_at: Some(SystemClock.now() + MINUTE * 60), ..message("later") };
     for _ in 0..2 {
         sender.send(vec![later.clone()]).await.unwrap();
     }

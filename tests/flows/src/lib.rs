@@ -5,11 +5,11 @@
 
 mod slow;
 
-pub use assembly::PLAY;
+pub use assembly::LOAD_SCRIPT;
 pub use slow::Slow;
 
-use actor::NobodyFollows;
-use assembly::{Base, Config, Machines, Parts, Places, Settings, Voices, Ways, sweeps::Sweeps};
+use actor::NoObserver;
+use assembly::{Base, Config, Engine, ModelSetup, Places, SandboxSetup, Services, Settings, sweeps::Sweeps};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use engine::{
@@ -121,7 +121,7 @@ impl Hub {
         // Commands run on this machine, as on any hub.
         let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
         let places = Places { at_once: sandbox::AT_ONCE, shared: true };
-        let machines = Machines { sandboxes, commands: Some(tools::Commands::default()), places };
+        let machines = SandboxSetup { sandboxes, commands: Some(tools::Commands::default()), places };
         let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true };
         let minute = Duration::from_secs(60);
         let settings = Settings {
@@ -130,11 +130,11 @@ impl Hub {
             permission_timeout: minute,
             ..Settings::default()
         };
-        let parts = Parts::with_machines(base, queue.clone(), Voices::alone(model), settings, Some(machines))
+        let engine = Engine::with_machines(base, queue.clone(), ModelSetup::alone(model), settings, Some(machines))
             .with_ranker(ranker);
-        let kinds = parts.kinds(Arc::new(NobodyFollows));
-        let worker = working.map(|options| Worker::new(kinds, queue, options).on(parts.executor.clone()));
-        let sweeps = Sweeps::of(&parts.ways, &Config::default(), []);
+        let kinds = engine.kinds(Arc::new(NoObserver));
+        let worker = working.map(|options| Worker::new(kinds, queue, options).on(engine.executor.clone()));
+        let sweeps = Sweeps::of(&engine.services, &Config::default(), []);
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
@@ -145,7 +145,7 @@ impl Hub {
             }
         });
 
-        let Ways { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = parts.ways;
+        let Services { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = engine.services;
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
         Self { tasks, evaluations, workspaces, workspace, table, by, sweeps, shutdown, working, _store: None }

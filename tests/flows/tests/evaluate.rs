@@ -1,7 +1,7 @@
 //! Evaluations on a real hub (spec 002 §10.3): their records, their isolation, and their survival.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::Kind;
+use actor::ActorDriver;
 use domain::{Code, EvaluationId, NodeId};
 use evaluation::{Evaluation, Outcome, Progress, Selection};
 use flows::{Ground, Hub, until};

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Status, TaskEvent};
-use engine::artifact::{Artifacts, Kind, Wanted};
+use engine::artifact::{ArtifactKind, Artifacts, Wanted};
 use flows::Hub;
 use serde_json::{Value, json};
 
@@ -100,20 +100,20 @@ async fn s10_1_results_of_tools_and_prompts_are_kept_whole_and_history_shows_the
         (!page.artifacts.is_empty()).then_some(page.artifacts)
     })
     .await;
-    let content = async |kind: Kind, node: &str| {
+    let content = async |kind: ArtifactKind, node: &str| {
         let of = found.iter().find(|artifact| artifact.kind == kind && artifact.node == Some(node.into()));
         artifacts.read(hub.workspace, of.unwrap_or_else(|| panic!("{node} has no {kind:?}"))).await.unwrap()
     };
     for node in ["look", "work"] {
-        let result = content(Kind::ToolResult, node).await;
+        let result = content(ArtifactKind::ToolResult, node).await;
         let output = result["output"].as_str().unwrap();
         assert!(output.contains("line 699") && !output.ends_with('…'), "{node}: {} bytes", output.len());
     }
-    let prompt = content(Kind::Prompt, "work").await;
+    let prompt = content(ArtifactKind::Prompt, "work").await;
     assert!(prompt["prompt"].as_str().unwrap().contains("line 699"));
     assert_eq!(prompt["chat_id"], json!(worked.chat));
     // Neither node has a schema, and artifacts.yaml names both.
-    assert_eq!(content(Kind::Output, "work").await, json!("long"));
+    assert_eq!(content(ArtifactKind::Output, "work").await, json!("long"));
     hub.close().await;
 }
 
@@ -132,7 +132,7 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
         loop {
             let page = artifacts.find(hub.workspace, &wanted, limit, cursor).await.unwrap();
             assert!(page.artifacts.len() <= limit);
-            found.extend(page.artifacts.into_iter().filter(|artifact| artifact.kind == Kind::Output));
+            found.extend(page.artifacts.into_iter().filter(|artifact| artifact.kind == ArtifactKind::Output));
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return found;

@@ -111,7 +111,7 @@ async fn s10_7_a_task_that_pauses_before_each_node_does_so_in_its_children() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_7_a_pause_holds_the_whole_tree_before_any_letter_tells_of_it() {
+async fn s10_7_a_pause_holds_the_whole_tree_before_any_message_tells_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let (ground, working) = (Ground::in_memory(0, Arc::new(Slow::default())), worker::Options::default());
     let hub = Hub::on_with(ground.clone(), &folder, working).await;

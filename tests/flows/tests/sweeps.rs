@@ -10,7 +10,7 @@ use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::{
-    fakes::{LosingQueue, Mail},
+    fakes::{LosingQueue, Posting},
     flows::{AGENT, AGENTS, NUMBERS},
 };
 use tokio::time::sleep;
@@ -78,9 +78,9 @@ async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_th
     let folder = tempfile::tempdir().unwrap();
     let (hub, queue) = hub(&folder, 3).await;
     hub.flow("numbers", [("workflow.yaml", NUMBERS)]).await;
-    queue.set(Mail::IsRefused);
+    queue.set(Posting::IsRefused);
     assert!(hub.create("numbers", json!({})).await.is_err());
-    queue.set(Mail::Comes);
+    queue.set(Posting::Comes);
     let listed = hub.tasks.list(hub.workspace, &engine::TaskFilter::default(), 9, None).await.unwrap().tasks;
     assert_eq!(listed.iter().map(|view| view.phase).collect::<Vec<_>>(), [TaskPhase::Queued]);
     assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "it may only be slow");
@@ -99,7 +99,7 @@ async fn a_beginning_that_cannot_be_read_keeps_no_other_task_back() {
     let folder = tempfile::tempdir().unwrap();
     let (hub, queue) = hub(&folder, 0).await;
     hub.flow("numbers", [("workflow.yaml", NUMBERS)]).await;
-    queue.set(Mail::IsRefused);
+    queue.set(Posting::IsRefused);
     // Their ids end alike, so they are in the same part of the index.
     let [unread, waits] = [1, 2].map(|n| TaskId(Uuid::from_u128((0x019b_0000_0000_7000_8000 << 48) | (n << 16))));
     for task in [unread, waits] {
@@ -107,7 +107,7 @@ async fn a_beginning_that_cannot_be_read_keeps_no_other_task_back() {
         hub.tasks.create(hub.workspace, task, "numbers", new, &hub.by).await.unwrap_err();
         sleep(Duration::from_secs(1)).await;
     }
-    queue.set(Mail::Comes);
+    queue.set(Posting::Comes);
     let starts = hub.table.query_index(&Query::all("starts/0", 9)).await.unwrap().items;
     assert_eq!(starts.len(), 2);
     let mut damaged = Write::put(starts[0].key.clone(), "no JSON", Expect::Present);
@@ -130,10 +130,10 @@ suites:
   - {name: all, cases: [{id: runs, input: {}, assertions: [{type: status, expected: success}]}]}
 "#;
     hub.flow("numbers", [("workflow.yaml", NUMBERS), ("evaluations.yaml", suite)]).await;
-    queue.set(Mail::IsLost);
+    queue.set(Posting::IsLost);
     let id = EvaluationId(Uuid::from_u128(1));
     hub.evaluations.start(hub.workspace, id, "numbers", Selection::default(), &hub.by).await.unwrap();
-    queue.set(Mail::Comes);
+    queue.set(Posting::Comes);
     let place = |name: &str| Key::new("evaluations/open", name);
     let [own] = &hub.table.query(&Query::all("evaluations/open", 9)).await.unwrap().items[..] else { panic!("one") };
     // In front of it: one that is not JSON, and one that nobody knows.
@@ -157,10 +157,10 @@ async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
         let missed = queue.missed();
         hub.until(task, |view| view.steps > 0 || view.phase != TaskPhase::Queued || queue.missed() > missed).await;
     }
-    queue.set(Mail::IsLost);
+    queue.set(Posting::IsLost);
     // poll: time is paused, and passes when all tasks are idle
     sleep(Duration::from_secs(3700)).await;
-    queue.set(Mail::Comes);
+    queue.set(Posting::Comes);
     let view = hub.tasks.get(hub.workspace, task).await.unwrap();
     if queue.missed() > 0 {
         assert_ne!(view.phase, TaskPhase::Finished, "{flow}: the lost message was needed");
@@ -176,7 +176,7 @@ async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parent_whose_letters_to_its_children_were_lost_sends_them_again() {
+async fn a_parent_whose_messages_to_its_children_were_lost_sends_them_again() {
     for seed in [0, 1, 2] {
         goes_on_after_losing("numbers", NUMBERS, seed, 0).await;
     }

@@ -17,7 +17,7 @@ nodes:
   - {id: judge, kind: deterministic, role: decision, context: none, op: {expr: "size(input.parts) > 0 ? 'some' : 'none'"}}
   - {id: nothing, kind: deterministic, role: exit, context: none, always_fail: true}
   - {id: find, kind: agent, role: linear, agent_id: finder, context: earlier, tools: [look], prompt: "{{outputs.begin.topic}}", schema_out: found}
-  - {id: ways, kind: deterministic, role: branch, context: none}
+  - {id: services, kind: deterministic, role: branch, context: none}
   - {id: good, kind: deterministic, role: linear, context: none, op: {expr: "input.text + '!'"}}
   - {id: bad, kind: deterministic, role: linear, context: none, op: {expr: "input.nowhere"}}
   - {id: either, kind: deterministic, role: merge, context: none, merge: {strategy: all, on_failure: ignore}, op: {function: "merge:outputs"}}
@@ -30,9 +30,9 @@ edges:
   - {from: begin, to: judge}
   - {from: judge, to: find, label: some}
   - {from: judge, to: nothing, label: none}
-  - {from: find, to: ways}
-  - {from: ways, to: good}
-  - {from: ways, to: bad}
+  - {from: find, to: services}
+  - {from: services, to: good}
+  - {from: services, to: bad}
   - {from: good, to: either}
   - {from: bad, to: either}
   - {from: either, to: parts}

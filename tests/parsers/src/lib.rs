@@ -1,10 +1,10 @@
 //! Every parser that input reaches, as a function of bytes: `scripts/fuzz` runs them, and the test beside this feeds them with a corpus and with
 //! changed inputs. A parser may refuse any input; it may not panic, overflow the stack, or take for ever.
 
-use actor::{Entry, Mail};
+use actor::{Entry, Envelope};
 use domain::{ChatCommand, ChatEvent, FilePath, Sha256, TaskCommand, TaskEvent, TaskId, Timestamp, WorkspaceId};
 use flow::{
-    load::{Known, load},
+    load::{KnownNames, load},
     op::{Scope, expr, template},
 };
 use http::{HeaderMap, HeaderValue};
@@ -115,8 +115,8 @@ fn ids(bytes: &[u8]) {
 /// Data that one process writes and another one reads: messages of the queue, and entries of logs.
 fn logs(bytes: &[u8]) {
     let text = text(bytes);
-    let _ = Mail::<ChatCommand>::parse(&text);
-    let _ = Mail::<TaskCommand>::parse(&text);
+    let _ = Envelope::<ChatCommand>::parse(&text);
+    let _ = Envelope::<TaskCommand>::parse(&text);
     let _ = serde_json::from_str::<Entry<ChatEvent>>(&text);
     let _ = serde_json::from_str::<Entry<TaskEvent>>(&text);
 }
@@ -131,7 +131,7 @@ fn manifests(bytes: &[u8]) {
             _ => files.insert("workflow.yaml".to_owned(), part.to_owned()),
         };
     }
-    if let Ok(flow) = load("fuzzed", files, &Known::default()) {
+    if let Ok(flow) = load("fuzzed", files, &KnownNames::default()) {
         let paint = flow::draw::Paint::new();
         let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint), flow::draw::mermaid(&flow, &paint));
     }

@@ -63,7 +63,7 @@ pub(crate) fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
 pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, person: &Person) -> Vec<Violation> {
     let workspace = until_done(async || workspaces.open(world.workspace).await).await;
     let (found, _) = until_done(async || workspace.list_tree(&FilePath::root(), 10_000).await).await;
-    let index = found.into_iter().filter(|info| info.kind != workspace::Kind::Projection);
+    let index = found.into_iter().filter(|info| info.kind != workspace::FileKind::Projection);
     let index: BTreeSet<StoredFile> = index
         .map(|info| StoredFile { path: info.path.to_string(), digest: info.sha256.map(|digest| digest.to_string()) })
         .collect();

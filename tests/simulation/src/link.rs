@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{
-    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Outgoing, Page, Query, QueueReceiver,
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Page, Query, QueueMessage, QueueReceiver,
     QueueSender, Receipt, Result, Subscription, Table, Write,
 };
 use std::{
@@ -115,7 +115,7 @@ impl Table for Over<dyn Table> {
 
 #[async_trait]
 impl QueueSender for Over<dyn Queue> {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         self.link.pass().await;
         self.inner.send(messages).await
     }

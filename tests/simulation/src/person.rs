@@ -6,7 +6,7 @@ use crate::{
     scenario::{Act, Scenario, Until},
     world::{Observer, World},
 };
-use chat::{Chats, NewChat, Post};
+use chat::{Chats, NewChat, NewMessage};
 use domain::{
     ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
     event::PermissionOutcome,
@@ -151,7 +151,7 @@ impl Person {
     async fn post(&mut self, number: usize, content: &str, on_busy: OnBusy) {
         let (workspace, chat) = (self.world.workspace, self.chat(number));
         let (command, by) = (self.command(), Principal::local());
-        let post = Post { content: content.into(), on_busy, ..Post::default() };
+        let post = NewMessage { content: content.into(), on_busy, ..NewMessage::default() };
         let posted = self.ask(async |chats| chats.post(workspace, chat, command, post.clone(), &by).await).await;
         self.sent.push(Sent { chat, turn: TurnId(command.0), content: content.into(), accepted: posted.is_ok() });
     }

@@ -5,8 +5,8 @@ use crate::{
     sabotage::{self, Safeguard},
     world::World,
 };
-use actor::NobodyFollows;
-use assembly::{Base, Parts, Settings, Voices, Ways};
+use actor::NoObserver;
+use assembly::{Base, Engine, ModelSetup, Services, Settings};
 use chat::Chats;
 use engine::Tasks;
 use ports::{Blobs, Bus, Clock, Spilling, Table};
@@ -57,10 +57,10 @@ impl Process {
             permission_timeout: PATIENCE,
             ..Settings::default()
         };
-        let parts = Parts::new(base, queue.clone(), Voices::alone(model), settings);
+        let engine = Engine::new(base, queue.clone(), ModelSetup::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
-        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options).on(parts.executor.clone());
-        let Ways { chats, tasks, workspaces, .. } = parts.ways;
+        let worker = Worker::new(engine.kinds(Arc::new(NoObserver)), queue, options).on(engine.executor.clone());
+        let Services { chats, tasks, workspaces, .. } = engine.services;
         let shutdown = CancellationToken::new();
         let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
         Self { crash, link, chats, tasks, shutdown, work }

@@ -5,7 +5,7 @@ use ports::{Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write};
 use std::sync::Arc;
 use testkit::{
     Queue,
-    fakes::{LosingQueue, Mail},
+    fakes::{LosingQueue, Posting},
 };
 
 /// A safeguard that can be taken out.
@@ -32,7 +32,7 @@ pub(crate) fn queue(inner: Arc<dyn Queue>, without: Option<Safeguard>) -> Arc<dy
         return inner;
     }
     let queue = LosingQueue::new(inner);
-    queue.decide(|message| if message.deliver_at.is_some() { Mail::IsLost } else { Mail::Comes });
+    queue.decide(|message| if message.deliver_at.is_some() { Posting::IsLost } else { Posting::Comes });
     Arc::new(queue)
 }
 

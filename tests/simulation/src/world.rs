@@ -16,7 +16,7 @@ use testkit::{
 };
 use workspace::Workspaces;
 
-/// How often the queue delivers a message before it puts it aside. Far above the runtime's own limit: a dead letter would
+/// How often the queue delivers a message before it puts it aside. Far above the runtime's own limit: a dead letters would
 /// be a command that the runtime could not even pause.
 const MAX_DELIVERIES: u32 = 60;
 

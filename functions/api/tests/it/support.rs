@@ -9,7 +9,7 @@ use chat::{Chats, Settings};
 use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use engine::{FlowCache, Flows, Tasks};
-use flow::load::Known;
+use flow::load::KnownNames;
 use http::{HeaderMap, Request, StatusCode};
 use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ impl Door {
         }
         let settings = Settings::default();
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
-        let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), Known::default());
+        let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), KnownNames::default());
         let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows)
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();

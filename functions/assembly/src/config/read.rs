@@ -1,7 +1,7 @@
 //! From a file and the environment to a configuration. A fault names its place: the file and the line, or the variable, and the key.
 
 use super::{Ai, Config};
-use crate::{Failure, secrets};
+use crate::{SetupError, secrets};
 use ports::KnownSecrets;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -74,15 +74,15 @@ impl Sources {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn find(named: Option<&Path>, data: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
+    pub fn find(named: Option<&Path>, data: &Path, environment: &[(String, String)]) -> Result<Self, SetupError> {
         let path = named.map_or_else(|| data.join("buildscale.toml"), Path::to_owned);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => None,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Failure::Config(format!("{}: there is no such file", path.display())));
+                return Err(SetupError::Config(format!("{}: there is no such file", path.display())));
             }
-            Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
+            Err(error) => return Err(SetupError::Config(format!("{}: {error}", path.display()))),
         };
         Ok(Self { path, text, environment: environment.to_vec() })
     }
@@ -102,13 +102,13 @@ impl Sources {
     ///
     /// # Errors
     /// The first fault, with its place and, where a name is nearly one that there is, the one that may be meant.
-    pub fn read(&self) -> Result<Config, Failure> {
+    pub fn read(&self) -> Result<Config, SetupError> {
         let mut table = self.table()?;
         let secrets = KnownSecrets::default();
         secrets::learn_configuration(&table, &secrets);
         // The message about a fault may quote the value.
         let clean = |failure| match failure {
-            Failure::Config(words) => Failure::Config(secrets.redactor().text(&words).into_owned()),
+            SetupError::Config(words) => SetupError::Config(secrets.redactor().text(&words).into_owned()),
             failure => failure,
         };
         let config = self.config(&mut table).map_err(clean)?;
@@ -120,7 +120,7 @@ impl Sources {
     ///
     /// # Errors
     /// When the file is no TOML, or a variable no key.
-    pub fn settings(&self) -> Result<Vec<Setting>, Failure> {
+    pub fn settings(&self) -> Result<Vec<Setting>, SetupError> {
         let table = self.table()?;
         let known = KnownSecrets::default();
         secrets::learn_configuration(&table, &known);
@@ -152,22 +152,22 @@ impl Sources {
     }
 
     /// The file with the environment on top.
-    fn table(&self) -> Result<Table, Failure> {
+    fn table(&self) -> Result<Table, SetupError> {
         let text = self.text.as_deref().unwrap_or_default();
         let mut table = text.parse::<Table>().map_err(|error| {
             // The place and the reason, without the line itself: it may hold a key.
             let line = error.span().map_or(1, |span| line_at(text, span.start));
-            Failure::Config(format!("{}, line {line}: {}", self.path.display(), error.message()))
+            SetupError::Config(format!("{}, line {line}: {}", self.path.display(), error.message()))
         })?;
         for (name, value) in &self.environment {
             if let Some(keys) = keys_of(name) {
-                set(&mut table, &keys, value).map_err(|reason| Failure::Config(format!("{name}: {reason}")))?;
+                set(&mut table, &keys, value).map_err(|reason| SetupError::Config(format!("{name}: {reason}")))?;
             }
         }
         Ok(table)
     }
 
-    fn config(&self, table: &mut Table) -> Result<Config, Failure> {
+    fn config(&self, table: &mut Table) -> Result<Config, SetupError> {
         let config: Config = loop {
             match parsed(table) {
                 Ok(config) => break config,
@@ -206,9 +206,9 @@ impl Sources {
     }
 
     /// A fault at a key, in our words.
-    fn fault(&self, path: &[String], words: &str) -> Failure {
+    fn fault(&self, path: &[String], words: &str) -> SetupError {
         let place = self.origin(path).map(|origin| format!("{origin}: ")).unwrap_or_default();
-        Failure::Config(format!("{place}{}: {}", path.join("."), in_our_words(path, words)))
+        SetupError::Config(format!("{place}{}: {}", path.join("."), in_our_words(path, words)))
     }
 
     /// The origin of the value at `path`: the variable that sets it, else the line of the nearest key that the file has.

@@ -33,7 +33,7 @@ impl Sweep for Scrub {
         "scrub"
     }
 
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
         let unchanged = || Swept { count: 0, failed: 0, next: from.map(str::to_owned), more: false };
         let Some(every) = self.every else { return Ok(unchanged()) };
         let now = self.clock.now();
@@ -82,18 +82,18 @@ mod tests {
 
         let scrub =
             Scrub { workspaces: workspaces.clone(), every: Some(Duration::from_secs(3600)), clock: clock.clone() };
-        let first = scrub.some(None).await.unwrap();
+        let first = scrub.sweep_page(None).await.unwrap();
         assert!(first.count >= 3 && !first.more);
         assert_eq!(workspaces.damaged(10).await.unwrap().len(), 1);
-        let rest = scrub.some(first.next.as_deref()).await.unwrap();
+        let rest = scrub.sweep_page(first.next.as_deref()).await.unwrap();
         assert_eq!((rest.count, &rest.next), (0, &first.next), "the next round is not due");
 
         blobs.damage(&id.to_string(), digest, content(0));
         tokio::time::advance(Duration::from_secs(3601)).await;
-        assert!(scrub.some(first.next.as_deref()).await.unwrap().count >= 3);
+        assert!(scrub.sweep_page(first.next.as_deref()).await.unwrap().count >= 3);
         assert_eq!(workspaces.damaged(10).await.unwrap(), []);
 
         let never = Scrub { every: None, ..scrub };
-        assert_eq!(never.some(None).await.unwrap(), Swept::default());
+        assert_eq!(never.sweep_page(None).await.unwrap(), Swept::default());
     }
 }

@@ -27,7 +27,7 @@ impl Sweep for Trash {
     }
 
     /// The cursor is the shard of the index, and the place in it where the last step ended: files that cannot be purged now are passed by.
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
         let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
             Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
             None => (0, None),

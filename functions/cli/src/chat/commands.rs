@@ -4,7 +4,7 @@ use super::session::Session;
 use crate::{
     client::Body,
     editor::{Terminal, Words},
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     files::Files,
     history::History,
     input::{Lines, unless_interrupted},
@@ -36,7 +36,7 @@ const COMPLETED: usize = 2_000;
 
 impl Session {
     /// Names the workspace and the model, and makes ready for keys.
-    pub(super) async fn greet(&mut self, is_new: bool, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn greet(&mut self, is_new: bool, out: &mut Output) -> Result<(), CliError> {
         if !out.is_json() {
             let workspace = self.client.get(&["workspaces", &self.workspace], &[]).await?;
             let model = match self.first.setup.get("model").and_then(Value::as_str) {
@@ -58,7 +58,7 @@ impl Session {
         Ok(())
     }
 
-    async fn default_model(&self) -> Result<String, Failure> {
+    async fn default_model(&self) -> Result<String, CliError> {
         let answer = self.client.get(&["models"], &[]).await?;
         let is_default = |model: &&Value| model.get("default") == Some(&Value::Bool(true));
         Ok(list(&answer, "models")
@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// The ids of the files that a message names with `@`.
-    pub(super) async fn mentioned(&self, message: &str, out: &mut Output) -> Result<Vec<Value>, Failure> {
+    pub(super) async fn mentioned(&self, message: &str, out: &mut Output) -> Result<Vec<Value>, CliError> {
         let mut files = Vec::new();
         for path in message.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
             let path = path.trim_end_matches([',', '.', ';', ':', '?', '!', ')']);
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Runs a line that began with a slash; true when it says to leave.
-    pub(super) async fn command(&mut self, line: &str, out: &mut Output) -> Result<bool, Failure> {
+    pub(super) async fn command(&mut self, line: &str, out: &mut Output) -> Result<bool, CliError> {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
         let done = match (name, rest) {
@@ -146,7 +146,7 @@ impl Session {
         Ok(false)
     }
 
-    fn begin_anew(&mut self, out: &mut Output) -> Result<(), Failure> {
+    fn begin_anew(&mut self, out: &mut Output) -> Result<(), CliError> {
         self.leave(out)?;
         (self.chat, self.follower, self.running) = (None, None, false);
         self.turns.clear();
@@ -157,7 +157,7 @@ impl Session {
     }
 
     /// The chat's own value at `key`; of a new one, the value that it will begin with.
-    async fn tell_of_chat(&self, key: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn tell_of_chat(&self, key: &str, out: &mut Output) -> Result<(), CliError> {
         let view = match &self.chat {
             Some(chat) => self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?,
             None => Value::Object(self.first.setup.clone()),
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    async fn change(&mut self, key: &str, to: &str) -> Result<(), Failure> {
+    async fn change(&mut self, key: &str, to: &str) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else {
             self.first.setup.insert(key.to_owned(), json!(to));
             return Ok(());
@@ -179,7 +179,7 @@ impl Session {
         unless_interrupted(&mut self.interrupts, changed).await.map(drop)
     }
 
-    fn changed_files(&self, out: &mut Output) -> Result<(), Failure> {
+    fn changed_files(&self, out: &mut Output) -> Result<(), CliError> {
         for (path, (_, v)) in &self.changed {
             out.notice(format_args!("{}  v{v}", one_line(path, 400)))?;
         }
@@ -187,7 +187,7 @@ impl Session {
     }
 
     /// The changes in one file, or in all files that the conversation changed.
-    async fn diffs(&self, path: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+    async fn diffs(&self, path: Option<&str>, out: &mut Output) -> Result<(), CliError> {
         let files = Files::of(&self.client, &self.workspace);
         match path {
             Some(path) => {
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    async fn cost(&self, out: &mut Output) -> Result<(), Failure> {
+    async fn cost(&self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
         let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
         let usage = view.get("usage").unwrap_or(&Value::Null);
@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// Shows the plan in the version that can be approved.
-    async fn show_plan(&mut self, out: &mut Output) -> Result<(), Failure> {
+    async fn show_plan(&mut self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
         let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
         let path = text(&view, "plan_path");
@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Approves a version of the plan; the turn that carries it out is one of ours.
-    async fn approve(&mut self, version: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+    async fn approve(&mut self, version: Option<&str>, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
         let Some(v) = version.and_then(|version| version.parse::<u64>().ok()) else {
             return out.notice("which version? /plan shows the plan and its version");

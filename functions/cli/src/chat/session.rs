@@ -5,7 +5,7 @@ use crate::{
     asks::Ask,
     client::Client,
     editor::{Typed, Words},
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     follow::{Event, Follower, Told},
     history::History,
     input::{Lines, unless_interrupted},
@@ -78,7 +78,7 @@ impl Session {
         manner: Manner,
         lines: Lines,
         first: First,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         Ok(Self {
             client,
             workspace,
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Goes on with a chat that exists. Its stream is open before anything is posted, so that no event of ours is missed.
-    pub(crate) async fn join(&mut self, chat: String, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn join(&mut self, chat: String, out: &mut Output) -> Result<(), CliError> {
         self.follow(chat.clone(), None);
         if let Some(follower) = &mut self.follower {
             follower.ready().await?;
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// Talks, beginning with `goal`, until it is over.
-    pub(crate) async fn talk(&mut self, goal: Option<String>, out: &mut Output) -> Result<Exit, Failure> {
+    pub(crate) async fn talk(&mut self, goal: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
         if self.manner == Manner::Terminal {
             self.greet(goal.is_none() && self.chat.is_none(), out).await?;
         }
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// The exit code, when there is nothing more to wait for.
-    async fn ended(&mut self, out: &mut Output) -> Result<Option<Exit>, Failure> {
+    async fn ended(&mut self, out: &mut Output) -> Result<Option<Exit>, CliError> {
         if self.manner == Manner::Once && self.turns.is_empty() {
             return Ok(Some(self.last));
         }
@@ -200,7 +200,7 @@ impl Session {
         Ok(None)
     }
 
-    pub(super) fn leave(&mut self, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) fn leave(&mut self, out: &mut Output) -> Result<Exit, CliError> {
         if let Some(chat) = &self.chat {
             let state = if self.is_busy() { "the turn goes on; " } else { "" };
             out.notice(format_args!("{state}go on with: buildscale chat -c, or buildscale chat --chat {chat}"))?;
@@ -208,7 +208,7 @@ impl Session {
         Ok(Exit::Done)
     }
 
-    fn prompt(&mut self, out: &mut Output) -> Result<(), Failure> {
+    fn prompt(&mut self, out: &mut Output) -> Result<(), CliError> {
         let scripted = self.manner == Manner::Script;
         if self.prompted || !self.is_listening() || (self.asks.is_empty() && (scripted || self.is_busy())) {
             return Ok(());
@@ -230,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    fn hear(&mut self, told: Told, out: &mut Output) -> Result<(), Failure> {
+    fn hear(&mut self, told: Told, out: &mut Output) -> Result<(), CliError> {
         let event = match told {
             Told::Event(event) => event,
             Told::Ready | Told::Ended => return Ok(()),
@@ -279,7 +279,7 @@ impl Session {
     }
 
     /// Handles a line; true when it says to leave.
-    async fn take(&mut self, line: String, out: &mut Output) -> Result<bool, Failure> {
+    async fn take(&mut self, line: String, out: &mut Output) -> Result<bool, CliError> {
         let line = match (self.manner, line.trim_start().strip_prefix('/')) {
             (Manner::Terminal, Some(rest)) if rest.starts_with('/') => rest.to_owned(),
             (Manner::Terminal, Some(command)) => return self.command(command, out).await,
@@ -297,7 +297,7 @@ impl Session {
         self.take_answer(&line, out).await.map(|()| false)
     }
 
-    async fn take_answer(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn take_answer(&mut self, line: &str, out: &mut Output) -> Result<(), CliError> {
         let result = match self.asks.front_mut() {
             Some(ask) => match ask.take(line) {
                 Err(wrong) => out.notice(wrong),
@@ -314,7 +314,7 @@ impl Session {
         }
     }
 
-    async fn reply(&mut self, path: [String; 2], body: Value, out: &mut Output) -> Result<(), Failure> {
+    async fn reply(&mut self, path: [String; 2], body: Value, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else { return Ok(()) };
         let full = ["workspaces", &self.workspace, "chats", &chat, &path[0], &path[1]];
         match unless_interrupted(&mut self.interrupts, self.client.post(&full, &body)).await {
@@ -336,7 +336,7 @@ impl Session {
         }
     }
 
-    async fn post(&mut self, content: String, out: &mut Output) -> Result<(), Failure> {
+    async fn post(&mut self, content: String, out: &mut Output) -> Result<(), CliError> {
         let mut files = std::mem::take(&mut self.first.files);
         if self.manner == Manner::Terminal {
             files.extend(self.mentioned(&content, out).await?);
@@ -396,10 +396,10 @@ impl Session {
     }
 
     /// Ctrl-C: stops the turn; twice leaves.
-    async fn interrupt(&mut self, out: &mut Output) -> Result<(), Failure> {
+    async fn interrupt(&mut self, out: &mut Output) -> Result<(), CliError> {
         let before = self.last_interrupt.replace(Instant::now());
         if before.is_some_and(|before| before.elapsed() < TWICE) {
-            return Err(Failure::Interrupted);
+            return Err(CliError::Interrupted);
         }
         self.renderer.end_line(out)?;
         if std::mem::take(&mut self.prompted) {
@@ -413,7 +413,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn stop(&mut self, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn stop(&mut self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else { return Ok(()) };
         let path = ["workspaces", &self.workspace, "chats", &chat, "stop"];
         match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {

@@ -3,7 +3,7 @@
 use super::Desk;
 use crate::{
     args::EvalArgs,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     output::{Look, Output, clean, one_line},
     value::{list, number, text},
 };
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(300);
 
 impl Desk {
     /// Begins an evaluation and waits for its end.
-    pub(super) async fn evaluate(&self, args: EvalArgs, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) async fn evaluate(&self, args: EvalArgs, out: &mut Output) -> Result<Exit, CliError> {
         let flow = self.name_of(&args.flow, out).await?;
         let body = json!({ "suites": args.suites, "tags": args.tags, "bless": args.bless });
         let begun = self.client.post(&self.at(&["flows", &flow, "evaluations"]), &body).await?;
@@ -38,7 +38,7 @@ impl Desk {
             tokio::time::sleep(LOOK).await;
         };
         if let Some(path) = &args.junit {
-            let failed = |source| Failure::Local { path: path.display().to_string(), source };
+            let failed = |source| CliError::Local { path: path.display().to_string(), source };
             let junit = self.client.bytes(&self.at(&["evaluations", &id]), &[("format", "junit")]).await?;
             std::fs::write(path, junit).map_err(failed)?;
         }
@@ -57,7 +57,7 @@ impl Desk {
     }
 }
 
-fn tell(case: &Value, out: &mut Output) -> Result<(), Failure> {
+fn tell(case: &Value, out: &mut Output) -> Result<(), CliError> {
     let style = out.style();
     let (mark, look) = match text(case, "outcome") {
         "passed" | "blessed" => ("+", Look::Good),

@@ -3,13 +3,13 @@
 use super::tell_faults;
 use crate::{
     args::Picture,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     output::{Look, Output},
 };
 use flow::{
     Flow,
     draw::{self, Paint},
-    load::{self, Known, Report},
+    load::{self, KnownNames, Report},
     op::alias,
     template,
 };
@@ -17,28 +17,28 @@ use serde_json::json;
 use std::{collections::BTreeMap, fs, path::Path};
 
 /// The names that manifests may use here. Only the hub knows the models and personas: those are not missed.
-fn known() -> Known {
+fn known() -> KnownNames {
     // A hub runs commands unless it is told not to.
-    Known { sandbox: true, ..Known::default() }
+    KnownNames { sandbox: true, ..KnownNames::default() }
 }
 
 /// The name of the flow in a folder: the folder's.
-pub(super) fn name_of(folder: &Path) -> Result<String, Failure> {
-    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+pub(super) fn name_of(folder: &Path) -> Result<String, CliError> {
+    let failed = |source| CliError::Local { path: folder.display().to_string(), source };
     // A folder typed as `.` has a name, too.
     let whole = folder.canonicalize().map_err(failed)?;
     let name = whole.file_name().and_then(|name| name.to_str());
-    name.map(str::to_owned).ok_or_else(|| Failure::Usage(format!("{} has no name for a flow", folder.display())))
+    name.map(str::to_owned).ok_or_else(|| CliError::Usage(format!("{} has no name for a flow", folder.display())))
 }
 
-fn loaded(folder: &Path) -> Result<Result<Flow, Report>, Failure> {
-    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+fn loaded(folder: &Path) -> Result<Result<Flow, Report>, CliError> {
+    let failed = |source| CliError::Local { path: folder.display().to_string(), source };
     let files: BTreeMap<String, String> = load::read_folder(folder).map_err(failed)?;
     Ok(load::load(&name_of(folder)?, files, &known()))
 }
 
 /// Refuses a folder whose flow has faults.
-pub(super) fn sound(folder: &Path) -> Result<(), Failure> {
+pub(super) fn sound(folder: &Path) -> Result<(), CliError> {
     loaded(folder)?.map(drop).map_err(|report| {
         let count = report.faults.len();
         let first = report.faults.first().map(ToString::to_string).unwrap_or_default();
@@ -46,12 +46,12 @@ pub(super) fn sound(folder: &Path) -> Result<(), Failure> {
             1 => "1 fault".to_owned(),
             many => format!("{many} faults in all"),
         };
-        Failure::Usage(format!("{first}\n{all}: buildscale flow check {} has the whole report", folder.display()))
+        CliError::Usage(format!("{first}\n{all}: buildscale flow check {} has the whole report", folder.display()))
     })
 }
 
 /// Says everything that is wrong.
-pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, CliError> {
     let report = match loaded(folder)? {
         Ok(flow) => json!({ "ok": true, "hash": flow.reference.hash, "faults": [], "notes": flow.notes }),
         Err(report) => json!({ "ok": false, "faults": report.faults, "notes": report.notes }),
@@ -60,7 +60,7 @@ pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// The flow as a picture; none when it has faults, which are told.
-pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<Option<Vec<u8>>, Failure> {
+pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<Option<Vec<u8>>, CliError> {
     let Ok(flow) = loaded(folder)? else {
         check(folder, out)?;
         return Ok(None);
@@ -75,16 +75,16 @@ pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<
 }
 
 /// Makes a folder with a flow to begin with. Existing files are never overwritten.
-pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
-    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result<Exit, CliError> {
+    let failed = |source| CliError::Local { path: folder.display().to_string(), source };
     fs::create_dir_all(folder).map_err(failed)?;
     if fs::read_dir(folder).map_err(failed)?.next().is_some() {
-        return Err(Failure::Usage(format!("{} is not empty", folder.display())));
+        return Err(CliError::Usage(format!("{} is not empty", folder.display())));
     }
     let files = template::new_flow(&name.map_or_else(|| name_of(folder), |name| Ok(name.to_owned()))?);
     for (path, text) in &files {
         let path = folder.join(path);
-        let failed = |source| Failure::Local { path: path.display().to_string(), source };
+        let failed = |source| CliError::Local { path: path.display().to_string(), source };
         fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
         fs::write(&path, text).map_err(failed)?;
     }
@@ -101,7 +101,7 @@ pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result
 }
 
 /// Writes the files of the flow with their hashes into `deployment.yaml`; with `verify`, lists the files that differ from it.
-pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, CliError> {
     const MANIFEST: &str = "deployment.yaml";
     // Files that differ from the package are the subject of this command, and no fault.
     if let Err(report) = loaded(folder)?
@@ -109,7 +109,7 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
     {
         sound(folder)?;
     }
-    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    let failed = |source| CliError::Local { path: folder.display().to_string(), source };
     let files = load::read_folder(folder).map_err(failed)?;
     let made = template::package(&files);
     if !verify {
@@ -119,7 +119,7 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
     }
     let said = template::said(&files).filter(|said| !said.fingerprints.is_empty());
     let said =
-        said.ok_or_else(|| Failure::NotFound(format!("{MANIFEST} has no fingerprints: package the flow first")))?;
+        said.ok_or_else(|| CliError::NotFound(format!("{MANIFEST} has no fingerprints: package the flow first")))?;
     let changed = template::drift(&said, &files);
     if out.is_json() {
         out.json(&json!({ "changed": changed }))?;
@@ -130,8 +130,8 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
 }
 
 /// Lists the entry points that tools.yaml can name.
-pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
-    let Known { tools, functions, .. } = known();
+pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, CliError> {
+    let KnownNames { tools, functions, .. } = known();
     let usual = |tool: &str| -> Vec<&'static str> {
         alias::known().filter(|name| alias::alias(name) == Some(tool) && *name != tool).collect()
     };
@@ -148,7 +148,7 @@ pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// Prints the schema of a manifest, or which there are.
-pub(super) fn schema(name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn schema(name: Option<&str>, out: &mut Output) -> Result<Exit, CliError> {
     let mut schemas = flow::manifest::schemas();
     let Some(name) = name else {
         if out.is_json() {
@@ -162,7 +162,7 @@ pub(super) fn schema(name: Option<&str>, out: &mut Output) -> Result<Exit, Failu
     let bare = name.split('.').next().unwrap_or_default();
     let schema = schemas.remove(bare).ok_or_else(|| {
         let known = schemas.keys().copied().collect::<Vec<_>>().join(", ");
-        Failure::NotFound(format!("there is no manifest {name}; there are: {known}"))
+        CliError::NotFound(format!("there is no manifest {name}; there are: {known}"))
     })?;
     out.line(serde_json::to_string_pretty(&schema).unwrap_or_default())?;
     Ok(Exit::Done)

@@ -10,7 +10,7 @@ mod upload;
 use crate::{
     args::{FlowArgs, FlowCommand, Picture, Reference, RunArgs},
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     input::Lines,
     locate,
     output::{Look, Output, clean, one_line},
@@ -22,10 +22,10 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Runs one of the commands.
-pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliError> {
     // First come commands that need no hub, and arguments that can only be mistakes.
     if let Some(flow) = flow_of(&args.command).filter(|flow| is_path(flow) && !is_folder(flow)) {
-        return Err(Failure::NoFolder(flow.to_owned()));
+        return Err(CliError::NoFolder(flow.to_owned()));
     }
     match &args.command {
         FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
@@ -49,8 +49,8 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     };
     let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
         // A person who mistyped a folder did not think of a hub.
-        (Failure::Unreachable { url, reason }, Some(flow)) if !is_folder(flow) => {
-            Failure::Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }
+        (CliError::Unreachable { url, reason }, Some(flow)) if !is_folder(flow) => {
+            CliError::Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }
         }
         (failure, _) => failure,
     })?;
@@ -97,11 +97,11 @@ fn is_path(flow: &str) -> bool {
 }
 
 /// Writes a picture to a file, else to standard output.
-fn deliver(picture: Vec<u8>, to: Option<&Path>, out: &mut Output) -> Result<Exit, Failure> {
+fn deliver(picture: Vec<u8>, to: Option<&Path>, out: &mut Output) -> Result<Exit, CliError> {
     match to {
         None => out.bytes(&picture)?,
         Some(path) => {
-            let failed = |source| Failure::Local { path: path.display().to_string(), source };
+            let failed = |source| CliError::Local { path: path.display().to_string(), source };
             std::fs::write(path, &picture).map_err(failed)?;
             out.notice(format_args!("wrote {}", path.display()))?;
         }
@@ -110,7 +110,7 @@ fn deliver(picture: Vec<u8>, to: Option<&Path>, out: &mut Output) -> Result<Exit
 }
 
 /// The faults of a flow, as text or JSON; exit code 1 when there are any. `report` is in the hub's format, too.
-fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Failure> {
+fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, CliError> {
     let faults = list(report, "faults");
     let exit = if faults.is_empty() { Exit::Done } else { Exit::Failed };
     if out.is_json() {
@@ -152,11 +152,11 @@ impl Desk {
     }
 
     /// The name of the flow; a folder is put into the workspace first.
-    async fn name_of(&self, flow: &str, out: &mut Output) -> Result<String, Failure> {
+    async fn name_of(&self, flow: &str, out: &mut Output) -> Result<String, CliError> {
         if is_folder(flow) { self.upload(Path::new(flow), out).await } else { Ok(flow.to_owned()) }
     }
 
-    async fn list(&self, out: &mut Output) -> Result<Exit, Failure> {
+    async fn list(&self, out: &mut Output) -> Result<Exit, CliError> {
         let answer = self.client.get(&self.at(&["flows"]), &[]).await?;
         if out.is_json() {
             return out.json(&answer).map(|()| Exit::Done);
@@ -179,7 +179,7 @@ impl Desk {
         Ok(Exit::Done)
     }
 
-    async fn check(&self, flow: &str, out: &mut Output) -> Result<Exit, Failure> {
+    async fn check(&self, flow: &str, out: &mut Output) -> Result<Exit, CliError> {
         let report = self.client.post(&self.at(&["flows", flow, "check"]), &json!({})).await?;
         tell_faults(&report, flow, out)
     }
@@ -191,7 +191,7 @@ impl Desk {
         task: Option<Reference>,
         output: Option<PathBuf>,
         out: &mut Output,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Exit, CliError> {
         let task = match &task {
             Some(task) => Some(locate::task(&self.client, Some(&self.workspace), task).await?.1),
             None => None,
@@ -209,7 +209,7 @@ impl Desk {
         deliver(picture, output.as_deref(), out)
     }
 
-    async fn run(self, args: RunArgs, out: &mut Output) -> Result<Exit, Failure> {
+    async fn run(self, args: RunArgs, out: &mut Output) -> Result<Exit, CliError> {
         let (input, used_up) = input::read(&args.input)?;
         let flow = self.name_of(&args.flow, out).await?;
         let mut body = Map::from_iter([("input".to_owned(), input)]);
@@ -246,7 +246,7 @@ impl Desk {
     }
 
     /// The ids of files of the workspace, by their paths.
-    async fn file_ids(&self, paths: &[String]) -> Result<Value, Failure> {
+    async fn file_ids(&self, paths: &[String]) -> Result<Value, CliError> {
         let mut ids = Vec::new();
         for path in paths {
             let file = locate::file(&self.client, &self.workspace, path).await?;

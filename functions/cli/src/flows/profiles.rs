@@ -1,7 +1,7 @@
 //! `cli_profiles.yaml`: how lines of the REPL become tasks (spec 002 §10.9).
 
 use super::input;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use flow::manifest::{CliProfile, CustomCommand};
 use serde_json::{Map, Value};
 
@@ -58,12 +58,12 @@ impl Profile {
     }
 
     /// The task that a line without a command becomes.
-    pub(super) fn line(&self, line: &str) -> Result<Wanted, Failure> {
+    pub(super) fn line(&self, line: &str) -> Result<Wanted, CliError> {
         self.mapped("default", line)
     }
 
     /// The same by the mapping of this name, else by the default one.
-    fn mapped(&self, name: &str, line: &str) -> Result<Wanted, Failure> {
+    fn mapped(&self, name: &str, line: &str) -> Result<Wanted, CliError> {
         let mappings = &self.0.input_mappings;
         let mapping = mappings.get(name).or_else(|| mappings.get("default"));
         let given = input::parse(line)?;
@@ -76,14 +76,14 @@ impl Profile {
     }
 
     /// The task that `/name text` becomes; none when the profile has no such command.
-    pub(super) fn command(&self, name: &str, text: &str) -> Option<Result<Wanted, Failure>> {
+    pub(super) fn command(&self, name: &str, text: &str) -> Option<Result<Wanted, CliError>> {
         let is_it =
             |command: &&CustomCommand| command.name == name || command.aliases.iter().any(|alias| alias == name);
         let command = self.0.custom_commands.iter().find(is_it)?;
         if command.entrypoint.is_some() {
             let message =
                 format!("/{name} is made by a function, which only a program that embeds the engine can have");
-            return Some(Err(Failure::Usage(message)));
+            return Some(Err(CliError::Usage(message)));
         }
         let line = match &command.input {
             Some(template) => Ok(Wanted { input: fill(template, text), start: self.0.start.clone(), files: true }),

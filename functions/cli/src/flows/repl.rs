@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     editor::{Terminal, Typed, Words},
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     history::History,
     input::Lines,
     locate::{self, absolute},
@@ -36,7 +36,7 @@ const SHOWN: usize = 20;
 
 impl Desk {
     /// Runs a task a line, until there are no more.
-    pub(super) async fn repl(self, flow: String, wanted: Option<String>, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) async fn repl(self, flow: String, wanted: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
         let flow = self.name_of(&flow, out).await?;
         let profiles = self.profiles(&flow).await?;
         let mut repl = Repl::new(self, flow, profiles);
@@ -71,7 +71,7 @@ impl Desk {
                     out.notice("(Ctrl-D leaves)")?;
                     continue;
                 }
-                Typed::Interrupted => return Err(Failure::Interrupted),
+                Typed::Interrupted => return Err(CliError::Interrupted),
                 Typed::End => break,
             };
             let taken = repl.take(line.trim(), &mut lines, out).await;
@@ -89,7 +89,7 @@ impl Desk {
     }
 
     /// The profiles of a flow, the default one first.
-    async fn profiles(&self, flow: &str) -> Result<Vec<Profile>, Failure> {
+    async fn profiles(&self, flow: &str) -> Result<Vec<Profile>, CliError> {
         let flow = self.client.get(&self.at(&["flows", flow]), &[]).await?;
         let profiles = list(&flow, "profiles").iter();
         let mut profiles: Vec<Profile> =
@@ -160,7 +160,7 @@ impl Repl {
     }
 
     /// Takes a line; true when it says to leave.
-    async fn take(&mut self, line: &str, lines: &mut Lines, out: &mut Output) -> Result<bool, Failure> {
+    async fn take(&mut self, line: &str, lines: &mut Lines, out: &mut Output) -> Result<bool, CliError> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (command, rest.trim()) {
             ("", _) => {}
@@ -207,7 +207,7 @@ impl Repl {
         Ok(false)
     }
 
-    fn help(&self, out: &mut Output) -> Result<(), Failure> {
+    fn help(&self, out: &mut Output) -> Result<(), CliError> {
         out.notice(HELP)?;
         for command in &self.profile.0.custom_commands {
             let about = one_line(Profile::about(command), 120);
@@ -216,11 +216,11 @@ impl Repl {
         Ok(())
     }
 
-    fn choose(&mut self, name: &str) -> Result<(), Failure> {
+    fn choose(&mut self, name: &str) -> Result<(), CliError> {
         let found = self.profiles.iter().find(|profile| profile.id() == name);
         let known = || self.profiles.iter().map(Profile::id).collect::<Vec<_>>().join(", ");
         let found =
-            found.ok_or_else(|| Failure::NotFound(format!("there is no profile {name:?}; there are: {}", known())))?;
+            found.ok_or_else(|| CliError::NotFound(format!("there is no profile {name:?}; there are: {}", known())))?;
         self.profile = found.clone();
         self.telemetry = self.profile.0.telemetry_overlays.enabled;
         self.history = History::open(&self.profile.0.session_policies);
@@ -228,7 +228,7 @@ impl Repl {
         Ok(())
     }
 
-    async fn attach(&mut self, change: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn attach(&mut self, change: &str, out: &mut Output) -> Result<(), CliError> {
         if let Some(path) = change.strip_prefix('+') {
             // One that is not there is noticed now, not when the next line is typed.
             locate::file(&self.desk.client, &self.desk.workspace, path.trim()).await?;
@@ -246,7 +246,7 @@ impl Repl {
         Ok(())
     }
 
-    async fn run(&mut self, line: &str, wanted: Wanted, lines: &mut Lines, out: &mut Output) -> Result<(), Failure> {
+    async fn run(&mut self, line: &str, wanted: Wanted, lines: &mut Lines, out: &mut Output) -> Result<(), CliError> {
         self.history.add(line);
         let flow = self.profile.flow(&self.flow).to_owned();
         let mut body = Map::from_iter([("input".to_owned(), wanted.input)]);

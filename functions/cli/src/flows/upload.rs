@@ -1,7 +1,7 @@
 //! A folder here becomes a flow of the workspace: `/system/flows/<name>` then has the folder's files.
 
 use super::{Desk, local};
-use crate::{failure::Failure, files::Files, output::Output, value::text};
+use crate::{failure::CliError, files::Files, output::Output, value::text};
 use domain::Sha256;
 use std::{collections::HashMap, fs, path::Path};
 
@@ -12,7 +12,7 @@ const MAX_FILES: usize = 500;
 impl Desk {
     /// Puts the folder into the workspace, and gives the flow's name. Files without changes are left as they are, so a flow that did not change keeps
     /// its versions; a folder with faults is refused before anything is written.
-    pub(super) async fn upload(&self, folder: &Path, out: &mut Output) -> Result<String, Failure> {
+    pub(super) async fn upload(&self, folder: &Path, out: &mut Output) -> Result<String, CliError> {
         let name = local::name_of(folder)?;
         local::sound(folder)?;
         let root = format!("/system/flows/{name}");
@@ -43,7 +43,7 @@ impl Desk {
     }
 
     /// Brings the golden outputs of a flow back into its folder.
-    pub(super) async fn fetch_golden(&self, name: &str, folder: &Path, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn fetch_golden(&self, name: &str, folder: &Path, out: &mut Output) -> Result<(), CliError> {
         let root = format!("/system/flows/{name}");
         let files = Files::of(&self.client, &self.workspace);
         for file in files.tree(&format!("{root}/golden")).await? {
@@ -51,7 +51,7 @@ impl Desk {
             // Paths of the hub have no `..` in them, so every written file stays below the folder.
             let Some(rest) = path.strip_prefix(&root).filter(|rest| !rest.contains("..")) else { continue };
             let local = folder.join(rest.trim_start_matches('/'));
-            let failed = |source| Failure::Local { path: local.display().to_string(), source };
+            let failed = |source| CliError::Local { path: local.display().to_string(), source };
             let content = files.content(path).await?;
             if fs::read(&local).is_ok_and(|old| old == content) {
                 continue;
@@ -71,10 +71,10 @@ fn is_manifest(path: &str) -> bool {
 }
 
 /// The files of the folder by their paths in it, without hidden ones. Links are not followed.
-fn read(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+fn read(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     let (mut files, mut open) = (Vec::new(), vec![(folder.to_path_buf(), String::new())]);
     while let Some((place, above)) = open.pop() {
-        let failed = |source| Failure::Local { path: place.display().to_string(), source };
+        let failed = |source| CliError::Local { path: place.display().to_string(), source };
         for entry in fs::read_dir(&place).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -86,13 +86,13 @@ fn read(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
                 open.push((entry.path(), format!("{path}/")));
             } else if kind.is_file() {
                 if entry.metadata().map_err(failed)?.len() > MAX_FILE {
-                    return Err(Failure::Usage(format!("{path} is too large for a flow: 1 MiB is the most")));
+                    return Err(CliError::Usage(format!("{path} is too large for a flow: 1 MiB is the most")));
                 }
                 files.push((path, fs::read(entry.path()).map_err(failed)?));
             }
             if files.len() > MAX_FILES {
                 let place = folder.display();
-                return Err(Failure::Usage(format!(
+                return Err(CliError::Usage(format!(
                     "{place} has more than {MAX_FILES} files: is it the folder of a flow?"
                 )));
             }

@@ -7,7 +7,7 @@ use super::{
     store::Saved,
 };
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::{Look, Output, one_line},
     value::{number, text},
 };
@@ -82,7 +82,7 @@ pub(super) fn reason(body: &Value) -> String {
 
 impl Grant {
     /// Asks the issuer for a code.
-    pub(super) async fn begin(http: Http, offer: Offer) -> Result<Self, Failure> {
+    pub(super) async fn begin(http: Http, offer: Offer) -> Result<Self, CliError> {
         let mut fields = vec![("client_id", offer.client_id.as_str())];
         if !offer.scope.is_empty() {
             fields.push(("scope", &offer.scope));
@@ -92,7 +92,7 @@ impl Grant {
             fields.push(("audience", audience));
         }
         let answer = http.post(&offer.device_endpoint, &fields).await?;
-        let wrong = |reason: String| Failure::Issuer { url: one_line(&offer.issuer, 200), reason };
+        let wrong = |reason: String| CliError::Issuer { url: one_line(&offer.issuer, 200), reason };
         if !answer.status.is_success() {
             return Err(wrong(reason(&answer.body)));
         }
@@ -121,7 +121,7 @@ impl Grant {
     }
 
     /// Tells the person what to do.
-    pub(super) fn tell(&self, out: &mut Output) -> Result<(), Failure> {
+    pub(super) fn tell(&self, out: &mut Output) -> Result<(), CliError> {
         let (page, whole) = (&self.at.0, self.at.1.as_ref());
         if out.is_json() {
             return out.json(&json!({
@@ -140,7 +140,7 @@ impl Grant {
     }
 
     /// Asks until the person has confirmed it, or declined, or has not come in time.
-    pub(super) async fn wait(self, hub: &Url, out: &mut Output) -> Result<Saved, Failure> {
+    pub(super) async fn wait(self, hub: &Url, out: &mut Output) -> Result<Saved, CliError> {
         let mut interval = self.interval;
         let fields =
             [("grant_type", GRANT), ("device_code", self.device_code.expose()), ("client_id", &self.offer.client_id)];
@@ -155,7 +155,7 @@ impl Grant {
             let answer = match self.http.post(&self.offer.token_endpoint, &fields).await {
                 Ok(answer) => answer,
                 // RFC 8628 §3.5: one that does not answer is asked less often.
-                Err(Failure::Issuer { .. }) => {
+                Err(CliError::Issuer { .. }) => {
                     interval = (interval * 2).min(LONGEST);
                     continue;
                 }
@@ -174,18 +174,18 @@ impl Grant {
     }
 }
 
-fn over(step: Step, issuer: &str) -> Failure {
+fn over(step: Step, issuer: &str) -> CliError {
     match step {
-        Step::Over(reason, hint) => Failure::Login { reason: reason.to_owned(), hint },
-        Step::Refused(reason) => Failure::Issuer { url: one_line(issuer, 200), reason },
-        Step::Again | Step::Slower => Failure::Login { reason: "the login did not end".to_owned(), hint: None },
+        Step::Over(reason, hint) => CliError::Login { reason: reason.to_owned(), hint },
+        Step::Refused(reason) => CliError::Issuer { url: one_line(issuer, 200), reason },
+        Step::Again | Step::Slower => CliError::Login { reason: "the login did not end".to_owned(), hint: None },
     }
 }
 
 impl Saved {
     /// The tokens that the issuer gave.
-    fn of(body: &Value, offer: &Offer, hub: &Url) -> Result<Self, Failure> {
-        let wrong = |reason: &str| Failure::Issuer { url: one_line(&offer.issuer, 200), reason: reason.to_owned() };
+    fn of(body: &Value, offer: &Offer, hub: &Url) -> Result<Self, CliError> {
+        let wrong = |reason: &str| CliError::Issuer { url: one_line(&offer.issuer, 200), reason: reason.to_owned() };
         let mut saved = Self {
             url: shown(hub),
             issuer: offer.issuer.clone(),

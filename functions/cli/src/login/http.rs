@@ -1,6 +1,6 @@
 //! Requests to issuers: JSON and forms, over HTTPS or to this machine, without redirects, and bounded.
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use futures::StreamExt;
 use reqwest::{RequestBuilder, StatusCode, Url, header};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(super) struct Answer {
 }
 
 impl Http {
-    pub(super) fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, CliError> {
         let build = |here: bool| {
             let mut builder = reqwest::Client::builder()
                 .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
@@ -37,7 +37,7 @@ impl Http {
             if here {
                 builder = builder.no_proxy().tls_certs_only([]);
             }
-            builder.build().map_err(|error| Failure::Foreign { url: "HTTP".into(), reason: error.to_string() })
+            builder.build().map_err(|error| CliError::Foreign { url: "HTTP".into(), reason: error.to_string() })
         };
         Ok(Self { away: build(false)?, here: build(true)? })
     }
@@ -48,12 +48,12 @@ impl Http {
     }
 
     /// Reads `url`.
-    pub(super) async fn get(&self, url: &Url) -> Result<Answer, Failure> {
+    pub(super) async fn get(&self, url: &Url) -> Result<Answer, CliError> {
         self.send(url, self.to(url).get(url.clone())).await
     }
 
     /// Sends a form to `url`.
-    pub(super) async fn post(&self, url: &Url, fields: &[(&str, &str)]) -> Result<Answer, Failure> {
+    pub(super) async fn post(&self, url: &Url, fields: &[(&str, &str)]) -> Result<Answer, CliError> {
         // As a query has it, which is as a form has it.
         let mut form = url.clone();
         form.query_pairs_mut().clear().extend_pairs(fields);
@@ -62,15 +62,15 @@ impl Http {
         self.send(url, request.body(body)).await
     }
 
-    async fn send(&self, url: &Url, request: RequestBuilder) -> Result<Answer, Failure> {
-        let lost = |error: reqwest::Error| Failure::Issuer { url: shown(url), reason: ::client::causes(&error) };
+    async fn send(&self, url: &Url, request: RequestBuilder) -> Result<Answer, CliError> {
+        let lost = |error: reqwest::Error| CliError::Issuer { url: shown(url), reason: ::client::causes(&error) };
         let response = request.header(header::ACCEPT, "application/json").send().await.map_err(lost)?;
         let status = response.status();
         let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
         while let Some(piece) = pieces.next().await {
             body.extend_from_slice(&piece.map_err(lost)?);
             if body.len() > LONGEST {
-                return Err(Failure::Issuer { url: shown(url), reason: "its answer is too long".into() });
+                return Err(CliError::Issuer { url: shown(url), reason: "its answer is too long".into() });
             }
         }
         Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })

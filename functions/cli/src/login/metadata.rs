@@ -2,7 +2,7 @@
 
 use super::http::{Http, endpoint, shown};
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::one_line,
     value::{list, text},
 };
@@ -24,7 +24,7 @@ pub(super) struct Offer {
 }
 
 /// The way in at this hub.
-pub(super) async fn of(hub: &Url) -> Result<Offer, Failure> {
+pub(super) async fn of(hub: &Url) -> Result<Offer, CliError> {
     let http = Http::new()?;
     let resource = resource(&http, hub).await?;
     let Some(issuer) = list(&resource, "authorization_servers").first().and_then(Value::as_str) else {
@@ -32,7 +32,7 @@ pub(super) async fn of(hub: &Url) -> Result<Offer, Failure> {
     };
     let client_id = text(&resource, "cli_client_id").to_owned();
     if client_id.is_empty() {
-        return Err(Failure::Login {
+        return Err(CliError::Login {
             reason: format!("{} does not name the command line's client at {}", shown(hub), one_line(issuer, 200)),
             hint: Some("its operator sets auth.cli_client_id; until then, set BUILDSCALE_TOKEN"),
         });
@@ -42,13 +42,13 @@ pub(super) async fn of(hub: &Url) -> Result<Offer, Failure> {
     let about = discovered(&http, issuer).await?;
     let url = |key: &str| endpoint(text(&about, key));
     let Some(device_endpoint) = url("device_authorization_endpoint") else {
-        return Err(Failure::Login {
+        return Err(CliError::Login {
             reason: format!("{} offers no login for devices (RFC 8628)", one_line(issuer, 200)),
             hint: Some("switch it on there, or set BUILDSCALE_TOKEN to a token of it"),
         });
     };
     let Some(token_endpoint) = url("token_endpoint") else {
-        return Err(Failure::Issuer { url: one_line(issuer, 200), reason: "it names no token endpoint".into() });
+        return Err(CliError::Issuer { url: one_line(issuer, 200), reason: "it names no token endpoint".into() });
     };
     let (issuer, scope) = (issuer.to_owned(), scopes.join(" "));
     let revocation_endpoint = url("revocation_endpoint");
@@ -56,20 +56,20 @@ pub(super) async fn of(hub: &Url) -> Result<Offer, Failure> {
 }
 
 /// The metadata of the hub. It is below the hub's own address, which may have a path.
-async fn resource(http: &Http, hub: &Url) -> Result<Value, Failure> {
+async fn resource(http: &Http, hub: &Url) -> Result<Value, CliError> {
     let at = below(hub, &[".well-known", "oauth-protected-resource"]);
     let answer = http.get(&at).await.map_err(|failure| match failure {
-        Failure::Issuer { reason, .. } => Failure::Unreachable { url: shown(hub), reason },
+        CliError::Issuer { reason, .. } => CliError::Unreachable { url: shown(hub), reason },
         other => other,
     })?;
     if !answer.status.is_success() || !answer.body.is_object() {
         let reason = format!("{} answers {}", at.path(), answer.status);
-        return Err(Failure::Foreign { url: shown(hub), reason });
+        return Err(CliError::Foreign { url: shown(hub), reason });
     }
     // RFC 9728 §3.3: metadata of another resource must not be used.
     let named = text(&answer.body, "resource");
     if named.trim_end_matches('/') != shown(hub) {
-        return Err(Failure::Login {
+        return Err(CliError::Login {
             reason: format!("{} says that its address is {}", shown(hub), one_line(named, 200)),
             hint: Some("give that address with --url; if it is wrong, its operator sets auth.resource"),
         });
@@ -78,7 +78,7 @@ async fn resource(http: &Http, hub: &Url) -> Result<Value, Failure> {
 }
 
 /// Why nobody can log in: the hub wants no token, or one that it signs itself.
-async fn no_issuer(http: &Http, hub: &Url) -> Failure {
+async fn no_issuer(http: &Http, hub: &Url) -> CliError {
     let models = http.get(&below(hub, &["api", "v1", "models"])).await;
     let is_open = models.is_ok_and(|answer| answer.status.is_success());
     let (why, hint) = match is_open {
@@ -88,12 +88,12 @@ async fn no_issuer(http: &Http, hub: &Url) -> Failure {
             "set BUILDSCALE_TOKEN to a token or an API key; its operator makes one with `buildscale token make`",
         ),
     };
-    Failure::Login { reason: format!("{} {why}", shown(hub)), hint: Some(hint) }
+    CliError::Login { reason: format!("{} {why}", shown(hub)), hint: Some(hint) }
 }
 
 /// The configuration that an issuer publishes about itself.
-async fn discovered(http: &Http, issuer: &str) -> Result<Value, Failure> {
-    let wrong = |reason: String| Failure::Issuer { url: one_line(issuer, 200), reason };
+async fn discovered(http: &Http, issuer: &str) -> Result<Value, CliError> {
+    let wrong = |reason: String| CliError::Issuer { url: one_line(issuer, 200), reason };
     let base = endpoint(issuer).ok_or_else(|| wrong("it is no https URL".into()))?;
     let answer = http.get(&below(&base, &[".well-known", "openid-configuration"])).await?;
     if !answer.status.is_success() {

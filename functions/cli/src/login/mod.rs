@@ -19,7 +19,7 @@ pub(crate) use session::Credential;
 use crate::{
     args::{AuthArgs, AuthCommand, Connection},
     client::Client,
-    failure::Failure,
+    failure::CliError,
     output::{Output, one_line},
 };
 use device::Grant;
@@ -29,7 +29,7 @@ use serde_json::json;
 use store::Store;
 
 /// `buildscale auth`.
-pub(crate) async fn run(args: AuthArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: AuthArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         AuthCommand::Login => login(&args.connection, out).await,
         AuthCommand::Status => status::show(&args.connection, out).await,
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: AuthArgs, out: &mut Output) -> Result<(), Failure>
     }
 }
 
-async fn login(connection: &Connection, out: &mut Output) -> Result<(), Failure> {
+async fn login(connection: &Connection, out: &mut Output) -> Result<(), CliError> {
     let hub = ::client::parse_url(&connection.url)?;
     let store = Store::of(&hub)?;
     let offer = metadata::of(&hub).await?;
@@ -63,9 +63,9 @@ async fn login(connection: &Connection, out: &mut Output) -> Result<(), Failure>
 }
 
 /// The hub refuses a token that the issuer has just given: the two are not configured for each other.
-fn refused(failure: Failure, issuer: &str) -> Failure {
+fn refused(failure: CliError, issuer: &str) -> CliError {
     match failure {
-        Failure::Refused(refusal) if refusal.status == 401 => Failure::Login {
+        CliError::Refused(refusal) if refusal.status == 401 => CliError::Login {
             reason: format!("{} gave a token that the hub does not accept: {}", one_line(issuer, 200), refusal.message),
             hint: Some("its operator checks auth.audience and auth.cli_scopes, and the client at the issuer"),
         },
@@ -73,7 +73,7 @@ fn refused(failure: Failure, issuer: &str) -> Failure {
     }
 }
 
-async fn logout(connection: &Connection, out: &mut Output) -> Result<(), Failure> {
+async fn logout(connection: &Connection, out: &mut Output) -> Result<(), CliError> {
     let hub = ::client::parse_url(&connection.url)?;
     let store = Store::of(&hub)?;
     let saved = store.locked(async |store| store.take()).await?;

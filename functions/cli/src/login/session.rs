@@ -6,7 +6,7 @@ use super::{
     now,
     store::{Saved, Store},
 };
-use crate::{args::Connection, failure::Failure, output::one_line};
+use crate::{args::Connection, failure::CliError, output::one_line};
 use ports::Secret;
 use reqwest::Url;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ impl Credential {
     /// Of a connection to this hub: an option or a variable goes before a login.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a token that cannot be one.
-    pub(crate) fn of(connection: &Connection, hub: &Url) -> Result<Self, Failure> {
+    /// [`CliError::Usage`] for a token that cannot be one.
+    pub(crate) fn of(connection: &Connection, hub: &Url) -> Result<Self, CliError> {
         match connection.token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self::Given(Secret::new(token))),
-            Some(_) => Err(Failure::Usage("the token has characters that no token has".into())),
+            Some(_) => Err(CliError::Usage("the token has characters that no token has".into())),
             // Without a home there is no login.
             None => Ok(Store::of(hub)
                 .map_or(Self::None, |store| Self::Login(Arc::new(Login { store, saved: Mutex::default() })))),
@@ -48,9 +48,9 @@ impl Credential {
     /// The token for a request that is sent now; none where there is none.
     ///
     /// # Errors
-    /// [`Failure::Login`] when the login is over, or its file cannot be read; [`Failure::Issuer`] when the issuer does not answer and the token has
+    /// [`CliError::Login`] when the login is over, or its file cannot be read; [`CliError::Issuer`] when the issuer does not answer and the token has
     /// expired.
-    pub(crate) async fn token(&self) -> Result<Option<Secret>, Failure> {
+    pub(crate) async fn token(&self) -> Result<Option<Secret>, CliError> {
         match self {
             Self::None => Ok(None),
             Self::Given(token) => Ok(Some(token.clone())),
@@ -60,7 +60,7 @@ impl Credential {
 }
 
 impl Login {
-    async fn token(&self) -> Result<Option<Secret>, Failure> {
+    async fn token(&self) -> Result<Option<Secret>, CliError> {
         let mut known = self.saved.lock().await;
         if known.is_none() {
             *known = self.store.load()?;
@@ -70,7 +70,7 @@ impl Login {
             match refresh(&self.store).await {
                 Ok(fresh) => *known = fresh,
                 // The old one is good for some moments yet.
-                Err(Failure::Issuer { .. }) if !saved.is_over(now()) => {}
+                Err(CliError::Issuer { .. }) if !saved.is_over(now()) => {}
                 Err(failure) => return Err(failure),
             }
         } else if saved.is_over(now()) {
@@ -86,7 +86,7 @@ pub(super) fn has_token(connection: &Connection) -> bool {
 }
 
 /// Gets another token, unless another process has just done so; none when the person has logged out.
-async fn refresh(store: &Store) -> Result<Option<Saved>, Failure> {
+async fn refresh(store: &Store) -> Result<Option<Saved>, CliError> {
     store
         .locked(async |store| {
             let Some(mut saved) = store.load()? else { return Ok(None) };
@@ -103,7 +103,7 @@ async fn refresh(store: &Store) -> Result<Option<Saved>, Failure> {
             ];
             let answer = Http::new()?.post(&url, &fields).await?;
             if answer.status.is_server_error() || answer.status.as_u16() == 429 {
-                return Err(Failure::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) });
+                return Err(CliError::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) });
             }
             if !answer.status.is_success() {
                 return Err(ended(&saved, &reason(&answer.body)));
@@ -117,8 +117,8 @@ async fn refresh(store: &Store) -> Result<Option<Saved>, Failure> {
         .await
 }
 
-fn ended(saved: &Saved, why: &str) -> Failure {
-    Failure::Login {
+fn ended(saved: &Saved, why: &str) -> CliError {
+    CliError::Login {
         reason: format!("the login at {} is over: {}", one_line(&saved.issuer, 200), one_line(why, 200)),
         hint: Some("log in again with: buildscale auth login"),
     }
@@ -127,8 +127,8 @@ fn ended(saved: &Saved, why: &str) -> Failure {
 /// Has the issuer forget the login (RFC 7009); false when it offers no such thing.
 ///
 /// # Errors
-/// [`Failure::Issuer`] when it does not answer, or refuses.
-pub(super) async fn revoke(saved: &Saved) -> Result<bool, Failure> {
+/// [`CliError::Issuer`] when it does not answer, or refuses.
+pub(super) async fn revoke(saved: &Saved) -> Result<bool, CliError> {
     let Some(url) = saved.revocation_endpoint.as_deref().and_then(endpoint) else { return Ok(false) };
     let (token, kind) = match &saved.refresh_token {
         Some(token) => (token, "refresh_token"),
@@ -138,6 +138,6 @@ pub(super) async fn revoke(saved: &Saved) -> Result<bool, Failure> {
     let answer = Http::new()?.post(&url, &fields).await?;
     match answer.status.is_success() {
         true => Ok(true),
-        false => Err(Failure::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) }),
+        false => Err(CliError::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) }),
     }
 }

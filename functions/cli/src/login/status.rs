@@ -7,7 +7,7 @@ use super::{
 use crate::{
     args::Connection,
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     output::{Look, Output, one_line},
     table::Table,
     value::{list, text},
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const MOST: usize = 200;
 
 /// Says which hub answers, by which credential, and the caller's role in each workspace.
-pub(super) async fn show(connection: &Connection, out: &mut Output) -> Result<(), Failure> {
+pub(super) async fn show(connection: &Connection, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(connection)?;
     let workspaces = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
     let mut roles = Vec::new();

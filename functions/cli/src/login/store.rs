@@ -1,7 +1,7 @@
 //! Logins on this machine: one file per hub, in the folder of this user's state, readable for nobody else.
 
 use crate::{
-    failure::Failure,
+    failure::CliError,
     value::{number, text},
 };
 use domain::Sha256;
@@ -90,9 +90,9 @@ pub(super) struct Store {
 
 impl Store {
     /// Of the hub at this address.
-    pub(super) fn of(hub: &Url) -> Result<Self, Failure> {
+    pub(super) fn of(hub: &Url) -> Result<Self, CliError> {
         let Some(state) = crate::history::state() else {
-            return Err(Failure::Login {
+            return Err(CliError::Login {
                 reason: "there is no folder for a login: neither XDG_STATE_HOME nor HOME is set".into(),
                 hint: Some("set BUILDSCALE_TOKEN instead"),
             });
@@ -101,14 +101,14 @@ impl Store {
         Ok(Self { path: state.join("logins").join(format!("{}.json", name.get(..32).unwrap_or(&name))) })
     }
 
-    fn wrong(&self, source: io::Error) -> Failure {
-        Failure::Local { path: self.path.display().to_string(), source }
+    fn wrong(&self, source: io::Error) -> CliError {
+        CliError::Local { path: self.path.display().to_string(), source }
     }
 
     /// The login, if there is one.
-    pub(super) fn load(&self) -> Result<Option<Saved>, Failure> {
+    pub(super) fn load(&self) -> Result<Option<Saved>, CliError> {
         match fs::read(&self.path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|_| Failure::Login {
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|_| CliError::Login {
                 // The parser would quote what it does not understand, and that may be a token.
                 reason: format!("the login in {} cannot be read", self.path.display()),
                 hint: Some("log in again with: buildscale auth login"),
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Keeps a login. It takes the place of an earlier one at once.
-    pub(super) fn save(&self, saved: &Saved) -> Result<(), Failure> {
+    pub(super) fn save(&self, saved: &Saved) -> Result<(), CliError> {
         let beside = self.path.with_extension("new");
         let written = || {
             drop(fs::remove_file(&beside));
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Removes the login, and gives it back.
-    pub(super) fn take(&self) -> Result<Option<Saved>, Failure> {
+    pub(super) fn take(&self) -> Result<Option<Saved>, CliError> {
         // One that cannot be read is removed, too.
         let saved = self.load().unwrap_or_default();
         match fs::remove_file(&self.path) {
@@ -144,7 +144,7 @@ impl Store {
     }
 
     /// Does something while no other process of this user does: an issuer that rotates refresh tokens ends a login whose old token is used twice.
-    pub(super) async fn locked<T>(&self, work: impl AsyncFnOnce(&Self) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) async fn locked<T>(&self, work: impl AsyncFnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
         let path = self.path.with_extension("lock");
         let locked = tokio::task::spawn_blocking(move || {
             let folder = path.parent().unwrap_or(&path);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_login_is_private_and_no_text_of_it_is_shown() -> Result<(), Failure> {
+    async fn a_login_is_private_and_no_text_of_it_is_shown() -> Result<(), CliError> {
         let folder = tempfile::tempdir()?;
         let store = Store { path: folder.path().join("state/logins/x.json") };
         store.locked(async |store| store.save(&saved())).await?;
@@ -229,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn each_hub_has_a_file_of_its_own() -> Result<(), Failure> {
+    fn each_hub_has_a_file_of_its_own() -> Result<(), CliError> {
         let url = |text: &str| ::client::parse_url(text);
-        let path = |text: &str| -> Result<_, Failure> { Ok(Store::of(&url(text)?).ok().map(|store| store.path)) };
+        let path = |text: &str| -> Result<_, CliError> { Ok(Store::of(&url(text)?).ok().map(|store| store.path)) };
         assert_eq!(path("localhost:8686")?, path("http://localhost:8686/")?);
         assert_ne!(path("localhost:8686")?, path("localhost:8687")?);
         Ok(())

@@ -3,7 +3,7 @@
 use super::Desk;
 use crate::{
     asks::Ask,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     follow::Event,
     input::Lines,
     output::Output,
@@ -22,12 +22,12 @@ pub(super) struct Given {
 
 impl Given {
     /// The answers, if any were typed.
-    fn answers(&self) -> Result<Option<Map<String, Value>>, Failure> {
+    fn answers(&self) -> Result<Option<Map<String, Value>>, CliError> {
         let mut answers = Map::new();
         for answer in &self.answers {
             let (name, value) = answer
                 .split_once('=')
-                .ok_or_else(|| Failure::Usage(format!("{answer:?} is no answer: it is written NAME=VALUE")))?;
+                .ok_or_else(|| CliError::Usage(format!("{answer:?} is no answer: it is written NAME=VALUE")))?;
             answers.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
         }
         if self.approve || self.decline {
@@ -42,7 +42,7 @@ impl Given {
 
 impl Desk {
     /// Answers; with nothing typed, asks question by question.
-    pub(super) async fn answer(&self, given: Given, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) async fn answer(&self, given: Given, out: &mut Output) -> Result<Exit, CliError> {
         let typed = given.answers()?;
         // A node that does not ask yet can be answered, when it is named.
         let asked = self.asked(given.node.as_deref()).await?;
@@ -53,7 +53,7 @@ impl Desk {
             (_, None, node) => {
                 let which = node.map(|node| format!(" in {node}")).unwrap_or_default();
                 let how = "before it asks, a node is answered by --node NODE with --approve, --decline or NAME=VALUE";
-                return Err(Failure::NotFound(format!("nothing is asked{which}; {how}")));
+                return Err(CliError::NotFound(format!("nothing is asked{which}; {how}")));
             }
         };
         let body = json!({ "answers": answers });
@@ -67,14 +67,14 @@ impl Desk {
     }
 
     /// The data of the question that the task waits for, of this node if one is named.
-    async fn asked(&self, node: Option<&str>) -> Result<Option<Value>, Failure> {
+    async fn asked(&self, node: Option<&str>) -> Result<Option<Value>, CliError> {
         let view = self.view().await?;
         let data = |asked: &Value| asked.get("data").unwrap_or(asked).clone();
         let mut open = list(&view, "waiting_for").iter().map(data);
         Ok(open.find(|asked| node.is_none_or(|node| text(asked, "node") == node)))
     }
 
-    async fn ask(&self, data: Value, out: &mut Output) -> Result<(String, Value), Failure> {
+    async fn ask(&self, data: Value, out: &mut Output) -> Result<(String, Value), CliError> {
         let node = text(&data, "node").to_owned();
         let event = Event { number: None, name: "question".into(), data };
         let (mut lines, mut ask) = (Lines::default(), Ask::of(&event));
@@ -88,7 +88,7 @@ impl Desk {
                 Ok(Some(reply)) => return Ok((node, reply.body.get("answers").cloned().unwrap_or_default())),
             }
         }
-        Err(Failure::Usage("standard input has no answer; give NAME=VALUE, --approve or --decline".into()))
+        Err(CliError::Usage("standard input has no answer; give NAME=VALUE, --approve or --decline".into()))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_json_where_they_are() -> Result<(), Failure> {
+    fn values_are_json_where_they_are() -> Result<(), CliError> {
         let answers = given(&["size=12", "name=Bee", "tags=[\"a\"]", "eq=a=b"]).answers()?.map(Value::Object);
         assert_eq!(answers, Some(json!({ "size": 12, "name": "Bee", "tags": ["a"], "eq": "a=b" })));
         assert!(given(&["size"]).answers().is_err());

@@ -13,7 +13,7 @@ pub(crate) use watch::{Manner, Watch};
 use crate::{
     args::{Reference, TaskArgs, TaskCommand},
     client::{Body, Client},
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     input::Lines,
     locate,
     output::{Look, Output, Style, clean, one_line},
@@ -25,7 +25,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// Runs one of the commands.
-pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
     if let TaskCommand::List { flow, status, phase, parent, limit } = &args.command {
@@ -99,7 +99,7 @@ async fn tasks(
     query: &[(&str, String)],
     limit: u32,
     out: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let tasks = client.list(&["workspaces", workspace, "tasks"], "tasks", &query, most).await?;
@@ -173,11 +173,11 @@ impl Desk {
         [&["workspaces", self.workspace.as_str(), "tasks", self.task.as_str()], rest].concat()
     }
 
-    async fn view(&self) -> Result<Value, Failure> {
+    async fn view(&self) -> Result<Value, CliError> {
         self.client.get(&self.at(&[]), &[]).await
     }
 
-    async fn tell(&self, command: &str, body: &Value, done: &str, out: &mut Output) -> Result<Exit, Failure> {
+    async fn tell(&self, command: &str, body: &Value, done: &str, out: &mut Output) -> Result<Exit, CliError> {
         let answer = self.client.post(&self.at(&[command]), body).await?;
         if out.is_json() {
             out.json(&answer)?
@@ -187,7 +187,7 @@ impl Desk {
         Ok(Exit::Done)
     }
 
-    async fn change(&self, method: Method, body: Body, done: &str, out: &mut Output) -> Result<Exit, Failure> {
+    async fn change(&self, method: Method, body: Body, done: &str, out: &mut Output) -> Result<Exit, CliError> {
         let answer = self.client.change(method, &self.at(&[]), body, None).await?;
         if out.is_json() && !answer.is_null() {
             out.json(&answer)?
@@ -197,7 +197,7 @@ impl Desk {
         Ok(Exit::Done)
     }
 
-    async fn stop(&self, out: &mut Output) -> Result<Exit, Failure> {
+    async fn stop(&self, out: &mut Output) -> Result<Exit, CliError> {
         let answer = self.client.post(&self.at(&["stop"]), &json!({})).await?;
         match text(&answer, "status") {
             _ if out.is_json() => out.json(&answer)?,
@@ -208,7 +208,7 @@ impl Desk {
     }
 
     /// Lets the task execute one node, and says which.
-    async fn step(&self, out: &mut Output) -> Result<Exit, Failure> {
+    async fn step(&self, out: &mut Output) -> Result<Exit, CliError> {
         let view = self.view().await?;
         let said = match (text(&view, "phase"), text(&view, "node")) {
             ("paused", "") => "its paused clones and subtasks go one node on".to_owned(),
@@ -219,7 +219,7 @@ impl Desk {
     }
 
     /// Makes a new task out of this one.
-    async fn again(self, command: &str, body: &Value, follow: bool, out: &mut Output) -> Result<Exit, Failure> {
+    async fn again(self, command: &str, body: &Value, follow: bool, out: &mut Output) -> Result<Exit, CliError> {
         let made = self.client.post(&self.at(&[command]), body).await?;
         let task = text(&made, "task_id").to_owned();
         if !follow {
@@ -237,14 +237,14 @@ impl Desk {
         Ok(ended.exit)
     }
 
-    async fn diff(&self, with: &str, out: &mut Output) -> Result<Exit, Failure> {
+    async fn diff(&self, with: &str, out: &mut Output) -> Result<Exit, CliError> {
         let diff = self.client.get(&self.at(&["diff"]), &[("with", with)]).await?;
         if out.is_json() {
             let same = diff.get("parts").is_none_or(Value::is_null);
             return out.json(&diff).map(|()| if same { Exit::Done } else { Exit::Failed });
         }
         let shown: TaskDiff = serde_json::from_value(diff).map_err(|error| {
-            Failure::Usage(format!("the hub compares in a way that this program does not know: {error}"))
+            CliError::Usage(format!("the hub compares in a way that this program does not know: {error}"))
         })?;
         out.line(clean(shown.to_string().trim_end()))?;
         // As `diff` does: another exit code when there is a difference.

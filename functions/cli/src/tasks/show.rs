@@ -2,7 +2,7 @@
 
 use super::{Desk, look_of, progress::said, state, took, waiting::Waiting};
 use crate::{
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     lists::moment,
     output::{Look, Output, clean, one_line},
     value::{list, number, shown, text},
@@ -23,7 +23,7 @@ pub(super) struct Parts {
 
 impl Desk {
     /// Shows the task.
-    pub(super) async fn show(&self, parts: Parts, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) async fn show(&self, parts: Parts, out: &mut Output) -> Result<Exit, CliError> {
         if parts.trace {
             let trace = self.client.bytes(&self.at(&["trace"]), &[]).await?;
             return out.bytes(&trace).map(|()| Exit::Done);
@@ -74,7 +74,7 @@ impl Desk {
         Ok(Exit::Done)
     }
 
-    fn head(&self, view: &Value, out: &mut Output) -> Result<(), Failure> {
+    fn head(&self, view: &Value, out: &mut Output) -> Result<(), CliError> {
         let (style, none) = (out.style(), Value::Null);
         let flow = view.get("flow").unwrap_or(&none);
         let hash: String = text(flow, "hash").chars().take(12).collect();
@@ -110,7 +110,7 @@ impl Desk {
 }
 
 /// The failed children, each with the reason and the task to look at; and the remedy.
-fn failed_children(error: &Value, out: &mut Output) -> Result<(), Failure> {
+fn failed_children(error: &Value, out: &mut Output) -> Result<(), CliError> {
     let (style, none) = (out.style(), Value::Null);
     let details = error.get("details").unwrap_or(&none);
     for child in list(details, "failed") {
@@ -128,7 +128,7 @@ fn failed_children(error: &Value, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn table_line(stage: &Value, out: &mut Output) -> Result<(), Failure> {
+fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
     let (style, none) = (out.style(), Value::Null);
     let status = match text(stage, "status") {
         "" => style.paint(Look::Ask, "running"),
@@ -155,7 +155,7 @@ fn table_line(stage: &Value, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// All of a stage: its input, the conversation with its agent, the tool calls, the rejected answers, its output.
-fn whole(stage: &Value, out: &mut Output) -> Result<(), Failure> {
+fn whole(stage: &Value, out: &mut Output) -> Result<(), CliError> {
     for key in ["input", "context"] {
         block(key, stage.get(key), out)?;
     }
@@ -190,13 +190,13 @@ fn whole(stage: &Value, out: &mut Output) -> Result<(), Failure> {
     block("output", stage.get("output"), out)
 }
 
-fn tool(used: &Value, out: &mut Output) -> Result<(), Failure> {
+fn tool(used: &Value, out: &mut Output) -> Result<(), CliError> {
     let call = format!("{} {}", text(used, "tool"), text(used, "args"));
     block("tool", Some(&call.into()), out)?;
     block(text(used, "status"), used.get("output"), out)
 }
 
-fn block(name: &str, value: Option<&Value>, out: &mut Output) -> Result<(), Failure> {
+fn block(name: &str, value: Option<&Value>, out: &mut Output) -> Result<(), CliError> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(()) };
     let words = match value {
         Value::String(text) => text.clone(),

@@ -2,7 +2,7 @@
 
 use super::{Desk, standing, took, tree::name};
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::{Look, Output, one_line},
     value::{number, text},
 };
@@ -63,7 +63,7 @@ impl Span {
 
 impl Desk {
     /// Shows the children of a task, those that failed or wait first where there are many.
-    pub(super) async fn timeline(&self, view: &Value, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn timeline(&self, view: &Value, out: &mut Output) -> Result<(), CliError> {
         let all = usize::try_from(number(view, "children")).unwrap_or(usize::MAX);
         if all == 0 {
             return Ok(());

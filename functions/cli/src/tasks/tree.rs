@@ -2,7 +2,7 @@
 
 use super::{Desk, progress::said, state};
 use crate::{
-    failure::Failure,
+    failure::CliError,
     output::{Look, Output, one_line},
     value::{number, text},
 };
@@ -46,7 +46,7 @@ fn is_quiet(task: &Value) -> bool {
 }
 
 impl Desk {
-    pub(super) async fn children_of(&self, task: &str) -> Result<Vec<Value>, Failure> {
+    pub(super) async fn children_of(&self, task: &str) -> Result<Vec<Value>, CliError> {
         let at = ["workspaces", self.workspace.as_str(), "tasks"];
         self.client.list(&at, "tasks", &[("parent", task)], LISTED).await
     }
@@ -57,7 +57,7 @@ impl Desk {
         task: &'a str,
         level: usize,
         out: &'a mut Output,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    ) -> LocalBoxFuture<'a, Result<(), CliError>> {
         Box::pin(async move {
             let children = self.children_of(task).await?;
             let all = children.len() <= SHOWN;
@@ -91,7 +91,7 @@ impl Desk {
     }
 
     /// Lists the clones and subtasks that have not ended, for a task that waits for them.
-    pub(super) async fn whereabouts(&self, view: &Value, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn whereabouts(&self, view: &Value, out: &mut Output) -> Result<(), CliError> {
         if text(view, "phase") == "finished" || number(view, "children") == 0 {
             return Ok(());
         }

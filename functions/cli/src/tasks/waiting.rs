@@ -4,7 +4,7 @@ use crate::{
     answers,
     asks::{Ask, Asker},
     client::Client,
-    failure::Failure,
+    failure::CliError,
     output::{clean, one_line},
     value::{list, number, shown, text},
 };
@@ -109,7 +109,7 @@ fn word(text: &str) -> String {
 }
 
 /// The questions in the tree of a task that waits for its children, if all of it waits for people; nothing while a part of it goes on by itself.
-pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, Failure> {
+pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, CliError> {
     let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
     let found = if waits_for_children(&view) { below(client, workspace, task.to_owned()).await? } else { None };
     Ok(found.unwrap_or_default())
@@ -119,7 +119,7 @@ fn waits_for_children(view: &Value) -> bool {
     matches!(text(view, "phase"), "running" | "paused") && text(view, "node").is_empty() && number(view, "children") > 0
 }
 
-type Found<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Waiting>>, Failure>> + Send + 'a>>;
+type Found<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Waiting>>, CliError>> + Send + 'a>>;
 
 /// None when something goes on.
 fn below<'a>(client: &'a Client, workspace: &'a str, task: String) -> Found<'a> {

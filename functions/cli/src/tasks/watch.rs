@@ -9,7 +9,7 @@ use super::{
 use crate::{
     asks::Ask,
     client::Client,
-    failure::{Exit, Failure},
+    failure::{CliError, Exit},
     follow::{Event, Follower, Told},
     input::{Lines, unless_interrupted},
     output::{Look, Output, clean},
@@ -59,7 +59,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// The output on standard output: a text as it is, everything else as JSON. With `--json` the last event has said it.
-    pub(crate) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn print(&self, out: &mut Output) -> Result<(), CliError> {
         match &self.output {
             Value::Null => Ok(()),
             _ if out.is_json() => Ok(()),
@@ -107,7 +107,7 @@ impl Watch {
         after: Option<u64>,
         manner: Manner,
         out: &mut Output,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let patience = (manner == Manner::Runner).then_some(PATIENCE);
         let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
         out.flush()?;
@@ -157,7 +157,7 @@ impl Watch {
     }
 
     /// Follows it to its end. `lines` answer its questions.
-    pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
+    pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, CliError> {
         let runner = self.manner == Manner::Runner;
         loop {
             let listening = runner && !self.asks.is_empty() && !lines.ended();
@@ -218,7 +218,7 @@ impl Watch {
     }
 
     /// The end of a task whose last event was filtered out.
-    async fn as_it_ended(&self) -> Result<Ended, Failure> {
+    async fn as_it_ended(&self) -> Result<Ended, CliError> {
         let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
         let was_stopped = text(view.get("error").unwrap_or(&Value::Null), "code") == "CANCELLED";
         let name = if was_stopped { "stopped" } else { "done" };
@@ -232,14 +232,14 @@ impl Watch {
     }
 
     /// The questions below the task, once it has been still for a while.
-    async fn asked_below(&mut self) -> Result<Vec<Waiting>, Failure> {
+    async fn asked_below(&mut self) -> Result<Vec<Waiting>, CliError> {
         if std::mem::take(&mut self.heard) || !self.progress.has_children() {
             return Ok(Vec::new());
         }
         asked_below(&self.client, &self.workspace, &self.task).await
     }
 
-    fn say(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+    fn say(&mut self, line: &str, out: &mut Output) -> Result<(), CliError> {
         if std::mem::take(&mut self.prompted) {
             out.prompt("\n")?;
         }
@@ -252,7 +252,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, Failure> {
+    fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, CliError> {
         let event = match told {
             Told::Event(event) => {
                 self.heard = true;
@@ -305,7 +305,7 @@ impl Watch {
     }
 
     /// A question that a joined stream repeats may have been answered long ago.
-    async fn is_asked_still(&mut self) -> Result<bool, Failure> {
+    async fn is_asked_still(&mut self) -> Result<bool, CliError> {
         let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
         let asked = list(&view, "waiting_for");
         let is_open =
@@ -314,7 +314,7 @@ impl Watch {
         Ok(!self.asks.is_empty())
     }
 
-    fn prompt(&mut self, out: &mut Output) -> Result<(), Failure> {
+    fn prompt(&mut self, out: &mut Output) -> Result<(), CliError> {
         if let (false, Some(ask)) = (self.prompted, self.asks.front()) {
             out.prompt(ask.shown())?;
             out.prompt(ask.prompt())?;
@@ -323,7 +323,7 @@ impl Watch {
         Ok(())
     }
 
-    async fn take(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+    async fn take(&mut self, line: &str, out: &mut Output) -> Result<(), CliError> {
         let Some(ask) = self.asks.front_mut() else { return Ok(()) };
         let reply = match ask.take(line) {
             Err(wrong) => return out.notice(wrong),
@@ -347,10 +347,10 @@ impl Watch {
     }
 
     /// Ctrl-C: stops the task; twice leaves.
-    async fn interrupt(&mut self, out: &mut Output) -> Result<(), Failure> {
+    async fn interrupt(&mut self, out: &mut Output) -> Result<(), CliError> {
         let before = self.last_interrupt.replace(Instant::now());
         if self.manner == Manner::Watcher || before.is_some_and(|before| before.elapsed() < TWICE) {
-            return Err(Failure::Interrupted);
+            return Err(CliError::Interrupted);
         }
         if std::mem::take(&mut self.prompted) {
             out.prompt("\n")?;
@@ -364,7 +364,7 @@ impl Watch {
     }
 
     /// Says once which clones and subtasks wait for a person.
-    async fn look(&mut self, out: &mut Output) -> Result<(), Failure> {
+    async fn look(&mut self, out: &mut Output) -> Result<(), CliError> {
         if !self.progress.has_children() {
             return Ok(());
         }
@@ -375,7 +375,7 @@ impl Watch {
         self.notice(&asked, out)
     }
 
-    fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+    fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), CliError> {
         for one in asked {
             if self.said.insert(one.task.clone()) {
                 out.notice(format_args!("  one of them waits for a person: {}", one.command()))?;
@@ -386,7 +386,7 @@ impl Watch {
 }
 
 /// Shows the questions, and how to answer. Programs have heard them.
-fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), CliError> {
     if !out.is_json() {
         for line in asked.iter().flat_map(Waiting::lines) {
             out.line(out.style().paint(Look::Ask, line))?;
@@ -396,7 +396,7 @@ fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
 }
 
 /// Leaves with the questions open, for others to answer.
-fn leave(asked: &[Waiting], out: &mut Output) -> Result<Ended, Failure> {
+fn leave(asked: &[Waiting], out: &mut Output) -> Result<Ended, CliError> {
     tell(asked, out)?;
     if out.is_json() {
         asked.iter().try_for_each(|one| out.json(&one.json()))?;

@@ -59,7 +59,7 @@ async fn stranded_work_goes_on_and_ends() -> Result {
     assert_eq!(ground.swept().await?, json!({}), "nothing is there yet");
     a_chat_whose_message_was_lost(&ground).await?;
     an_actor_that_fails_holds_up_no_other(&ground).await?;
-    a_task_whose_letters_were_lost(&ground).await?;
+    a_task_whose_messages_were_lost(&ground).await?;
     a_task_that_never_began(&ground).await?;
     an_evaluation_whose_message_was_lost(&ground).await?;
     idle_and_ended_sandboxes(&ground).await?;
@@ -105,12 +105,12 @@ async fn an_actor_that_fails_holds_up_no_other(ground: &Ground) -> Result {
     ground.is_done_with(lost[1].1.as_str()).await
 }
 
-/// The same between the entry that makes a task's children and the letters that they begin with.
-async fn a_task_whose_letters_were_lost(ground: &Ground) -> Result {
+/// The same between the entry that makes a task's children and the messages that they begin with.
+async fn a_task_whose_messages_were_lost(ground: &Ground) -> Result {
     let place = ground.client.place().await?;
     ground.client.flow(&place, "numbers", &[("workflow.yaml", NUMBERS)]).await?;
-    let letters = r#"\"outbox\":[{"#;
-    let task = ground.dies_after(letters, ground.client.task(&place, "numbers", json!({}))).await?;
+    let messages = r#"\"outbox\":[{"#;
+    let task = ground.dies_after(messages, ground.client.task(&place, "numbers", json!({}))).await?;
     let actor = engine::machine::actor_id(workspace(&place)?, id(&task).parse()?);
     ground.age(actor.as_str()).await?;
     assert_eq!(ground.swept().await?, json!({ "behind": 1 }));

@@ -1,17 +1,17 @@
 //! Messages that come again: while they are worked on, and after they were deleted.
 
 use crate::lane::{Lane, chat_id};
-use actor::{Content, Mail};
+use actor::{Content, Envelope};
 use aws_sdk_sqs::Client;
 use domain::{ChatCommand, CommandId, Principal, Timestamp};
 use emulators::account;
 use journeys::Emulators;
-use ports::Outgoing;
+use ports::QueueMessage;
 use std::sync::Arc;
 
 impl Lane {
     /// Puts a message into the queue as a sender would, but under an identity of its own, so that the queue takes it for a new one.
-    pub async fn send(&self, message: &Outgoing, identity: &str) {
+    pub async fn send(&self, message: &QueueMessage, identity: &str) {
         let body = serde_json::to_string(message).unwrap();
         let client = Client::new(&account::sdk(self.world.sqs.endpoint()));
         let send = client.send_message().queue_url(self.world.queue_url("commands")).message_body(body);
@@ -19,10 +19,10 @@ impl Lane {
     }
 
     /// A command of a chat once more.
-    fn again(&self, chat: &str, id: CommandId, command: ChatCommand) -> Outgoing {
+    fn again(&self, chat: &str, id: CommandId, command: ChatCommand) -> QueueMessage {
         let content = Content::Command { body: command };
-        let mail = Mail { id, at: Timestamp::default(), by: Principal::local(), content };
-        mail.to(&chat::actor_id(self.workspace, chat_id(chat))).unwrap()
+        let envelope = Envelope { id, at: Timestamp::default(), by: Principal::local(), content };
+        envelope.to(&chat::actor_id(self.workspace, chat_id(chat))).unwrap()
     }
 }
 

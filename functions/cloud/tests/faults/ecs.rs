@@ -53,15 +53,15 @@ fn cases(operations: &[String]) -> Vec<Case> {
     for fate in [Fate::Lost, Fate::AnswerLost, broken_after(), throttled()] {
         add(0, false, all(fate));
     }
-    let ways = [Fate::Lost, Fate::AnswerLost, broken_after(), throttled()];
-    for (from, fate) in (1..operations.len()).zip(ways.iter().cycle()) {
+    let services = [Fate::Lost, Fate::AnswerLost, broken_after(), throttled()];
+    for (from, fate) in (1..operations.len()).zip(services.iter().cycle()) {
         add(from, false, all(fate.clone()));
         add(from, false, vec![denied()]);
     }
     for from in 0..operations.len() {
         add(from, false, vec![Fate::Silence]);
     }
-    for (from, fate) in (0..operations.len()).zip(ways.iter().cycle().skip(1)) {
+    for (from, fate) in (0..operations.len()).zip(services.iter().cycle().skip(1)) {
         add(from, false, vec![fate.clone()]);
     }
     add(0, false, vec![Fate::SilenceAfter]);

@@ -3,7 +3,7 @@
 use crate::lane::Lane;
 use domain::{Timestamp, WorkspaceId};
 use emulators::{Call, Fate};
-use ports::{Clock, Expect, Item, Key, MAX_WRITES, Outgoing, Query, SystemClock, Table, Write};
+use ports::{Clock, Expect, Item, Key, MAX_WRITES, Query, QueueMessage, SystemClock, Table, Write};
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct InFlight<Who> {
     #[serde(flatten)]
     pub who: Who,
     items: Vec<Stored>,
-    messages: Vec<Outgoing>,
+    messages: Vec<QueueMessage>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -109,7 +109,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Noted {
     partitions: Mutex<BTreeSet<String>>,
-    sent: Mutex<Vec<Outgoing>>,
+    sent: Mutex<Vec<QueueMessage>>,
     /// Part of the write after which the worker dies.
     dies_after: Mutex<Option<&'static str>>,
     is_dead: AtomicBool,

@@ -1,7 +1,7 @@
 //! Makes a backup, or brings the one in a folder up to date.
 
 use super::{
-    Failure, Progress, SECRETS, STORE, Summary, at,
+    BackupError, Progress, SECRETS, STORE, Summary, at,
     copy::{Copier, files_below, sync},
     manifest::{FORMAT, LOCK, Listed, MANIFEST, Manifest, Part},
 };
@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use tokio::time::Instant;
-use workspace::{Kind, Workspaces};
+use workspace::{FileKind, Workspaces};
 
 /// The folder that observers of tasks write to.
 const OBSERVERS: &str = "observers";
@@ -38,13 +38,13 @@ pub struct Making<'a> {
 /// Reads and writes on the thread of the caller.
 ///
 /// # Errors
-/// See [`Failure`]. Copied files stay, and the next backup into the folder goes on with them.
-pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Failure> {
+/// See [`BackupError`]. Copied files stay, and the next backup into the folder goes on with them.
+pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
     let Making { data, into, with_secrets } = making;
     let (began, made_at) = (Instant::now(), SystemClock.now());
     let store = data.join(STORE);
     if !store.is_file() {
-        return Err(Failure::NoData(data.to_owned()));
+        return Err(BackupError::NoData(data.to_owned()));
     }
     let _lock = claim(data, into)?;
     let previous = Manifest::read(into)?;
@@ -66,7 +66,7 @@ pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<
     let is_ours = |earlier: &Manifest| earlier.workspaces.iter().any(|id| workspaces.contains(id));
     if previous.as_ref().is_some_and(|earlier| !earlier.workspaces.is_empty() && !is_ours(earlier)) {
         fs::remove_file(&store_copy).map_err(at(&store_copy))?;
-        return Err(Failure::OfAnother(into.to_owned()));
+        return Err(BackupError::OfAnother(into.to_owned()));
     }
 
     copied.begin("contents");
@@ -116,25 +116,25 @@ pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<
 }
 
 /// Makes the folder of the backup if it is not there, and locks it for as long as the file is open.
-fn claim(data: &Path, into: &Path) -> Result<File, Failure> {
+fn claim(data: &Path, into: &Path) -> Result<File, BackupError> {
     DirBuilder::new().recursive(true).mode(0o700).create(into).map_err(at(into))?;
     let (real, inside) = (data.canonicalize().map_err(at(data))?, into.canonicalize().map_err(at(into))?);
     if inside.starts_with(real) {
         // Nothing is left of one that was made for this; another one is not empty.
         drop(fs::remove_dir(into));
-        return Err(Failure::Inside(into.to_owned()));
+        return Err(BackupError::Inside(into.to_owned()));
     }
     let lock = into.join(LOCK);
     let is_empty =
         fs::read_dir(into).map_err(at(into))?.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found"));
     if !is_empty && !lock.exists() && !into.join(MANIFEST).exists() {
-        return Err(Failure::NotABackup(into.to_owned()));
+        return Err(BackupError::NotABackup(into.to_owned()));
     }
     let file = File::options().create(true).truncate(false).write(true).open(&lock).map_err(at(&lock))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Failure::Busy(into.to_owned())),
-        Err(TryLockError::Error(source)) => Err(Failure::Io { path: lock, source }),
+        Err(TryLockError::WouldBlock) => Err(BackupError::Busy(into.to_owned())),
+        Err(TryLockError::Error(source)) => Err(BackupError::Io { path: lock, source }),
     }
 }
 
@@ -159,7 +159,7 @@ impl Names {
 }
 
 /// Removes files of earlier backups that this manifest does not name.
-fn tidy(into: &Path, manifest: Option<&Manifest>) -> Result<(), Failure> {
+fn tidy(into: &Path, manifest: Option<&Manifest>) -> Result<(), BackupError> {
     for entry in fs::read_dir(into).map_err(at(into))? {
         let entry = entry.map_err(at(into))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -184,18 +184,18 @@ fn index(store: &Path, contents: &Path) -> Workspaces {
 
 /// All workspaces, and where in the data folder is what neither the store nor the archive has of them: projections in the trash. Those in
 /// `latest/` are made again from their logs.
-async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>), Failure> {
+async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>), BackupError> {
     const PAGE: usize = 200;
     let (mut workspaces, mut trashed, mut cursor) = (BTreeSet::new(), Vec::new(), None);
     loop {
-        let page = index.list(PAGE, cursor).await.map_err(Failure::Index)?;
+        let page = index.list(PAGE, cursor).await.map_err(BackupError::Index)?;
         for workspace in page.workspaces {
             let id = workspace.workspace_id;
             workspaces.insert(id);
-            let (files, mut cursor) = (index.open(id).await.map_err(Failure::Index)?, None);
+            let (files, mut cursor) = (index.open(id).await.map_err(BackupError::Index)?, None);
             loop {
-                let page = files.trash(PAGE, cursor).await.map_err(Failure::Index)?;
-                let projections = page.files.iter().filter(|file| file.info.kind == Kind::Projection);
+                let page = files.trash(PAGE, cursor).await.map_err(BackupError::Index)?;
+                let projections = page.files.iter().filter(|file| file.info.kind == FileKind::Projection);
                 let place = |file: &workspace::Trashed| format!("{WORKSPACES}/{id}/trash/{}", file.info.file_id).into();
                 trashed.extend(projections.map(place));
                 cursor = page.next_cursor;
@@ -212,7 +212,11 @@ async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>
 }
 
 /// The other files of the data folder to copy, and the files that are left out.
-fn others(data: &Path, mut chosen: Vec<PathBuf>, with_secrets: bool) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+fn others(
+    data: &Path,
+    mut chosen: Vec<PathBuf>,
+    with_secrets: bool,
+) -> Result<(Vec<PathBuf>, Vec<String>), BackupError> {
     let mut left_out = Vec::new();
     let mut below = |name: &str| {
         let place = data.join(name);
@@ -222,7 +226,7 @@ fn others(data: &Path, mut chosen: Vec<PathBuf>, with_secrets: bool) -> Result<(
                 .into_iter()
                 .map(|path| if path.as_os_str().is_empty() { name.into() } else { Path::new(name).join(path) }),
         );
-        Ok::<_, Failure>(())
+        Ok::<_, BackupError>(())
     };
     below(OBSERVERS)?;
     for name in SECRETS {
@@ -236,7 +240,7 @@ fn others(data: &Path, mut chosen: Vec<PathBuf>, with_secrets: bool) -> Result<(
 }
 
 /// Writes the list of all contents of these spaces that the backup has; how many there are, and their bytes.
-fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64, u64), Failure> {
+fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64, u64), BackupError> {
     let path = into.join(name);
     let mut out = BufWriter::new(File::create(&path).map_err(at(&path))?);
     let (mut count, mut bytes) = (0, 0);
@@ -246,7 +250,7 @@ fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64
             (count, bytes) = (count + 1, bytes + listed.bytes);
             listed.write(&mut out).map_err(at(&path))?;
         }
-        Ok::<_, Failure>(())
+        Ok::<_, BackupError>(())
     };
     embedded::contents(&into.join(WORKSPACES), &mut write)?;
     out.flush().map_err(at(&path))?;
@@ -281,14 +285,14 @@ impl Work<'_> {
     }
 
     /// A file that is in the backup already.
-    fn part(&mut self, folder: &Path, name: &str) -> Result<Part, Failure> {
+    fn part(&mut self, folder: &Path, name: &str) -> Result<Part, BackupError> {
         let path = folder.join(name);
         let read = self.copier.read(&path).map_err(at(&path))?;
         Ok(Part { path: name.to_owned(), bytes: read.bytes, sha256: read.digest })
     }
 
     /// Copies the contents that the backup does not have. Gives the spaces that there are.
-    fn contents(&mut self, hold: &Hold, into: &Path) -> Result<BTreeSet<String>, Failure> {
+    fn contents(&mut self, hold: &Hold, into: &Path) -> Result<BTreeSet<String>, BackupError> {
         let mut spaces: BTreeSet<String> = hold.spaces()?.into_iter().collect();
         hold.contents(|stored| {
             let Stored { space, digest, path } = &stored;
@@ -317,7 +321,7 @@ impl Work<'_> {
     }
 
     /// Copies other files of the data folder. One that has gone meanwhile is left out.
-    fn files(&mut self, data: &Path, into: &Path, chosen: Vec<PathBuf>) -> Result<Vec<Part>, Failure> {
+    fn files(&mut self, data: &Path, into: &Path, chosen: Vec<PathBuf>) -> Result<Vec<Part>, BackupError> {
         let mut parts = Vec::new();
         for path in chosen {
             let Some(name) = path.to_str().map(str::to_owned) else { continue };

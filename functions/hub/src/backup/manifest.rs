@@ -1,6 +1,6 @@
 //! The manifest of a backup.
 
-use super::{Failure, at};
+use super::{BackupError, at};
 use domain::{Sha256, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -68,19 +68,19 @@ impl Manifest {
     /// The manifest of the backup in this folder; none when there is none yet.
     ///
     /// # Errors
-    /// [`Failure::TooNew`] for a later format or schema; [`Failure::Damaged`] for one that cannot be read, or whose paths lead out of the
-    /// folder; [`Failure::Io`] when the disk fails.
-    pub fn read(folder: &Path) -> Result<Option<Self>, Failure> {
+    /// [`BackupError::TooNew`] for a later format or schema; [`BackupError::Damaged`] for one that cannot be read, or whose paths lead out of the
+    /// folder; [`BackupError::Io`] when the disk fails.
+    pub fn read(folder: &Path) -> Result<Option<Self>, BackupError> {
         let path = folder.join(MANIFEST);
         let text = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(at(&path))?,
         };
-        let damaged = || Failure::Damaged { path: folder.to_owned(), files: vec![MANIFEST.to_owned()] };
+        let damaged = || BackupError::Damaged { path: folder.to_owned(), files: vec![MANIFEST.to_owned()] };
         let head: Head = serde_json::from_slice(&text).map_err(|_| damaged())?;
         let known = [("format", head.format, i64::from(FORMAT)), ("schema", head.schema, embedded::known_schema())];
         if let Some((what, found, known)) = known.into_iter().find(|(_, found, known)| found > known) {
-            return Err(Failure::TooNew { path: folder.to_owned(), program: head.program, what, found, known });
+            return Err(BackupError::TooNew { path: folder.to_owned(), program: head.program, what, found, known });
         }
         let manifest: Self = serde_json::from_slice(&text).map_err(|_| damaged())?;
         // A backup comes from elsewhere: nothing in it leads out of it, or out of the folder that it is restored to.
@@ -93,8 +93,8 @@ impl Manifest {
     /// Makes the backup in this folder whole: everything that it names is durable.
     ///
     /// # Errors
-    /// [`Failure::Io`] when the disk fails. A manifest that was there before stays whole, or this one is in its place.
-    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
+    /// [`BackupError::Io`] when the disk fails. A manifest that was there before stays whole, or this one is in its place.
+    pub fn write(&self, folder: &Path) -> Result<(), BackupError> {
         let (path, part) = (folder.join(MANIFEST), folder.join(format!("{MANIFEST}.part")));
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::other).map_err(at(&path))?;
         let mut file = File::create(&part).map_err(at(&part))?;
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(code(&|manifest| manifest.store.path = path.into()), Err("BACKUP_DAMAGED"), "{path}");
         }
         fs::write(folder.path().join(MANIFEST), "{\"format\": 1")?;
-        assert!(matches!(Manifest::read(folder.path()), Err(Failure::Damaged { .. })));
+        assert!(matches!(Manifest::read(folder.path()), Err(BackupError::Damaged { .. })));
         Ok(())
     }
 

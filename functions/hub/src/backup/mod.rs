@@ -73,7 +73,7 @@ pub struct Summary {
 
 /// Why there is no backup, or nothing was restored.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum BackupError {
     /// The data folder has no store.
     #[error("{} is no data folder of a hub: it has no {STORE}", .0.display())]
     NoData(PathBuf),
@@ -142,7 +142,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl BackupError {
     /// Stable, for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -185,6 +185,6 @@ impl Failure {
 }
 
 /// An error of the disk with its place.
-fn at(path: &Path) -> impl FnOnce(io::Error) -> Failure + '_ {
-    move |source| Failure::Io { path: path.to_owned(), source }
+fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError + '_ {
+    move |source| BackupError::Io { path: path.to_owned(), source }
 }

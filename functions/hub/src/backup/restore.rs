@@ -1,7 +1,7 @@
 //! Puts a backup into a data folder, or only compares it with its digests.
 
 use super::{
-    Failure, Progress, SECRETS, STORE, Summary, at,
+    BackupError, Progress, SECRETS, STORE, Summary, at,
     copy::{Copied, Copier, sync},
     manifest::{LOCK, Listed, Manifest, Part},
 };
@@ -39,8 +39,8 @@ const REPLACED: &str = "replaced-";
 /// Compares every file of a backup with its digest. Writes nothing.
 ///
 /// # Errors
-/// [`Failure::Damaged`] with the files that are not what was written.
-pub fn check(from: &Path, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Failure> {
+/// [`BackupError::Damaged`] with the files that are not what was written.
+pub fn check(from: &Path, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
     let began = Instant::now();
     let (manifest, _lock) = open(from)?;
     let mut work = Work::new(from, tell);
@@ -54,8 +54,8 @@ pub fn check(from: &Path, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Fai
 /// Puts a backup into a data folder. Every file is compared with its digest on the way, and the store gets its name last.
 ///
 /// # Errors
-/// See [`Failure`]. After one the data folder has no store; another attempt begins anew.
-pub fn restore(restoring: Restoring<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Failure> {
+/// See [`BackupError`]. After one the data folder has no store; another attempt begins anew.
+pub fn restore(restoring: Restoring<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
     let Restoring { from, data, replace, keep_going } = restoring;
     let began = Instant::now();
     let (manifest, _reading) = open(from)?;
@@ -81,22 +81,22 @@ pub fn restore(restoring: Restoring<'_>, tell: &mut dyn FnMut(Progress)) -> Resu
 }
 
 /// The manifest, and a lock that keeps the backup as it is.
-fn open(from: &Path) -> Result<(Manifest, Option<File>), Failure> {
+fn open(from: &Path) -> Result<(Manifest, Option<File>), BackupError> {
     // From a disk that cannot be written to it is read all the same.
     let lock = File::open(from.join(LOCK)).ok();
     if let Some(Err(fs::TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock_shared) {
-        return Err(Failure::Busy(from.to_owned()));
+        return Err(BackupError::Busy(from.to_owned()));
     }
     match Manifest::read(from)? {
         Some(manifest) => Ok((manifest, lock)),
-        None if lock.is_some() => Err(Failure::NotWhole(from.to_owned())),
-        None => Err(Failure::NotABackup(from.to_owned())),
+        None if lock.is_some() => Err(BackupError::NotWhole(from.to_owned())),
+        None => Err(BackupError::NotABackup(from.to_owned())),
     }
 }
 
 /// Moves the content of the data folder aside, or refuses. An operator may have put a configuration there already: it stays
 /// unless the backup has one.
-fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<PathBuf>, Failure> {
+fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<PathBuf>, BackupError> {
     let brings = |name: &str| manifest.files.iter().any(|file| Path::new(&file.path).starts_with(name));
     let mut found = Vec::new();
     for entry in fs::read_dir(data).map_err(at(data))? {
@@ -123,7 +123,7 @@ fn make_way(data: &Path, manifest: &Manifest, replace: bool) -> Result<Option<Pa
     }
     if !replace {
         let has = found.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-        return Err(Failure::NotEmpty { path: data.to_owned(), has });
+        return Err(BackupError::NotEmpty { path: data.to_owned(), has });
     }
     let aside = data.join(format!("{REPLACED}{}", SystemClock.now().as_millis()));
     fs::create_dir(&aside).map_err(at(&aside))?;
@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
     }
 
     /// Compares a file of the backup with what was written, and copies it if it is that.
-    fn take(&mut self, file: &str, is: Copied, to: Option<&Path>) -> Result<(), Failure> {
+    fn take(&mut self, file: &str, is: Copied, to: Option<&Path>) -> Result<(), BackupError> {
         let from = self.from.join(file);
         let read = match to {
             Some(to) => self.copier.copy(&from, to, |read| read == is),
@@ -174,26 +174,29 @@ impl<'a> Work<'a> {
             }
             Ok(_) => self.wrong.push(file.to_owned()),
             Err(error) if is_unreadable(&error) => self.wrong.push(file.to_owned()),
-            Err(source) => return Err(Failure::Io { path: to.unwrap_or(&from).to_owned(), source }),
+            Err(source) => return Err(BackupError::Io { path: to.unwrap_or(&from).to_owned(), source }),
         }
         Ok(())
     }
 
-    fn store(&mut self, manifest: &Manifest, to: Option<&Path>) -> Result<(), Failure> {
+    fn store(&mut self, manifest: &Manifest, to: Option<&Path>) -> Result<(), BackupError> {
         self.begin("store");
         self.take(&manifest.store.path, manifest.store.expected(), to)
     }
 
-    fn contents(&mut self, manifest: &Manifest, into: Option<&Path>) -> Result<(), Failure> {
+    fn contents(&mut self, manifest: &Manifest, into: Option<&Path>) -> Result<(), BackupError> {
         self.begin("contents");
         let list = self.from.join(&manifest.list.path);
         if self.copier.read(&list).ok() != Some(manifest.list.expected()) {
-            return Err(Failure::Damaged { path: self.from.to_owned(), files: vec![manifest.list.path.clone()] });
+            return Err(BackupError::Damaged { path: self.from.to_owned(), files: vec![manifest.list.path.clone()] });
         }
         for line in BufReader::new(File::open(&list).map_err(at(&list))?).lines() {
             let line = line.map_err(at(&list))?;
             let Some(listed) = Listed::read(&line) else {
-                return Err(Failure::Damaged { path: self.from.to_owned(), files: vec![manifest.list.path.clone()] });
+                return Err(BackupError::Damaged {
+                    path: self.from.to_owned(),
+                    files: vec![manifest.list.path.clone()],
+                });
             };
             let place = Path::new(WORKSPACES).join(listed.place());
             let to = into.map(|into| into.join(listed.place()));
@@ -209,14 +212,14 @@ impl<'a> Work<'a> {
 
     /// Gives a content the mode that a hub gives it, under any umask: commands of a workspace read links to large ones. The list
     /// of its chunks goes along; one that is damaged is made again.
-    fn finish(&mut self, place: &Path, to: &Path, bytes: u64) -> Result<(), Failure> {
+    fn finish(&mut self, place: &Path, to: &Path, bytes: u64) -> Result<(), BackupError> {
         let mode = if bytes > LARGE { 0o444 } else { 0o644 };
         fs::set_permissions(to, Permissions::from_mode(mode)).map_err(at(to))?;
         if bytes > LARGE {
             let list = self.from.join(place).with_extension("chunks");
             match self.copier.copy(&list, &to.with_extension("chunks"), |_| true) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Failure::Io { path: list, source: error });
+                    return Err(BackupError::Io { path: list, source: error });
                 }
                 _ => {}
             }
@@ -224,7 +227,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn files(&mut self, manifest: &Manifest, into: Option<&Path>) -> Result<(), Failure> {
+    fn files(&mut self, manifest: &Manifest, into: Option<&Path>) -> Result<(), BackupError> {
         self.begin("files");
         for part in &manifest.files {
             let to = into.map(|into| into.join(&part.path));
@@ -238,10 +241,10 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn all_is_whole(&mut self) -> Result<(), Failure> {
+    fn all_is_whole(&mut self) -> Result<(), BackupError> {
         match std::mem::take(&mut self.wrong) {
             wrong if wrong.is_empty() => Ok(()),
-            files => Err(Failure::Damaged { path: self.from.to_owned(), files }),
+            files => Err(BackupError::Damaged { path: self.from.to_owned(), files }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::failed;
 use clap::Args;
-use cli::{Failure, Output};
+use cli::{CliError, Output};
 use hub::backup::{self, Making, Progress, Restoring, Summary};
 use serde_json::json;
 use std::{path::PathBuf, time::Duration};
@@ -52,7 +52,7 @@ pub(crate) struct RestoreArgs {
 }
 
 /// `buildscale backup`.
-pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), CliError> {
     let making = Making { data: &args.data_dir, into: &args.into, with_secrets: args.with_secrets };
     let made = backup::make(making, &mut drawn(out)).await.map_err(failed)?;
     told(&made, "copied", out)?;
@@ -66,7 +66,7 @@ pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), Fa
 }
 
 /// `buildscale restore`.
-pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), CliError> {
     if args.check {
         let checked = backup::check(&args.from, &mut drawn(out)).map_err(failed)?;
         return told(&checked, "read and whole", out);
@@ -97,7 +97,7 @@ fn drawn(out: &mut Output) -> impl FnMut(Progress) + '_ {
     }
 }
 
-fn told(summary: &Summary, what: &str, out: &mut Output) -> Result<(), Failure> {
+fn told(summary: &Summary, what: &str, out: &mut Output) -> Result<(), CliError> {
     let Summary { made_at, files, bytes, copied_files, copied_bytes, damaged, left_out, moved_to, took } = summary;
     if out.is_json() {
         let seconds = (took.as_secs_f64() * 1000.0).round() / 1000.0;

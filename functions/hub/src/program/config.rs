@@ -3,7 +3,7 @@
 use super::{environment, failed};
 use assembly::{Config, Sources};
 use clap::{Args, Subcommand};
-use cli::{Connection, Exit, Failure, Look, Output};
+use cli::{CliError, Connection, Exit, Look, Output};
 use serde_json::json;
 use std::{
     io::Write,
@@ -55,7 +55,7 @@ pub(crate) struct DoctorArgs {
 }
 
 /// `buildscale config`.
-pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         ConfigCommand::Show => show(&args.place, out),
         ConfigCommand::Check => {
@@ -70,12 +70,12 @@ pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn sources(place: &Place) -> Result<Sources, Failure> {
+fn sources(place: &Place) -> Result<Sources, CliError> {
     Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
 }
 
 /// The configuration as a hub would take it, and warnings about it.
-fn checked(place: &Place) -> Result<(Config, Vec<String>), Failure> {
+fn checked(place: &Place) -> Result<(Config, Vec<String>), CliError> {
     let environment = environment();
     let config = sources(place)?.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
@@ -84,7 +84,7 @@ fn checked(place: &Place) -> Result<(Config, Vec<String>), Failure> {
     Ok((config, notes))
 }
 
-fn show(place: &Place, out: &mut Output) -> Result<(), Failure> {
+fn show(place: &Place, out: &mut Output) -> Result<(), CliError> {
     let sources = sources(place)?;
     let settings = sources.settings().map_err(failed)?;
     if out.is_json() {
@@ -105,9 +105,9 @@ fn show(place: &Place, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn init(place: &Place, out: &mut Output) -> Result<(), Failure> {
+fn init(place: &Place, out: &mut Output) -> Result<(), CliError> {
     let path = place.config.clone().unwrap_or_else(|| place.data_dir.join("buildscale.toml"));
-    let wrong = |source| Failure::Local { path: path.display().to_string(), source };
+    let wrong = |source| CliError::Local { path: path.display().to_string(), source };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
@@ -120,9 +120,9 @@ fn init(place: &Place, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// `buildscale doctor`: exit code 1 when something would not work.
-pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, CliError> {
     let mut found = Vec::new();
-    let told = |failure: &Failure| match failure.hint() {
+    let told = |failure: &CliError| match failure.hint() {
         Some(hint) => format!("{failure}; {hint}"),
         None => failure.to_string(),
     };

@@ -5,7 +5,7 @@ mod config;
 mod token;
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
-use cli::{EXIT_CODES, Exit, Failure, Output};
+use cli::{CliError, EXIT_CODES, Exit, Output};
 use hub::{driver::DriverArgs, serve::ServeArgs};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -96,7 +96,7 @@ pub(crate) async fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
+async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     match command {
         Command::Serve(args) => hub::serve::run(args).await.map_err(failed)?,
         Command::BenchDriver(args) => hub::driver::run(args).await.map_err(failed)?,
@@ -112,7 +112,7 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
             out.bytes(&page)?;
         }
         Command::Man { dir: Some(dir) } => {
-            let wrong = |source| Failure::Local { path: dir.display().to_string(), source };
+            let wrong = |source| CliError::Local { path: dir.display().to_string(), source };
             std::fs::create_dir_all(&dir).map_err(wrong)?;
             clap_mangen::generate_to(Program::command(), &dir).map_err(wrong)?;
             out.line(dir.display())?;
@@ -133,9 +133,9 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn failed(failure: impl Into<hub::Failure>) -> Failure {
+fn failed(failure: impl Into<hub::HubError>) -> CliError {
     let failure = failure.into();
-    Failure::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
+    CliError::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
 }
 
 #[cfg(test)]

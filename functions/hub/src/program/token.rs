@@ -2,7 +2,7 @@
 
 use assembly::Sources;
 use clap::{Args, Subcommand};
-use cli::{Failure, Output};
+use cli::{CliError, Output};
 use domain::Code;
 use identity::Subject;
 use ports::{Clock, SystemClock};
@@ -39,7 +39,7 @@ pub(crate) enum TokenCommand {
 }
 
 /// `buildscale token`.
-pub(crate) fn run(args: TokenArgs, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn run(args: TokenArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         TokenCommand::Secret => {
             let secret = identity::fresh_secret();
@@ -54,18 +54,18 @@ pub(crate) fn run(args: TokenArgs, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn make(subject: &str, life: Duration, sources: Sources, out: &mut Output) -> Result<(), Failure> {
+fn make(subject: &str, life: Duration, sources: Sources, out: &mut Output) -> Result<(), CliError> {
     let config = sources.read().map_err(super::failed)?;
     let Some(secret) = &config.auth.secret else {
         let file = sources.file().map(|file| format!("{} or ", file.display())).unwrap_or_default();
-        return Err(Failure::Usage(format!(
+        return Err(CliError::Usage(format!(
             "there is no auth.secret in {file}BUILDSCALE__AUTH__SECRET to sign with; `buildscale token secret` makes one"
         )));
     };
     let (trust, now) = (config.auth.trust(), SystemClock.now());
     let signed = identity::mint(secret, &trust, subject, now, life);
     let signed = signed.map_err(|error| match error.code {
-        Code::InvalidArgument => Failure::Usage(error.to_string()),
+        Code::InvalidArgument => CliError::Usage(error.to_string()),
         _ => super::failed(std::io::Error::other(error)),
     })?;
     if !out.is_json() {

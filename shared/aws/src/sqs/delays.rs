@@ -8,7 +8,7 @@ use aws_sdk_scheduler::{
     types::{ActionAfterCompletion, FlexibleTimeWindow, FlexibleTimeWindowMode, Target},
 };
 use domain::Timestamp;
-use ports::{Error, Outgoing, Result};
+use ports::{Error, QueueMessage, Result};
 use std::sync::OnceLock;
 
 /// One-time schedules that send to the delay queue.
@@ -24,7 +24,7 @@ impl Schedules {
 
     /// Has `message` sent to the delay queue at `at`, as [`to_the_second`] writes it. A schedule that is there already is the same one: its name is the
     /// message's identity.
-    pub(super) async fn make(&self, names: &QueueNames, message: &Outgoing, at: &str) -> Result<()> {
+    pub(super) async fn make(&self, names: &QueueNames, message: &QueueMessage, at: &str) -> Result<()> {
         let client = self.client.get_or_init(|| Client::new(&self.sdk));
         let invalid = |error: aws_smithy_types::error::operation::BuildError| Error::Invalid(error.to_string());
         let target = Target::builder()

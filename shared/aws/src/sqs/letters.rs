@@ -4,7 +4,7 @@ use super::{Inner, WHAT, message};
 use crate::fault::unavailable;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Attribute, QueueAttributeName};
 use domain::Timestamp;
-use ports::{DeadLetter, Error, Outgoing, Receipt, Result};
+use ports::{DeadLetter, Error, QueueMessage, Receipt, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl Inner {
                 let receipt = received.receipt_handle.clone().map(Receipt);
                 match message::outgoing(received.body().unwrap_or_default()) {
                     Ok(message) if message.group == group => {
-                        let message = Outgoing { deliver_at: None, ..message };
+                        let message = QueueMessage { deliver_at: None, ..message };
                         again.push((order(&received), message, received.message_id.clone(), receipt));
                     }
                     _ => others.extend(receipt),

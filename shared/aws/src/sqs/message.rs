@@ -1,8 +1,8 @@
-//! Messages as SQS carries them: the whole [`Outgoing`] as JSON, in every queue and in every schedule.
+//! Messages as SQS carries them: the whole [`QueueMessage`] as JSON, in every queue and in every schedule.
 
 use aws_lambda_events::sqs;
 use domain::{Sha256, Timestamp};
-use ports::{Delivery, Error, Outgoing, Receipt, Result};
+use ports::{Delivery, Error, QueueMessage, Receipt, Result};
 use std::time::Duration;
 
 /// The longest message, and the longest batch of them, in bytes.
@@ -27,7 +27,7 @@ pub enum Due {
 
 /// The way to deliver `message`, as of `now`: decided by a sender, and again by the timer for each message from the delay queue. One too long
 /// for a schedule goes round the delay queue until it is due.
-pub fn due(message: &Outgoing, now: Timestamp) -> Due {
+pub fn due(message: &QueueMessage, now: Timestamp) -> Due {
     let wait = message.deliver_at.map_or(Duration::ZERO, |at| at.since(now));
     if wait.is_zero() {
         return Due::Now;
@@ -43,7 +43,7 @@ pub fn due(message: &Outgoing, now: Timestamp) -> Due {
 ///
 /// # Errors
 /// [`Error::Damaged`] for a body that is no message, or has a field that this version does not know.
-pub fn outgoing(body: &str) -> Result<Outgoing> {
+pub fn outgoing(body: &str) -> Result<QueueMessage> {
     serde_json::from_str(body).map_err(|error| Error::Damaged(format!("a message in the queue: {error}")))
 }
 
@@ -57,14 +57,14 @@ pub fn delivery(record: &sqs::SqsMessage) -> Result<Delivery> {
 }
 
 pub(super) fn received(body: Option<&str>, handle: Option<&str>, count: Option<&str>) -> Result<Delivery> {
-    let Outgoing { group, id, body, .. } = outgoing(body.unwrap_or_default())?;
+    let QueueMessage { group, id, body, .. } = outgoing(body.unwrap_or_default())?;
     let handle = handle.ok_or_else(|| Error::Damaged("a message in the queue has no receipt".into()))?;
     let attempt = count.and_then(|count| count.parse().ok()).unwrap_or(1).max(1);
     Ok(Delivery { group, id, body, attempt, receipt: Receipt(handle.to_owned()) })
 }
 
 /// The body of the message in SQS, which takes the characters of XML: JSON escapes the control characters, and here the two others.
-pub(super) fn write(message: &Outgoing) -> String {
+pub(super) fn write(message: &QueueMessage) -> String {
     let mut body = serde_json::json!(message).to_string();
     for (character, escaped) in [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uffff")] {
         if body.contains(character) {
@@ -83,7 +83,7 @@ pub(super) fn group_id(group: &str) -> String {
 }
 
 /// The deduplication id in SQS, and a schedule's name: ids are distinct in a group, and SQS compares across groups.
-pub(super) fn identity(message: &Outgoing, again: Option<&str>) -> String {
+pub(super) fn identity(message: &QueueMessage, again: Option<&str>) -> String {
     let parts = serde_json::json!([message.group, message.id, again]).to_string();
     Sha256::of(parts.as_bytes()).to_string()
 }
@@ -93,9 +93,9 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn message(body: &str, after: Option<u64>) -> Outgoing {
+    fn message(body: &str, after: Option<u64>) -> QueueMessage {
         let deliver_at = after.map(|ms| Timestamp::from_millis(1_000_000) + Duration::from_millis(ms));
-        Outgoing { group: "chat/w/c".into(), id: "1".into(), body: body.into(), deliver_at, priority: 3 }
+        QueueMessage { group: "chat/w/c".into(), id: "1".into(), body: body.into(), deliver_at, priority: 3 }
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn messages_are_read_for_ever() {
         let golden = include_str!("../../tests/golden/messages/1.json");
-        let sent = Outgoing {
+        let sent = QueueMessage {
             deliver_at: Some(Timestamp::from_millis(1_767_225_600_042)),
             ..message(r#"{"mail":"continue"}"#, None)
         };
@@ -168,7 +168,7 @@ mod tests {
         for odd in ["é", "a b", &"x".repeat(129)] {
             assert!(group_id(odd).len() <= 128 && group_id(odd).is_ascii(), "{odd}");
         }
-        let other = Outgoing { group: "chat/w/d".into(), ..message("", None) };
+        let other = QueueMessage { group: "chat/w/d".into(), ..message("", None) };
         let names = [identity(&message("", None), None), identity(&other, None), identity(&other, Some("again"))];
         assert!(names.iter().all(|name| name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())));
         assert!(names[0] != names[1] && names[1] != names[2]);

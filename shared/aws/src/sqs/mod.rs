@@ -1,7 +1,7 @@
 //! The queue on SQS.
 //!
 //! Commands wait in a FIFO queue, a message group for each actor. Delays of up to 15 minutes wait in a standard queue, longer ones in one-time
-//! schedules that send there; the timer sends on due messages. All of them carry the whole [`Outgoing`].
+//! schedules that send there; the timer sends on due messages. All of them carry the whole [`QueueMessage`].
 //!
 //! In Lambda this adapter does not receive: Lambda does, and hands records to [`SqsQueue::adopt`], after which they are settled here like received
 //! ones, or by the function's answer.
@@ -29,7 +29,7 @@ use delays::Schedules;
 use flights::Flights;
 use letters::Aside;
 use ports::{
-    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,
 };
 use std::{
@@ -127,7 +127,7 @@ impl SqsQueue {
 
 #[async_trait]
 impl QueueSender for SqsQueue {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         validate::messages(&messages)?;
         let now = self.0.clock.now();
         let (mut at_once, mut soon, mut later) = (Vec::new(), Vec::new(), Vec::new());
@@ -220,7 +220,7 @@ impl Inner {
     }
 
     /// To their groups, in order. `again` tells a message that was sent before from its repetition.
-    async fn send_now(&self, messages: Vec<(Outgoing, Option<String>)>) -> Result<()> {
+    async fn send_now(&self, messages: Vec<(QueueMessage, Option<String>)>) -> Result<()> {
         let entries = messages.iter().map(|(message, again)| entry_now(message, again.as_deref()));
         self.send_entries(&self.names.queue_url, entries.collect::<Result<_>>()?).await
     }
@@ -304,7 +304,7 @@ impl Inner {
 type Sized = (aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder, usize);
 
 /// For the queue of its group. `again` tells a message that was sent before from its repetition.
-fn entry_now(message: &Outgoing, again: Option<&str>) -> Result<Sized> {
+fn entry_now(message: &QueueMessage, again: Option<&str>) -> Result<Sized> {
     entry(message, |entry| {
         entry
             .message_group_id(message::group_id(&message.group))
@@ -313,12 +313,12 @@ fn entry_now(message: &Outgoing, again: Option<&str>) -> Result<Sized> {
 }
 
 /// For the delay queue.
-fn entry_after(message: &Outgoing, delay: Duration) -> Result<Sized> {
+fn entry_after(message: &QueueMessage, delay: Duration) -> Result<Sized> {
     entry(message, |entry| entry.delay_seconds(i32::try_from(delay.as_secs()).unwrap_or(i32::MAX)))
 }
 
 fn entry(
-    message: &Outgoing,
+    message: &QueueMessage,
     with: impl FnOnce(
         aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,
     ) -> aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,

@@ -36,7 +36,7 @@ impl HttpConnector for Service {
         let (fails, code) = heard.fails.get(heard.requests.len()).cloned().unwrap_or_default();
         let (mut names, mut successful, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for entry in asked["Entries"].as_array().unwrap() {
-            let message: Outgoing = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
+            let message: QueueMessage = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
             match fails.contains(&*message.id) {
                 true => failed.push(json!({ "Id": entry["Id"], "Code": code, "SenderFault": code != "InternalError" })),
                 false => {
@@ -79,9 +79,9 @@ impl Service {
     }
 }
 
-fn messages(count: usize) -> Vec<Outgoing> {
+fn messages(count: usize) -> Vec<QueueMessage> {
     let message =
-        |n: usize| Outgoing { group: "g".into(), id: n.to_string(), body: "{}".into(), ..Outgoing::default() };
+        |n: usize| QueueMessage { group: "g".into(), id: n.to_string(), body: "{}".into(), ..QueueMessage::default() };
     (0..count).map(message).collect()
 }
 

@@ -1,8 +1,8 @@
 //! The chat of a task's agent: reports to the task, and its view for people.
 
 use crate::hub::Hub;
-use actor::{Content, Mail};
-use chat::{Post, Setup, actor_id};
+use actor::{Content, Envelope};
+use chat::{NewMessage, Setup, actor_id};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
     Principal, Status, TaskId, WorkspaceId,
@@ -61,13 +61,13 @@ async fn a_task_is_told_once_and_people_only_watch() {
         noted: false,
         trace: None,
     };
-    let mail = Mail {
+    let envelope = Envelope {
         id: CommandId(hub.clock.id()),
         at: hub.clock.now(),
         by: Principal::System,
         content: Content::Command { body },
     };
-    hub.queue.send(vec![mail.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
+    hub.queue.send(vec![envelope.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
     hub.drive().await;
 
     let told = hub.told(task);
@@ -91,7 +91,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
     let history = hub.chats.history(hub.workspace, chat, 0, 100).await.unwrap();
     assert_eq!(history.messages.len(), 1 + 1 + 5 + 1);
 
-    let post = Post { content: "me, too".into(), ..Post::default() };
+    let post = NewMessage { content: "me, too".into(), ..NewMessage::default() };
     let refused = hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
     assert!(refused.code == Code::Conflict && refused.hint.unwrap().contains(&task.to_string()));
     let configured =

@@ -45,7 +45,7 @@ async fn a_chat_that_waits_for_its_provider_is_a_row_and_says_why() {
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
     let began = hub.clock.now();
     hub.drive().await;
-    // The worker is done with the chat at once, and all that is left is a letter that is due later.
+    // The worker is done with the chat at once, and all that is left is a message that is due later.
     let due: Vec<_> = hub.queue.messages().into_iter().map(|message| message.deliver_at).collect();
     let [Some(due)] = due[..] else { panic!("{due:?}") };
     assert!(due.since(began) >= AFTER && hub.clock.now() < due, "{due} after {began}");

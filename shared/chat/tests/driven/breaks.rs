@@ -1,7 +1,7 @@
 //! Answers that break off: everything that arrived is shown and kept.
 
 use crate::hub::Hub;
-use actor::{Content, Mail};
+use actor::{Content, Envelope};
 use async_trait::async_trait;
 use chat::actor_id;
 use domain::{
@@ -73,8 +73,8 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             trace: None,
         };
         let id = CommandId(hub.clock.id());
-        let mail = Mail { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };
-        hub.queue.send(vec![mail.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
+        let envelope = Envelope { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };
+        hub.queue.send(vec![envelope.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
         hub.drive().await;
 
         let history = hub.chats.history(hub.workspace, chat, 0, 10).await.unwrap();

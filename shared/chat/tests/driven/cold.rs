@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{NewChat, Post, Transcript};
+use chat::{NewChat, NewMessage, Transcript};
 use domain::{ChatId, CommandId, FilePath, Principal};
 use ports::{Clock, IndexQuery, Item, Key, Page, Query, Table, Write};
 use std::{
@@ -73,7 +73,7 @@ async fn a_search_asks_about_chats_of_which_something_was_said_and_no_others() {
     let for_none = asked().await;
     assert_eq!(for_none, 3);
 
-    let post = Post { content: "more".into(), ..Post::default() };
+    let post = NewMessage { content: "more".into(), ..NewMessage::default() };
     hub.chats.post(hub.workspace, chats[2], CommandId(hub.clock.id()), post, &by).await.unwrap();
     hub.drive().await;
     let for_one = asked().await;

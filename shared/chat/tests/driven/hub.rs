@@ -1,6 +1,6 @@
 //! Chats and their services, in memory.
 
-use actor::{Content, Mail, Runtime};
+use actor::{Content, Envelope, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
@@ -130,7 +130,7 @@ impl Hub {
     pub fn told(&self, task: TaskId) -> Vec<AgentAnswer> {
         let group = ActorRef::Task { workspace: self.workspace, task }.to_string();
         let messages = self.queue.messages().into_iter().filter(|message| message.group == group);
-        let answer = |mail: Mail<TaskCommand>| match mail.content {
+        let answer = |envelope: Envelope<TaskCommand>| match envelope.content {
             Content::Command { body: TaskCommand::AgentAnswered { answer } } => *answer,
             other => panic!("{other:?}"),
         };

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{Accepted, Approve, NewChat, Post, QueuedBehind, actor_id};
+use chat::{Accepted, Approve, NewChat, NewMessage, QueuedBehind, actor_id};
 use domain::{
     ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, Principal, QuestionId,
     StopReason, Usage,
@@ -81,7 +81,8 @@ impl Talk {
     }
 
     async fn post(&self, content: &str) -> Accepted {
-        let (post, command) = (Post { content: content.into(), ..Post::default() }, CommandId(self.hub.clock.id()));
+        let (post, command) =
+            (NewMessage { content: content.into(), ..NewMessage::default() }, CommandId(self.hub.clock.id()));
         self.hub.chats.post(self.hub.workspace, self.chat, command, post, &Principal::local()).await.unwrap()
     }
 
@@ -206,7 +207,7 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
     assert_eq!((talk.queued().await, talk.notes()), (vec!["more".to_owned()], 1));
     // Sent again under its id, it waits once.
     let again = talk.view().await.queued[0].turn_id;
-    let post = Post { content: "more".into(), ..Post::default() };
+    let post = NewMessage { content: "more".into(), ..NewMessage::default() };
     let (workspace, by) = (talk.hub.workspace, Principal::local());
     // Once a worker has seen it, the chat itself says so.
     let view = talk.view().await;

@@ -1,7 +1,7 @@
 //! The setup of a new chat: its persona, the skills, and attachments.
 
 use crate::hub::Hub;
-use actor::{Content, Mail};
+use actor::{Content, Envelope};
 use chat::{Approve, NewChat};
 use domain::{ChatCommand, ChatConfig, ChatId, Code, CommandId, Error, FileId, Mode, Principal};
 use ports::Clock;
@@ -11,9 +11,10 @@ async fn made(hub: &Hub, new: NewChat) -> Result<(ChatConfig, String), Error> {
     let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await?;
     let messages = hub.queue.messages();
-    let mail: Mail<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), context, .. } } = mail.content else {
-        panic!("{mail:?}")
+    let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
+    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), context, .. } } = envelope.content
+    else {
+        panic!("{envelope:?}")
     };
     Ok((*config, context))
 }

@@ -29,13 +29,13 @@ fn a_call_that_is_postponed_rests_and_is_made_again_when_it_is_due() {
     assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state));
     assert_eq!((play.due, status(&play)), (Some(play.at() + AFTER), "running".into()));
     assert_eq!(play.crash(), [""; 0], "a resting chat needs no worker");
-    assert_eq!(play.letter(), ["model_started 2"]);
+    assert_eq!(play.message(), ["model_started 2"]);
     assert_eq!(failures(&play), Some(2));
-    assert_eq!(play.letter(), [""; 0], "a letter that comes twice");
+    assert_eq!(play.message(), [""; 0], "a message that comes twice");
     assert_eq!(play.crash(), ["turn_started 2", "model_started 3"]);
     assert_eq!(failures(&play), Some(2), "the death of a worker is no failure of the provider");
     play.postpone(3, AFTER);
-    play.letter();
+    play.message();
     let ended = play.answer("done", &[]);
     assert_eq!(ended.last().map(String::as_str), Some("done EndTurn: done"));
     assert_eq!(play.asked.windows(2).filter(|pair| pair[0] != pair[1]).count(), 0, "the same request each time");
@@ -50,7 +50,7 @@ fn a_stop_ends_a_turn_that_waits_for_its_provider() {
     play.postpone(1, AFTER);
     let stopped = play.stop();
     assert_eq!(stopped.last().map(String::as_str), Some("stopped user_cancelled: "));
-    assert_eq!(play.letter(), [""; 0], "the letter comes too late");
+    assert_eq!(play.message(), [""; 0], "the message comes too late");
     play.say("again");
     play.postpone(1, AFTER);
     let interrupted = play.say_with("no, this", true);
@@ -63,7 +63,7 @@ fn a_wait_that_outlasts_the_turns_time_is_not_begun() {
     play.say("go");
     assert_eq!(play.postpone(1, AFTER), ["model_postponed"], "17 of 60 s");
     play.now += 17_000;
-    play.letter();
+    play.message();
     play.now += 30_000;
     assert_eq!(play.postpone(2, AFTER), ["failed RATE_LIMITED", "done Error: "]);
     let why = play.log.iter().rev().find_map(|event| match event {
@@ -84,7 +84,7 @@ fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
     let sent = |play: &Play| {
         play.scheduled
             .iter()
-            .filter_map(|letter| serde_json::from_value(letter.clone()).ok())
+            .filter_map(|message| serde_json::from_value(message.clone()).ok())
             .collect::<Vec<SlotsCommand>>()
     };
     assert_eq!(play.say("go").last().map(String::as_str), Some("slots_awaited"));
@@ -94,7 +94,7 @@ fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
     assert_eq!(wake(&mut play), ["model_started 1"]);
     play.postpone(1, AFTER);
     assert_eq!(sent(&play).get(1), Some(&SlotsCommand::Give { holder }));
-    let due = play.scheduled.iter().find(|letter| letter["command"] == json!("ask_again")).cloned();
+    let due = play.scheduled.iter().find(|message| message["command"] == json!("ask_again")).cloned();
     let due: ChatCommand = due.and_then(|due| serde_json::from_value(due).ok()).unwrap_or(ChatCommand::Delete);
     assert_eq!(play.command(due), ["slots_awaited"]);
     assert!(matches!(sent(&play)[..], [_, _, SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
@@ -111,8 +111,8 @@ fn another_priority_reaches_the_slots_that_an_agent_waits_for_and_those_that_it_
         agent.turns = vec![("provider".into(), 1)];
     }
     let asked = |play: &Play| {
-        let letters = play.scheduled.iter().filter_map(|letter| serde_json::from_value(letter.clone()).ok());
-        let asks = letters.filter_map(|command| match command {
+        let messages = play.scheduled.iter().filter_map(|message| serde_json::from_value(message.clone()).ok());
+        let asks = messages.filter_map(|command| match command {
             SlotsCommand::Ask { ask } => Some((ask.holder, ask.priority)),
             SlotsCommand::Give { .. } => None,
         });

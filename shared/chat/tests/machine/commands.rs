@@ -137,11 +137,11 @@ fn waits() -> Play {
 
 /// The messages to the machine's semaphore, in order.
 fn told(play: &Play) -> Vec<SlotsCommand> {
-    play.scheduled.iter().filter_map(|letter| serde_json::from_value(letter.clone()).ok()).collect()
+    play.scheduled.iter().filter_map(|message| serde_json::from_value(message.clone()).ok()).collect()
 }
 
-fn command(letter: &serde_json::Value) -> ChatCommand {
-    serde_json::from_value(letter.clone()).unwrap_or(ChatCommand::Delete)
+fn command(message: &serde_json::Value) -> ChatCommand {
+    serde_json::from_value(message.clone()).unwrap_or(ChatCommand::Delete)
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_command_that_waits_for_a_place_is_a_row_and_gives_it_back_when_it_ends() {
     assert_eq!(play.crash(), [""; 0], "a resting chat needs no worker");
     play.now += 3_600_000;
     assert_eq!(play.command(grant.clone()), ["call exec 1"]);
-    assert_eq!(play.command(grant), [""; 0], "a letter that comes twice");
+    assert_eq!(play.command(grant), [""; 0], "a message that comes twice");
     assert_eq!(play.crash(), ["turn_started 2", "call exec 2"], "it has its place still");
     assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"], "its place is another's");
     assert_eq!(play.tool("x"), ["observed true: x", "model_started 1"], "the hour is not the turn's");
@@ -171,7 +171,7 @@ fn a_command_whose_machine_is_not_ready_is_a_row_that_comes_again_and_keeps_its_
         assert_eq!(play.tool_ends(unready().into()), ["place_awaited"]);
         assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state), "no worker is held");
         play.now += 3_600_000;
-        assert_eq!(play.letter(), [format!("call exec {attempt}")]);
+        assert_eq!(play.message(), [format!("call exec {attempt}")]);
     }
     let waited = play.running.values().find_map(|effect| match effect {
         ChatEffect::CallTool { waited, .. } => Some(waited.as_secs() / 3_600),

@@ -147,17 +147,17 @@ impl Play {
         if self.in_flight_is_what_runs {
             assert_eq!(ChatMachine::in_flight(&self.state), !self.running.is_empty(), "in flight is what runs");
         }
-        for letter in send {
-            match serde_json::from_value(letter.command.clone()) {
+        for message in send {
+            match serde_json::from_value(message.command.clone()) {
                 Ok(TaskCommand::AgentAnswered { answer }) => {
                     let task = TaskId(Uuid::from_u128(3));
-                    assert_eq!(letter.to, ActorRef::Task { workspace: self.config.workspace, task }.into());
-                    assert_eq!((letter.deliver_at, answer.chat), (None, self.config.chat));
+                    assert_eq!(message.to, ActorRef::Task { workspace: self.config.workspace, task }.into());
+                    assert_eq!((message.deliver_at, answer.chat), (None, self.config.chat));
                     self.reports.push(*answer);
                 }
                 _ => {
-                    self.due = letter.deliver_at;
-                    self.scheduled.push(letter.command);
+                    self.due = message.deliver_at;
+                    self.scheduled.push(message.command);
                 }
             }
         }
@@ -251,10 +251,10 @@ impl Play {
         self.input(Input::Report(Report::ModelPostponed { message_id, error, failures, after }))
     }
 
-    /// The last letter that the chat sent arrives.
-    pub fn letter(&mut self) -> Vec<String> {
+    /// The last message that the chat sent arrives.
+    pub fn message(&mut self) -> Vec<String> {
         let command = self.scheduled.last().cloned().map(serde_json::from_value);
-        self.command(command.and_then(Result::ok).unwrap_or_else(|| panic!("no letter: {:?}", self.scheduled)))
+        self.command(command.and_then(Result::ok).unwrap_or_else(|| panic!("no message: {:?}", self.scheduled)))
     }
 
     /// The running tool's outcome.

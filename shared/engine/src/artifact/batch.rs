@@ -1,6 +1,6 @@
 //! The artifacts of a task, from its log. Pure: the same events give the same batch.
 
-use super::{Entry, Kind};
+use super::{ArtifactKind, Entry};
 use domain::{
     NodeId, Status, TaskEvent, Timestamp,
     task::{NodeMetrics, ToolUse},
@@ -50,11 +50,11 @@ impl From<&manifest::Artifacts> for Rules {
 }
 
 impl Rules {
-    fn keep(&self, kind: Kind, node: &NodeId) -> bool {
+    fn keep(&self, kind: ArtifactKind, node: &NodeId) -> bool {
         let wanted = match kind {
-            Kind::Output => self.outputs,
-            Kind::ToolResult | Kind::Prompt => self.tool_results,
-            Kind::Telemetry => self.telemetry,
+            ArtifactKind::Output => self.outputs,
+            ArtifactKind::ToolResult | ArtifactKind::Prompt => self.tool_results,
+            ArtifactKind::Telemetry => self.telemetry,
         };
         self.enabled && wanted && (self.nodes.is_empty() || self.nodes.iter().any(|name| name == node.as_str()))
     }
@@ -112,7 +112,7 @@ impl Batch {
             }
             TaskEvent::AgentAsked { node, chat, round, prompt } => {
                 let content = json!({ "chat_id": chat, "round": round, "prompt": prompt });
-                self.of_running(Kind::Prompt, &node, content);
+                self.of_running(ArtifactKind::Prompt, &node, content);
             }
             TaskEvent::AgentReplied { node, answer } => {
                 answer.tools.into_iter().for_each(|used| self.tool(&node, used));
@@ -130,7 +130,7 @@ impl Batch {
                 let schema = flow.nodes.get(&node).and_then(|node| node.schema_out.clone());
                 let is_named = self.rules.nodes.iter().any(|name| name == node.as_str());
                 if (schema.is_some() || is_named) && status != Status::Failure {
-                    let kind = Kind::Output;
+                    let kind = ArtifactKind::Output;
                     self.add(Entry { kind, node: Some(node), attempt, schema, at, content: output });
                 }
             }
@@ -139,11 +139,11 @@ impl Batch {
     }
 
     fn tool(&mut self, node: &NodeId, used: ToolUse) {
-        self.of_running(Kind::ToolResult, node, serde_json::to_value(used).unwrap_or_default());
+        self.of_running(ArtifactKind::ToolResult, node, serde_json::to_value(used).unwrap_or_default());
     }
 
     /// Adds the results of a node in the middle of its execution.
-    fn of_running(&mut self, kind: Kind, node: &NodeId, content: Value) {
+    fn of_running(&mut self, kind: ArtifactKind, node: &NodeId, content: Value) {
         let (attempt, at) = match &self.running {
             Some((running, attempt, at)) if running == node => (*attempt, *at),
             _ => (1, Timestamp::default()),
@@ -152,7 +152,7 @@ impl Batch {
     }
 
     fn stage(&mut self, node: &NodeId, attempt: u32, status: Status, metrics: &NodeMetrics, at: Timestamp) {
-        if !self.rules.keep(Kind::Telemetry, node) {
+        if !self.rules.keep(ArtifactKind::Telemetry, node) {
             return;
         }
         if self.stages.len() == STAGES {
@@ -169,7 +169,7 @@ impl Batch {
         let stages = std::mem::take(&mut self.stages);
         if !stages.is_empty() {
             let content = json!({ "stages": stages, "left_out": self.stages_left_out });
-            let (kind, schema) = (Kind::Telemetry, None);
+            let (kind, schema) = (ArtifactKind::Telemetry, None);
             self.entries.push(Entry { kind, node: None, attempt: 1, schema, at: last, content });
         }
     }

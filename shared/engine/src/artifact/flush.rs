@@ -1,6 +1,6 @@
 //! Writing a batch: at most one file a kind, then the rows of the index.
 
-use super::{Artifact, Artifacts, Batch, Entry, Kind, Owner, index, path};
+use super::{Artifact, ArtifactKind, Artifacts, Batch, Entry, Owner, index, path};
 use domain::{Code, Error, Principal, Sha256};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,8 @@ impl Artifacts {
     pub async fn flush(&self, owner: &Owner, mut batch: Batch) -> Result<u32, Error> {
         batch.end();
         let rules = batch.rules().clone();
-        let (mut texts, mut artifacts) = (BTreeMap::<Kind, String>::new(), Vec::with_capacity(batch.entries.len()));
+        let (mut texts, mut artifacts) =
+            (BTreeMap::<ArtifactKind, String>::new(), Vec::with_capacity(batch.entries.len()));
         let mut numbers = BTreeMap::<String, u32>::new();
         for mut entry in batch.entries {
             self.redactor.value(&mut entry.content);

@@ -130,12 +130,12 @@ pub(super) async fn write(
 fn port(error: ports::Error) -> Error {
     match error.kind() {
         _ if error.is_full() => Error::storage_full(),
-        ports::Kind::Retry => {
+        ports::ErrorKind::Retry => {
             tracing::warn!(%error, "the index of artifacts did not answer");
             Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")
         }
         // A request of ours that the index refuses is a fault of ours, too.
-        ports::Kind::Reject | ports::Kind::Bug => {
+        ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
             tracing::error!(%error, "the index of artifacts is damaged, or refuses a request");
             Error::new(Code::Internal, "the index of artifacts cannot be used")
         }

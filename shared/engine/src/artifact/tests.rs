@@ -36,7 +36,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1000)
 }
 
-fn entry(kind: Kind, node: &str, schema: Option<&str>, seconds: i64, content: Value) -> Entry {
+fn entry(kind: ArtifactKind, node: &str, schema: Option<&str>, seconds: i64, content: Value) -> Entry {
     let (node, schema) = (Some(node.into()), schema.map(str::to_owned));
     Entry { kind, node, attempt: 1, schema, at: at(seconds), content }
 }
@@ -44,15 +44,15 @@ fn entry(kind: Kind, node: &str, schema: Option<&str>, seconds: i64, content: Va
 fn batch(rules: Rules) -> Batch {
     let mut batch = Batch::new(rules);
     batch.add(entry(
-        Kind::Output,
+        ArtifactKind::Output,
         "plan",
         Some("plan"),
         1,
         json!({"steps": ["a", "b"], "big": 18446744073709551615_u64}),
     ));
-    batch.add(entry(Kind::ToolResult, "plan", None, 2, json!({"tool": "read", "output": "sécret-token\n"})));
-    batch.add(entry(Kind::ToolResult, "plan", None, 2, json!({"tool": "write", "output": "ok"})));
-    batch.add(entry(Kind::Output, "write", Some("text"), 3, json!("done")));
+    batch.add(entry(ArtifactKind::ToolResult, "plan", None, 2, json!({"tool": "read", "output": "sécret-token\n"})));
+    batch.add(entry(ArtifactKind::ToolResult, "plan", None, 2, json!({"tool": "write", "output": "ok"})));
+    batch.add(entry(ArtifactKind::Output, "write", Some("text"), 3, json!("done")));
     batch
 }
 
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    async fn file(&self, kind: Kind) -> String {
+    async fn file(&self, kind: ArtifactKind) -> String {
         let content = self.workspace.read(&path(self.owner.task, kind).unwrap(), None).await.unwrap();
         String::from_utf8(content.bytes.to_vec()).unwrap()
     }
@@ -95,7 +95,7 @@ async fn s10_1_artifacts_are_files_with_an_index_by_task_node_schema_and_time() 
         cursor = page.next_cursor;
     }
     assert_eq!(ids, all[1..3]);
-    let outputs = world.file(Kind::Output).await;
+    let outputs = world.file(ArtifactKind::Output).await;
     assert_eq!(outputs.lines().count(), 2);
     assert!(outputs.contains("18446744073709551615") && outputs.contains("\"schema\":\"plan\""), "{outputs}");
 }
@@ -121,7 +121,7 @@ async fn s10_1_every_artifact_can_be_read_by_itself() {
         assert_eq!(content.to_string(), entry.content.to_string(), "exactly as given");
         assert_eq!(artifact.sha256, Sha256::of(entry.content.to_string().as_bytes()));
     }
-    let (output, writer) = (path(world.owner.task, Kind::Output).unwrap(), Writer::new(Principal::local()));
+    let (output, writer) = (path(world.owner.task, ArtifactKind::Output).unwrap(), Writer::new(Principal::local()));
     world.workspace.write(&output, "{\"content\":1}\n", Expect::Any, &writer).await.unwrap();
     let error = world.artifacts.read(world.owner.workspace, &found[0]).await.unwrap_err();
     assert_eq!(error.code, Code::Conflict);
@@ -153,26 +153,28 @@ async fn s10_1_rules_say_what_is_kept() {
 async fn s10_1_of_what_is_too_large_the_digest_is_kept() {
     let world = world().await;
     let mut large = Batch::new(Rules { max_bytes: 100, ..Rules::default() });
-    large.add(entry(Kind::Output, "a", Some("s"), 1, json!("x".repeat(200))));
-    large.add(entry(Kind::Output, "b", Some("s"), 2, json!("small")));
+    large.add(entry(ArtifactKind::Output, "a", Some("s"), 1, json!("x".repeat(200))));
+    large.add(entry(ArtifactKind::Output, "b", Some("s"), 2, json!("small")));
     assert_eq!(world.artifacts.flush(&world.owner, large).await.unwrap(), 1);
     let by = By::Node { flow: "demo", node: "a" };
     let page = world.artifacts.list(world.owner.workspace, by, (None, None), 9, None).await.unwrap();
     assert_eq!((page.artifacts[0].offset, page.artifacts[0].bytes), (None, 202));
     let error = world.artifacts.read(world.owner.workspace, &page.artifacts[0]).await.unwrap_err();
     assert_eq!(error.code, Code::NotFound);
-    assert_eq!(world.file(Kind::Output).await.lines().count(), 1);
+    assert_eq!(world.file(ArtifactKind::Output).await.lines().count(), 1);
 }
 
 #[tokio::test]
 async fn s10_11_secrets_are_in_no_artifact_and_in_no_row() {
     let world = world().await;
     let redactor = Redactor::new(&[ports::Secret::new("sécret-token")]);
-    let artifacts = world.artifacts.clone().without(redactor);
+    let artifacts = world.artifacts.clone().redacting(redactor);
     artifacts.flush(&world.owner, batch(Rules::default())).await.unwrap();
-    assert!(world.file(Kind::ToolResult).await.contains("[redacted]"));
+    assert!(world.file(ArtifactKind::ToolResult).await.contains("[redacted]"));
     let everything: String = world.table.items().into_iter().map(|item| item.body).collect();
-    assert!(!everything.contains("sécret-token") && !world.file(Kind::ToolResult).await.contains("sécret-token"));
+    assert!(
+        !everything.contains("sécret-token") && !world.file(ArtifactKind::ToolResult).await.contains("sécret-token")
+    );
 }
 
 #[tokio::test]
@@ -180,7 +182,7 @@ async fn s10_1_a_chain_of_many_nodes_leaves_few_files() {
     let world = world().await;
     let mut many = Batch::new(Rules::default());
     for n in 0..100 {
-        many.add(entry(Kind::Output, &format!("n{n}"), Some("s"), n, json!({ "n": n })));
+        many.add(entry(ArtifactKind::Output, &format!("n{n}"), Some("s"), n, json!({ "n": n })));
     }
     let before = world.table.commits();
     assert_eq!(world.artifacts.flush(&world.owner, many).await.unwrap(), 1);

@@ -1,12 +1,12 @@
 //! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine that
-//! a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a letter wakes it when the
+//! a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a message wakes it when the
 //! slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
 
 use crate::machine::{
     Execution, Mode, TaskMachine, TaskState, actor_id,
     step::{Beginning, Step},
 };
-use actor::Letter;
+use actor::OutboxMessage;
 use domain::{
     ChatCommand, Code, Error, NodeId, TaskCommand, TaskConfig, TaskEvent,
     task::{FlowRef, Retry, Wait},
@@ -128,7 +128,7 @@ impl Step<'_> {
         }
     }
 
-    /// The place is there. A letter that comes twice, or after a stop, begins nothing.
+    /// The place is there. A message that comes twice, or after a stop, begins nothing.
     pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
         let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
         if !self.is_held_back(node) {
@@ -192,7 +192,7 @@ impl Held {
         if let Some(holder) = self.slots.filter(|before| slots.as_ref() != Some(before)) {
             let to = semaphore(config.workspace);
             let command = json!(SlotsCommand::Give { holder });
-            step.send(Letter { to, command, deliver_at: None, priority: config.priority });
+            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
         }
         let given = self.place.filter(|before| place.as_ref() != Some(before));
         if let Some((holder, places)) = given.zip(places) {

@@ -4,7 +4,7 @@ use domain::{
     ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
     event::Question, task::Wait,
 };
-use flow::router::{Place, Position};
+use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,7 +15,7 @@ pub struct TaskState {
     /// How it is set up; none before its first command.
     pub config: Option<Arc<TaskConfig>>,
     /// Its position in the graph.
-    pub place: Place,
+    pub place: RouteState,
     /// The node that executes or waits for an answer.
     pub execution: Option<Execution>,
     /// Outputs of earlier nodes that an expression of the flow reads.
@@ -108,7 +108,7 @@ pub enum Given {
 pub enum Mode {
     /// A worker runs it.
     Running,
-    /// Nothing is held for it until a letter wakes the task.
+    /// Nothing is held for it until a message wakes the task.
     Waiting {
         /// The wait.
         wait: Wait,

@@ -4,7 +4,7 @@ use crate::{
     call::call_of,
     machine::{Done, Execution, Given, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
 };
-use actor::{ActorId, EffectKey, Letter};
+use actor::{ActorId, EffectKey, OutboxMessage};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
     task::{ChildName, NodeMetrics, Retry, ToolUse, Wait, stopped},
@@ -13,7 +13,7 @@ use flow::{
     Flow,
     failure::Verdict,
     flow::{Node, Op},
-    router::{Next, Outcome, Post, Record, Route, selected},
+    router::{Next, Outcome, Record, Route, TaskMessage, selected},
 };
 use serde_json::Value;
 use slots::Places;
@@ -70,14 +70,14 @@ impl<'a> Step<'a> {
     pub fn send(&mut self, to: ActorId, command: &impl serde::Serialize, deliver_at: Option<domain::Timestamp>) {
         if let Ok(command) = serde_json::to_value(command) {
             let priority = self.config.priority;
-            self.step.send(Letter { to, command, deliver_at, priority });
+            self.step.send(OutboxMessage { to, command, deliver_at, priority });
         }
     }
 
     /// Sends a command that overtakes other messages, as far as the queue lets it.
     pub fn hurry(&mut self, to: ActorId, command: &impl serde::Serialize) {
         if let Ok(command) = serde_json::to_value(command) {
-            self.step.send(Letter { to, command, deliver_at: None, priority: ports::URGENT });
+            self.step.send(OutboxMessage { to, command, deliver_at: None, priority: ports::URGENT });
         }
     }
 
@@ -91,11 +91,13 @@ impl<'a> Step<'a> {
         events.into_iter().for_each(|event| self.push(event));
         for post in posts {
             match post {
-                Post::Arrived(task, arrival) => self.tell(task, &TaskCommand::Arrived { arrival: Box::new(arrival) }),
-                Post::Ended(task, child, end) => {
+                TaskMessage::Arrived(task, arrival) => {
+                    self.tell(task, &TaskCommand::Arrived { arrival: Box::new(arrival) })
+                }
+                TaskMessage::Ended(task, child, end) => {
                     self.tell(task, &TaskCommand::ChildEnded { child, end: Box::new(end) })
                 }
-                Post::Cancel(child) => self.cancel(&child),
+                TaskMessage::Cancel(child) => self.cancel(&child),
             }
         }
         match next {
@@ -290,7 +292,7 @@ impl<'a> Step<'a> {
         node.failures.decide(error, execution.retries, elapsed, chance(self.stamp))
     }
 
-    /// The node that executes is tried again then. Until then it is rows, and a letter that is under way.
+    /// The node that executes is tried again then. Until then it is rows, and a message that is under way.
     fn back_off(&mut self, after: Duration, error: Error) {
         let Some(execution) = &self.state().execution else { return };
         let (node, attempt) = (execution.node.clone(), execution.attempt);
@@ -306,7 +308,7 @@ impl<'a> Step<'a> {
         self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
     }
 
-    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, has no
+    /// The time of a node that waits has come, or its slots are there. A message that comes twice, or after a stop, has no
     /// effect.
     pub fn wake(&mut self, node: &NodeId, attempt: u32) {
         let Some(execution) = self.waits(node, attempt) else { return };

@@ -61,7 +61,7 @@ impl Memory {
 
     /// The same, which remembers none of these secrets.
     #[must_use]
-    pub fn without(self, secrets: KnownSecrets) -> Self {
+    pub fn redacting(self, secrets: KnownSecrets) -> Self {
         Self { secrets, ..self }
     }
 
@@ -76,11 +76,11 @@ impl Memory {
 fn port(error: ports::Error) -> Error {
     match error.kind() {
         _ if error.is_full() => Error::storage_full(),
-        ports::Kind::Retry => {
+        ports::ErrorKind::Retry => {
             tracing::warn!(%error, "memory did not answer");
             Error::new(Code::UpstreamUnavailable, "memory did not answer").hint("try again")
         }
-        ports::Kind::Reject | ports::Kind::Bug => {
+        ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
             tracing::error!(%error, "memory cannot be used");
             Error::new(Code::Internal, "memory cannot be used")
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     machine::{AgentReady, Run, TaskReport, chat_of, slots},
-    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
+    perform::{EffectError, Gathered, NO_SANDBOX, TaskEffects},
 };
 use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question};
 use flow::{
@@ -25,7 +25,7 @@ impl TaskEffects {
         prompt: Option<&str>,
         scope: &Scope<'_>,
         gathered: &mut Gathered,
-    ) -> Result<TaskReport, Failure> {
+    ) -> Result<TaskReport, EffectError> {
         let Some(agent) = flow.agents.get(agent) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
         };
@@ -151,7 +151,7 @@ impl TaskEffects {
         Some(AgentTool { name: id.to_owned(), description: binding.description.clone(), runs, root })
     }
 
-    pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, Failure> {
+    pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, EffectError> {
         let mut questions = Vec::new();
         for question in rule.all_questions() {
             let text = op::template::render_text(&question.question, scope)?;

@@ -5,7 +5,7 @@ use crate::{
     machine::{Left, actor_id},
     perform::TaskEffects,
 };
-use actor::{Content, Mail, read_after};
+use actor::{Content, Envelope, read_after};
 use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskEvent, TaskId};
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ impl TaskEffects {
                 _ => break,
             }
         }
-        let mut mail = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(BATCH);
         let Left { children, chats, .. } = left;
         for child in &children {
-            mail.push(self.deletion_of(config, *child)?);
-            if mail.len() == BATCH || children.last() == Some(child) {
-                self.mailbox.send_all(std::mem::take(&mut mail)).await.map_err(unavailable)?;
+            batch.push(self.deletion_of(config, *child)?);
+            if batch.len() == BATCH || children.last() == Some(child) {
+                self.mailbox.send_all(std::mem::take(&mut batch)).await.map_err(unavailable)?;
             }
         }
         for chat in chats {
@@ -62,15 +62,15 @@ impl TaskEffects {
         }
     }
 
-    fn deletion_of(&self, config: &TaskConfig, child: TaskId) -> Result<ports::Outgoing, Error> {
+    fn deletion_of(&self, config: &TaskConfig, child: TaskId) -> Result<ports::QueueMessage, Error> {
         let id = CommandId::from_key(&child.to_string(), "delete");
         let content = Content::Command { body: TaskCommand::Delete };
-        let mail = Mail { id, at: self.clock.now(), by: Principal::System, content };
-        mail.to(&actor_id(config.workspace, child)).map_err(unavailable)
+        let envelope = Envelope { id, at: self.clock.now(), by: Principal::System, content };
+        envelope.to(&actor_id(config.workspace, child)).map_err(unavailable)
     }
 }
 
 fn unavailable(error: ports::Error) -> Error {
-    let code = if error.kind() == ports::Kind::Retry { Code::UpstreamUnavailable } else { Code::Internal };
+    let code = if error.kind() == ports::ErrorKind::Retry { Code::UpstreamUnavailable } else { Code::Internal };
     Error::new(code, error.to_string())
 }

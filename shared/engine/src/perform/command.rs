@@ -6,7 +6,7 @@
 use crate::{
     call::{call_of, cut},
     machine::Run,
-    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects, Tolerated},
+    perform::{EffectError, Gathered, NO_SANDBOX, TaskEffects, Tolerated},
 };
 use domain::{CallId, Code, Error, FilePath, Status, WorkspaceId, task::ToolUse};
 use flow::{
@@ -39,7 +39,7 @@ impl TaskEffects {
         words: &[String],
         scope: &Scope<'_>,
         gathered: &mut Gathered,
-    ) -> Result<(Value, Option<Tolerated>), Failure> {
+    ) -> Result<(Value, Option<Tolerated>), EffectError> {
         let began = Instant::now();
         let ran = self.run_words(run, node, words, &Permissions::default(), scope).await;
         let failure = match &ran {
@@ -101,7 +101,7 @@ impl TaskEffects {
 
 /// The output of a node whose command ended, its own or that of its tool. A failed one passes on its texts, for the flow to
 /// decide about; where the node has an output schema, it has no output.
-pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), Failure> {
+pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), EffectError> {
     match ran.failure() {
         None => Ok((given(ran, wants_schema), None)),
         Some(error) if wants_schema => Err(with_what_it_said(error, ran).into()),

@@ -7,14 +7,14 @@
 use crate::{
     log::Log,
     machine::Run,
-    perform::{Came, Failure, Gathered, TaskEffects},
+    perform::{Came, EffectError, Gathered, TaskEffects},
 };
 use domain::{Code, Error, NodeId, Status, TaskConfig, TaskEvent, task::AssembledContext};
 use flow::{
     Flow,
     flow::{Node, Op},
     graph::Role,
-    router::{Place, Record},
+    router::{Record, RouteState},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
@@ -51,7 +51,7 @@ impl TaskEffects {
         flow: &Flow,
         node: &Node,
         gathered: &mut Gathered,
-    ) -> Result<Option<Came>, Failure> {
+    ) -> Result<Option<Came>, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let wanted = match &replay.from {
             _ if replay.retry => true,
@@ -71,7 +71,7 @@ impl TaskEffects {
             Some(Recorded { status: Status::Failure, error, output, .. }) => {
                 gathered.failed_with = output;
                 let error = error.unwrap_or_else(|| Error::new(Code::Unprocessable, "it failed in the recorded task"));
-                Err(Failure { error, recorded: true })
+                Err(EffectError { error, recorded: true })
             }
             Some(Recorded { status, output, .. }) => {
                 let over = node.role == Role::Split && node.split.as_ref().is_some_and(|rule| rule.over.is_some());
@@ -83,7 +83,7 @@ impl TaskEffects {
             None => {
                 let error = Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
                     .hint("the flow takes another way than it did; run it anew instead");
-                Err(Failure { error, recorded: true })
+                Err(EffectError { error, recorded: true })
             }
         }
     }
@@ -103,7 +103,7 @@ impl TaskEffects {
     }
 
     /// The context that the recorded task had for this node.
-    pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, Failure> {
+    pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(AssembledContext::default()) };
         let (mut found, mut log) = (AssembledContext::default(), Log::of(run.config.workspace, replay.of));
         while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
@@ -116,11 +116,11 @@ impl TaskEffects {
         Ok(found)
     }
 
-    async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, Failure> {
+    async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let mut log = Log::of(run.config.workspace, replay.of);
         let (mut found, mut denied) = (None, Vec::new());
-        let (mut place, mut given, mut outputs) = (Place::default(), Default::default(), BTreeMap::new());
+        let (mut place, mut given, mut outputs) = (RouteState::default(), Default::default(), BTreeMap::new());
         while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
             if replay.retry {
                 place.apply(&event);

@@ -4,7 +4,7 @@ use crate::{
     call::{call_of, cut},
     machine::Run,
     perform::{
-        Failure, Gathered, TaskEffects, Tolerated,
+        EffectError, Gathered, TaskEffects, Tolerated,
         command::{self, is_misuse},
     },
 };
@@ -34,7 +34,7 @@ impl TaskEffects {
         args: &Map<String, Value>,
         scope: &Scope<'_>,
         gathered: &mut Gathered,
-    ) -> Result<(Value, Option<Tolerated>), Failure> {
+    ) -> Result<(Value, Option<Tolerated>), EffectError> {
         let Some(binding) = flow.tools.get(tool) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no tool {tool}")).into());
         };
@@ -116,7 +116,7 @@ impl TaskEffects {
 }
 
 /// The output of a tool that is no command, and its text for history.
-fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), Failure>, String) {
+fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), EffectError>, String) {
     match called {
         Ok(output) => {
             let shown = output.to_string();

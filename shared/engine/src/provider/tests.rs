@@ -103,6 +103,6 @@ async fn s10_2_a_fingerprint_tells_configurations_apart_and_knows_no_secret() {
     assert_ne!(one, other);
     assert_eq!(
         (one[0].kind, one[0].adapter.as_str(), one[0].version.as_str()),
-        (Kind::Model, "openai", env!("CARGO_PKG_VERSION"))
+        (AdapterKind::Model, "openai", env!("CARGO_PKG_VERSION"))
     );
 }

@@ -32,7 +32,7 @@ use crate::{
 };
 use domain::{Code, Error, TaskConfig, TaskId, WorkspaceId};
 use flow::Flow;
-use ports::{Error as PortError, Expect, Item, Key, Outgoing, Query, Result as PortResult, Table, Write, lane};
+use ports::{Error as PortError, Expect, Item, Key, Query, QueueMessage, Result as PortResult, Table, Write, lane};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Tasks {
     }
 
     /// Writes down that there is a task, once however often it is asked for: with it a place, where its flow has only so many.
-    pub(super) async fn write_down(&self, flow: &Flow, config: &TaskConfig, start: &Outgoing) -> Result<(), Error> {
+    pub(super) async fn write_down(&self, flow: &Flow, config: &TaskConfig, start: &QueueMessage) -> Result<(), Error> {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
         let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
@@ -210,7 +210,7 @@ mod tests {
     fn persisted_admissions_are_read_for_ever() {
         const ROOT: &str = env!("CARGO_MANIFEST_DIR");
         golden::check(ROOT, "admission_gate", &Gate { taken: 3, last: TaskId(uuid::Uuid::from_u128(7)) });
-        let message = Outgoing {
+        let message = QueueMessage {
             group: "task/w/t".into(),
             id: "1".into(),
             body: "{}".into(),

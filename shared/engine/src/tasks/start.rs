@@ -2,7 +2,7 @@
 
 use crate::admitted::start_key;
 use domain::{TaskConfig, TaskId, Timestamp};
-use ports::{Error as PortError, Expect, Key, Outgoing, Result as PortResult, Write};
+use ports::{Error as PortError, Expect, Key, QueueMessage, Result as PortResult, Write};
 use serde::{Deserialize, Serialize};
 
 /// The number of parts in which the index has them: one key of an index takes a thousand writes a second.
@@ -25,7 +25,7 @@ pub(super) fn waits(task: TaskId, at: Timestamp) -> Key {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {
     pub(super) at: Timestamp,
-    pub(super) message: Outgoing,
+    pub(super) message: QueueMessage,
 }
 
 impl Start {

@@ -92,8 +92,8 @@ fn another_priority_counts_where_the_task_waits_and_for_all_below_it() {
     play.start();
     assert_eq!(play.gives(json!(1)), ["s success", "s > a", "a waits"]);
     let asked = |play: &mut Play| {
-        let letters = std::mem::take(&mut play.sent).into_iter();
-        let asks = letters.filter_map(|letter| match serde_json::from_value(letter.command) {
+        let messages = std::mem::take(&mut play.sent).into_iter();
+        let asks = messages.filter_map(|message| match serde_json::from_value(message.command) {
             Ok(SlotsCommand::Ask { ask }) => Some((ask.holder, ask.priority)),
             _ => None,
         });
@@ -125,9 +125,9 @@ fn another_priority_counts_where_the_task_waits_and_for_all_below_it() {
     assert_eq!((told.to.as_str().starts_with("chat/"), told.priority), (true, ports::URGENT));
 
     let mut play = split();
-    play.letters();
+    play.messages();
     assert_eq!(play.command(TaskCommand::Prioritize { priority: -3 }), ["priority -3"]);
-    assert_eq!(play.letters(), [TaskCommand::Prioritize { priority: -3 }, TaskCommand::Prioritize { priority: -3 }]);
+    assert_eq!(play.messages(), [TaskCommand::Prioritize { priority: -3 }, TaskCommand::Prioritize { priority: -3 }]);
     play.check_fold();
 }
 

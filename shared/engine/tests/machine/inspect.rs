@@ -117,9 +117,9 @@ fn waiting() -> Play {
 
 /// The messages since the last look, each with its task.
 fn told(play: &mut Play) -> Vec<(TaskId, TaskCommand)> {
-    let letters = std::mem::take(&mut play.sent).into_iter();
+    let messages = std::mem::take(&mut play.sent).into_iter();
     let task = |to: &actor::ActorId| to.as_str().rsplit('/').next().unwrap().parse().unwrap();
-    letters.map(|letter| (task(&letter.to), serde_json::from_value(letter.command).unwrap())).collect()
+    messages.map(|message| (task(&message.to), serde_json::from_value(message.command).unwrap())).collect()
 }
 
 fn child(play: &Play, index: u32) -> TaskId {
@@ -236,7 +236,7 @@ fn s10_7_a_task_follows_a_request_to_hold_its_tree_once_whatever_it_is_at() {
     assert!(held(&mut play, 1).is_empty(), "it has heard of it");
     assert_eq!(play.command(TaskCommand::Resume), ["continues", "s 1"]);
     assert!(held(&mut play, 1).is_empty(), "a command has let it go on since");
-    // While a node runs, and before the letter that tells the same.
+    // While a node runs, and before the message that tells the same.
     assert_eq!(held(&mut play, 2), ["pause"]);
     let hold = Some(domain::HoldId(Uuid::from_u128(2)));
     assert!(play.command(TaskCommand::Pause { before: vec![], hold }).is_empty());
@@ -263,7 +263,7 @@ fn s10_7_a_node_that_waits_for_its_slot_is_held_back_and_keeps_nothing() {
     assert_eq!(play.command(wake()), ["paused before a"]);
     assert!(matches!(serde_json::from_value(play.sent.remove(0).command), Ok(SlotsCommand::Give { .. })));
     assert_eq!(phase(&play), TaskPhase::Paused);
-    assert!(play.command(wake()).is_empty(), "a letter that comes twice");
+    assert!(play.command(wake()).is_empty(), "a message that comes twice");
     // A step lets this node go on, and pauses before the next one.
     assert_eq!(play.command(TaskCommand::Step), ["steps", "a waits"]);
     assert_eq!(play.command(wake()), ["a 1"]);

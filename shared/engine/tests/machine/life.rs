@@ -73,7 +73,7 @@ fn s3_5_a_failure_that_does_not_pass_is_not_tried_again() {
 }
 
 #[test]
-fn s3_5_a_node_that_backs_off_is_rows_and_a_letter_that_is_due_then() {
+fn s3_5_a_node_that_backs_off_is_rows_and_a_message_that_is_due_then() {
     let mut play = two();
     play.start();
     play.gives(json!("s"));
@@ -89,13 +89,13 @@ fn s3_5_a_node_that_backs_off_is_rows_and_a_letter_that_is_due_then() {
     let view = TaskMachine::view(&play.state).and_then(|view| view.body).unwrap();
     let view: TaskView = serde_json::from_str(&view).unwrap();
     assert_eq!((view.phase, view.wait), (TaskPhase::Suspended, Some(Wait::Backoff { until, retry })));
-    let letter = play.sent.last().cloned().unwrap();
-    assert_eq!(letter.deliver_at, Some(until));
+    let message = play.sent.last().cloned().unwrap();
+    assert_eq!(message.deliver_at, Some(until));
     // A worker that finds it so has nothing to run.
     assert!(play.dies().is_empty());
     assert_eq!(play.wakes(), ["a 2 retry 1"]);
-    let again: TaskCommand = serde_json::from_value(letter.command).unwrap();
-    assert!(play.command(again).is_empty(), "a letter that comes twice wakes once");
+    let again: TaskCommand = serde_json::from_value(message.command).unwrap();
+    assert!(play.command(again).is_empty(), "a message that comes twice wakes once");
     play.check_fold();
 }
 
@@ -277,7 +277,7 @@ fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
     assert!(error.hint.unwrap().contains("a, b"));
 }
 
-/// A task whose second node is a command that waits for its place, with the letters that tell it of the place or of none.
+/// A task whose second node is a command that waits for its place, with the messages that tell it of the place or of none.
 fn command_that_waits() -> (Play, TaskCommand, TaskCommand) {
     let mut play = Play::chain(json!([node("a", "linear", json!({ "op": { "command": ["true"] }, "retries": 1 }))]));
     play.machine.places = Some(Places { at_once: 32, shared: true });
@@ -294,7 +294,7 @@ fn command_that_waits() -> (Play, TaskCommand, TaskCommand) {
 fn to_semaphore(play: &mut Play) -> Vec<SlotsCommand> {
     std::mem::take(&mut play.sent)
         .into_iter()
-        .filter_map(|letter| serde_json::from_value(letter.command).ok())
+        .filter_map(|message| serde_json::from_value(message.command).ok())
         .collect()
 }
 
@@ -306,7 +306,7 @@ fn a_command_that_waits_for_a_place_is_rows_and_gives_it_back_when_its_node_ends
     assert!(matches!(view.wait, Some(Wait::Place { .. })), "{:?}", view.wait);
     assert!(play.dies().is_empty(), "a worker that finds it so has nothing to run");
     assert_eq!(play.command(begin.clone()), ["a 1"]);
-    assert!(play.command(begin).is_empty() && play.command(refuse).is_empty(), "letters that come too late");
+    assert!(play.command(begin).is_empty() && play.command(refuse).is_empty(), "messages that come too late");
     assert_eq!(play.dies(), ["a 2"], "it has its place still");
     assert!(to_semaphore(&mut play).is_empty());
     play.gives(json!("done"));
@@ -352,10 +352,10 @@ fn a_command_whose_machine_is_not_ready_is_rows_that_come_again_and_keeps_its_pl
     let unready = || Error::new(Code::NotBegun, "a machine is looked for").detail("retry_after_ms", 2000);
     assert_eq!(play.fails(unready()), ["a waits"]);
     assert!(!TaskMachine::in_flight(&play.state), "no worker is held");
-    let letter = play.sent.pop().unwrap();
-    assert_eq!(letter.deliver_at, Some(play.at() + Duration::from_secs(2)));
+    let message = play.sent.pop().unwrap();
+    assert_eq!(message.deliver_at, Some(play.at() + Duration::from_secs(2)));
     assert!(play.command(begin).is_empty(), "of the first attempt");
-    let again: TaskCommand = serde_json::from_value(letter.command).unwrap();
+    let again: TaskCommand = serde_json::from_value(message.command).unwrap();
     assert_eq!(play.command(again.clone()), ["a 2"], "no retry: nothing of it has begun");
     assert!(play.run().waited > Duration::ZERO && play.run().retry == 0);
     assert!(to_semaphore(&mut play).is_empty(), "its place is its own all the time");

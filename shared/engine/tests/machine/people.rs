@@ -105,9 +105,9 @@ fn a_question_expires_once() {
     play.gives(json!("s"));
     asks(&mut play, "colour", Some(Timestamp::from_millis(99_000)));
     let id = question_id(&play);
-    let letter = play.sent.pop().unwrap();
-    assert_eq!(letter.deliver_at, Some(Timestamp::from_millis(99_000)));
-    let command: TaskCommand = serde_json::from_value(letter.command).unwrap();
+    let message = play.sent.pop().unwrap();
+    assert_eq!(message.deliver_at, Some(Timestamp::from_millis(99_000)));
+    let command: TaskCommand = serde_json::from_value(message.command).unwrap();
     assert_eq!(command, TaskCommand::Expire { question_id: id });
     assert_eq!(play.command(command.clone()), ["ask failure", "finished failure"]);
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Timeout);

@@ -1,6 +1,6 @@
-//! The task machine, played by hand: inputs in, events, letters and effects out. No I/O, and only the time that the test sets.
+//! The task machine, played by hand: inputs in, events, messages and effects out. No I/O, and only the time that the test sets.
 
-use actor::{Decision, EffectKey, Input, Letter, Machine, Step, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Machine, OutboxMessage, Step, StopRequest, Target};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
     TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
@@ -12,7 +12,7 @@ use engine::{
 };
 use flow::{
     Flow,
-    load::{Known, load},
+    load::{KnownNames, load},
 };
 use serde_json::{Value, json};
 use std::{
@@ -27,7 +27,7 @@ pub struct Play {
     pub log: Vec<TaskEvent>,
     pub running: BTreeMap<EffectKey, TaskEffect>,
     pub config: TaskConfig,
-    pub sent: Vec<Letter>,
+    pub sent: Vec<OutboxMessage>,
     used: BTreeSet<EffectKey>,
     now: i64,
     ids: u32,
@@ -54,7 +54,7 @@ impl Play {
             ),
         ];
         let files = files.into_iter().map(|(path, content)| (path.to_owned(), content.to_string())).collect();
-        let flow = load("test", files, &Known { sandbox: true, ..Known::default() })
+        let flow = load("test", files, &KnownNames { sandbox: true, ..KnownNames::default() })
             .unwrap_or_else(|report| panic!("{report:?}"));
         Self::of(flow)
     }
@@ -162,12 +162,12 @@ impl Play {
         self.ends(Done { error: Some(error), ..Done::default() })
     }
 
-    /// The letter that wakes a node that waits comes, when it is due.
+    /// The message that wakes a node that waits comes, when it is due.
     pub fn wakes(&mut self) -> Vec<String> {
-        let place = self.sent.iter().position(|letter| letter.command["command"] == "wake").expect("a letter");
-        let letter = self.sent.remove(place);
-        self.now = self.now.max(letter.deliver_at.expect("a time").as_millis());
-        self.command(serde_json::from_value(letter.command).unwrap())
+        let place = self.sent.iter().position(|message| message.command["command"] == "wake").expect("a message");
+        let message = self.sent.remove(place);
+        self.now = self.now.max(message.deliver_at.expect("a time").as_millis());
+        self.command(serde_json::from_value(message.command).unwrap())
     }
 
     /// The node that runs reports something else than its end.
@@ -245,16 +245,16 @@ impl Play {
         self.command(TaskCommand::ChildEnded { child: ChildName(child.into()), end })
     }
 
-    /// The letters of tasks sent since the last look.
-    pub fn letters(&mut self) -> Vec<TaskCommand> {
-        let letters = std::mem::take(&mut self.sent);
-        letters.into_iter().filter_map(|letter| serde_json::from_value(letter.command).ok()).collect()
+    /// The messages of tasks sent since the last look.
+    pub fn messages(&mut self) -> Vec<TaskCommand> {
+        let messages = std::mem::take(&mut self.sent);
+        messages.into_iter().filter_map(|message| serde_json::from_value(message.command).ok()).collect()
     }
 
     /// The messages to chats since the last look.
     pub fn prompts(&mut self) -> Vec<String> {
-        let letters = std::mem::take(&mut self.sent).into_iter();
-        let commands = letters.filter_map(|letter| serde_json::from_value(letter.command).ok());
+        let messages = std::mem::take(&mut self.sent).into_iter();
+        let commands = messages.filter_map(|message| serde_json::from_value(message.command).ok());
         commands
             .filter_map(|command| match command {
                 ChatCommand::StartTurn { content, .. } => Some(content),

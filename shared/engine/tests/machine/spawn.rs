@@ -25,7 +25,7 @@ fn split(of: usize, merge: Value) -> Play {
 
 fn started(play: &mut Play) -> (Vec<TaskConfig>, Vec<TaskCommand>) {
     let (mut configs, mut others) = (Vec::new(), Vec::new());
-    for command in play.letters() {
+    for command in play.messages() {
         match command {
             TaskCommand::Start { config } => configs.push(*config),
             other => others.push(other),
@@ -70,7 +70,7 @@ fn s3_3_children_that_were_not_sent_off_are_not_when_the_merge_has_begun() {
     started(&mut play);
     let arrived = TaskCommand::Arrived { arrival: Box::new(arrival) };
     assert_eq!(play.command(arrived), ["each/work[3] arrives", "gather merges", "gather 1"]);
-    let stops = play.letters().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
+    let stops = play.messages().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
     assert_eq!(stops, 99, "the others that were sent off");
     assert!(play.command(more()).is_empty());
     play.gives(json!("gathered"));
@@ -84,7 +84,7 @@ fn s3_3_a_stop_is_heard_while_children_are_sent_off() {
     let mut play = split(250, json!({}));
     started(&mut play);
     assert_eq!(play.stop(), ["stop", "finished failure"]);
-    let stops = play.letters().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
+    let stops = play.messages().into_iter().filter(|command| matches!(command, TaskCommand::Stop { .. })).count();
     assert_eq!(stops, 100);
     assert!(play.command(more()).is_empty());
 }

@@ -1,6 +1,6 @@
 //! Graphs that lead back to themselves: their cycles, and their other faults.
 
-use super::{FaultAt, GraphFaultKind as Kind, Role, draft::Draft, owner};
+use super::{FaultAt, GraphFaultKind as NodeKind, Role, draft::Draft, owner};
 use std::collections::HashSet;
 
 impl Draft {
@@ -10,7 +10,7 @@ impl Draft {
             let (first, last) = (cycle[0], cycle[cycle.len() - 1]);
             let closing = self.out[last].iter().find(|(to, ..)| *to == first).map_or(0, |(.., place)| *place);
             let path = cycle.iter().chain([&first]).map(|node| self.id(*node)).collect();
-            self.fault(FaultAt::Edge(closing), Kind::Cycle(path));
+            self.fault(FaultAt::Edge(closing), NodeKind::Cycle(path));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A graph that is being built: its edges are linked, and its faults are gathered.
 
-use super::{FaultAt, GraphFault, GraphFaultKind as Kind, NewEdge, NewNode, Role};
+use super::{FaultAt, GraphFault, GraphFaultKind as NodeKind, NewEdge, NewNode, Role};
 use domain::NodeId;
 use std::collections::{HashMap, HashSet};
 
@@ -35,7 +35,7 @@ impl Draft {
         };
         for (place, node) in given_nodes.into_iter().enumerate() {
             if draft.by_id.contains_key(&node.id) {
-                draft.fault(FaultAt::Node(place), Kind::DuplicateId(node.id));
+                draft.fault(FaultAt::Node(place), NodeKind::DuplicateId(node.id));
             } else {
                 draft.by_id.insert(node.id.clone(), draft.nodes.len());
                 draft.nodes.push(node);
@@ -48,13 +48,13 @@ impl Draft {
         let mut seen = HashSet::new();
         for (place, edge) in edges.iter().enumerate() {
             if !seen.insert((&edge.from, &edge.to)) {
-                draft.fault(FaultAt::Edge(place), Kind::DuplicateEdge(edge.from.clone(), edge.to.clone()));
+                draft.fault(FaultAt::Edge(place), NodeKind::DuplicateEdge(edge.from.clone(), edge.to.clone()));
                 continue;
             }
             let ends = [&edge.from, &edge.to].map(|end| draft.by_id.get(end).copied());
             for (end, id) in ends.iter().zip([&edge.from, &edge.to]) {
                 if end.is_none() {
-                    draft.fault(FaultAt::Edge(place), Kind::UnknownEnd(id.clone()));
+                    draft.fault(FaultAt::Edge(place), NodeKind::UnknownEnd(id.clone()));
                 }
             }
             let [from, to] = ends;
@@ -74,12 +74,12 @@ impl Draft {
         draft
     }
 
-    pub(super) fn fault(&mut self, at: FaultAt, kind: Kind) {
+    pub(super) fn fault(&mut self, at: FaultAt, kind: NodeKind) {
         self.faults.push(GraphFault { at, kind });
     }
 
     /// A fault of a node.
-    pub(super) fn node_fault(&mut self, node: usize, kind: Kind) {
+    pub(super) fn node_fault(&mut self, node: usize, kind: NodeKind) {
         self.fault(FaultAt::Node(self.given[node]), kind);
     }
 
@@ -94,7 +94,7 @@ impl Draft {
     /// The degrees of all roles but the inbound one of merges, which depends on who comes (see [`owner`]).
     pub(super) fn check_nodes(&mut self) {
         if !self.nodes.iter().any(|node| node.role == Role::Start) {
-            self.fault(FaultAt::Graph, Kind::NoStart);
+            self.fault(FaultAt::Graph, NodeKind::NoStart);
         }
         for node in 0..self.nodes.len() {
             let NewNode { role, always_fail, join, .. } = &self.nodes[node];
@@ -113,17 +113,17 @@ impl Draft {
                 self.degree_fault(node);
             }
             if always_fail && role != Role::Exit {
-                self.node_fault(node, Kind::AlwaysFail { node: self.id(node), role });
+                self.node_fault(node, NodeKind::AlwaysFail { node: self.id(node), role });
             }
             if joins && role != Role::Merge {
-                self.node_fault(node, Kind::NotAMerge { node: self.id(node), role });
+                self.node_fault(node, NodeKind::NotAMerge { node: self.id(node), role });
             }
         }
     }
 
     pub(super) fn degree_fault(&mut self, node: usize) {
         let (inbound, outbound) = self.degrees[node];
-        self.node_fault(node, Kind::Degree { node: self.id(node), role: self.nodes[node].role, inbound, outbound });
+        self.node_fault(node, NodeKind::Degree { node: self.id(node), role: self.nodes[node].role, inbound, outbound });
     }
 
     /// Edges that name this node as their end.
@@ -143,7 +143,7 @@ impl Draft {
             for (_, label, place) in self.out[node].clone() {
                 let Some(label) = label else { continue };
                 if names.insert(label.clone(), place).is_some_and(|earlier| earlier != place) {
-                    self.fault(FaultAt::Edge(place), Kind::DuplicateLabel { node: self.id(node), label });
+                    self.fault(FaultAt::Edge(place), NodeKind::DuplicateLabel { node: self.id(node), label });
                 }
             }
         }
@@ -174,12 +174,12 @@ impl Draft {
         let starts: Vec<usize> = (0..self.nodes.len()).filter(|node| self.nodes[*node].role == Role::Start).collect();
         let reached = self.reached_from(&starts);
         for node in (0..self.nodes.len()).filter(|node| !reached.contains(node)) {
-            self.node_fault(node, Kind::Unreachable(self.id(node)));
+            self.node_fault(node, NodeKind::Unreachable(self.id(node)));
         }
         for start in starts {
             let reached = self.reached_from(&[start]);
             if !reached.iter().any(|node| self.nodes[*node].role == Role::Exit) {
-                self.node_fault(start, Kind::NoExit(self.id(start)));
+                self.node_fault(start, NodeKind::NoExit(self.id(start)));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The task that executes a node, and so the owner of a merge: see the head of [`super`].
 
 use super::{
-    GraphFaultKind as Kind, Role,
+    GraphFaultKind as NodeKind, Role,
     draft::{Draft, has_bit},
 };
 
@@ -54,8 +54,11 @@ pub(super) fn find(draft: &mut Draft, order: &[usize], reach: &[Vec<u64>]) -> Ow
         for (place, one) in merges.iter().enumerate() {
             for other in merges.iter().skip(place + 1) {
                 if !has_bit(reach, *one, *other) && !has_bit(reach, *other, *one) {
-                    let kind =
-                        Kind::UnchainedMerges { fork: draft.id(fork), one: draft.id(*one), other: draft.id(*other) };
+                    let kind = NodeKind::UnchainedMerges {
+                        fork: draft.id(fork),
+                        one: draft.id(*one),
+                        other: draft.id(*other),
+                    };
                     draft.node_fault(*other, kind);
                 }
             }
@@ -103,14 +106,14 @@ fn owner(
         role.forks() || role == Role::Decision || draft.out[*named].len() > 1
     });
     let Some(named) = named else {
-        draft.node_fault(merge, Kind::OfWhat { merge: draft.id(merge), of });
+        draft.node_fault(merge, NodeKind::OfWhat { merge: draft.id(merge), of });
         return default.to_vec();
     };
     let above = &stacks[named];
     let astray =
         ways.iter().find(|(from, way)| !(way.starts_with(above) && (*from == named || has_bit(reach, named, *from))));
     if let Some((from, _)) = astray {
-        draft.node_fault(merge, Kind::OfNotAbove { merge: draft.id(merge), of, from: draft.id(*from) });
+        draft.node_fault(merge, NodeKind::OfNotAbove { merge: draft.id(merge), of, from: draft.id(*from) });
         return default.to_vec();
     }
     above.clone()

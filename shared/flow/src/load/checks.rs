@@ -34,7 +34,7 @@ pub(super) const MAX_SUBTASKS: u32 = 10_000;
 impl Loader<'_> {
     /// Every manifest is of a version that is read here. Of `metrics.yaml` it is the author's own, and shown.
     pub(super) fn check_versions(&mut self) {
-        fn one<T>(document: &Document<T>, version: &Value) -> Option<(String, super::tree::Place, Value)> {
+        fn one<T>(document: &Document<T>, version: &Value) -> Option<(String, super::tree::SourcePosition, Value)> {
             let text = match version {
                 Value::Null => return None,
                 Value::String(text) => text.clone(),

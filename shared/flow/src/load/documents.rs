@@ -4,7 +4,7 @@ use super::{
     report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
-    tree::{Again, Content, Malformed, Place, Tree},
+    tree::{Again, Content, Malformed, SourcePosition, Tree},
 };
 use crate::{
     bundle::{self, Part},
@@ -80,7 +80,7 @@ impl Documents {
         let mut schema_names = BTreeSet::new();
         let mut unread: BTreeSet<&'static str> = BTreeSet::new();
         for (path, text) in files {
-            let start = At { file: path, place: Place::default() };
+            let start = At { file: path, place: SourcePosition::default() };
             let part = bundle::part(path);
             match part {
                 Part::Other => continue,
@@ -109,7 +109,7 @@ impl Documents {
             if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
                 let line = before.matches('\n').count() + 1;
                 let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-                let place = Place { line: line as u32, column: column as u32 };
+                let place = SourcePosition { line: line as u32, column: column as u32 };
                 let hint = "save the file as UTF-8; the rest of it was looked at";
                 faults.refuse(At { file: path, place }, "not_utf8", "the file is no UTF-8 text here", hint);
             }
@@ -157,7 +157,7 @@ impl Documents {
             }
         }
         if !names.contains_key("workflow") {
-            let at = At { file: "workflow.yaml", place: Place::default() };
+            let at = At { file: "workflow.yaml", place: SourcePosition::default() };
             let hint = "a flow is a folder with a workflow.yaml that lists `nodes` and `edges`";
             faults.add(at, "missing_manifest", "there is no workflow.yaml", hint);
         }
@@ -195,7 +195,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Document<T> {
-        let empty = Tree { place: Place::default(), content: Content::Map(Vec::new()) };
+        let empty = Tree { place: SourcePosition::default(), content: Content::Map(Vec::new()) };
         let none = |file: &str, listed| Document {
             file: file.into(),
             value: T::default(),
@@ -227,7 +227,7 @@ impl Reader<'_> {
             Shape { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
         let tree = shape.check(tree).unwrap_or(empty);
         let value = serde_json::from_value(tree.to_value()).unwrap_or_else(|error| {
-            let at = At { file, place: Place::default() };
+            let at = At { file, place: SourcePosition::default() };
             let hint = format!("`buildscale flow schema {name}.yaml` prints what it may say");
             self.faults.add(at, "wrong_type", format!("it cannot be read: {error}"), hint);
             T::default()

@@ -8,7 +8,7 @@ pub const SERVED: [&str; 7] = ["openai", "anthropic", "gemini", "openrouter", "o
 
 /// Names of tools, functions, models and personas outside of a flow's folder.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownNames {
     /// Built-in tools, by name.
     pub tools: BTreeSet<String>,
     /// Registered Rust functions, `module:function`.
@@ -25,7 +25,7 @@ pub struct Known {
     pub models: Option<BTreeSet<String>>,
 }
 
-impl Default for Known {
+impl Default for KnownNames {
     /// The names that BuildScale comes with: its tools and its functions. Personas and models are not known.
     fn default() -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Default for Known {
     }
 }
 
-impl Known {
+impl KnownNames {
     /// The same, with these functions and no others.
     #[must_use]
     pub fn with_functions(self, functions: &Functions) -> Self {

@@ -10,8 +10,8 @@ use crate::{
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, OnFailure, Role, Strategy},
     manifest::{
-        AgentConfig, AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest,
-        StrategyName,
+        AgentConfig, AskManifest, EdgeManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpSpec,
+        RetriesManifest, StrategyName,
     },
 };
 use domain::{NodeId, event::Question};
@@ -158,7 +158,7 @@ impl NodeCheck<'_, '_> {
     fn role(&mut self) {
         let node = self.node;
         let Some(role) = node.role else { return };
-        if matches!(role, Role::Start | Role::Exit) && node.kind == Some(Kind::Agent) {
+        if matches!(role, Role::Start | Role::Exit) && node.kind == Some(NodeKind::Agent) {
             let message = format!("`{}` is of role {role}, which is deterministic", self.name());
             self.fault("kind", "wrong_kind", message, "put the agent into a linear node beside it");
         }
@@ -313,19 +313,19 @@ impl NodeCheck<'_, '_> {
     fn op(&mut self) -> Op {
         let node = self.node;
         let name = self.name().to_string();
-        let agent = node.kind == Some(Kind::Agent);
+        let agent = node.kind == Some(NodeKind::Agent);
         match (&node.agent_id, node.kind) {
-            (None, Some(Kind::Agent)) => {
+            (None, Some(NodeKind::Agent)) => {
                 let hint = listed(self.loader.docs.agents.ids.iter().map(String::as_str))
                     .unwrap_or_else(|| "declare an agent in agents.yaml".into());
                 self.fault("kind", "missing_agent", format!("`{name}` is of kind agent and has no `agent_id`"), hint);
             }
-            (Some(_), Some(Kind::Deterministic)) if node.role != Some(Role::Exit) => {
+            (Some(_), Some(NodeKind::Deterministic)) if node.role != Some(Role::Exit) => {
                 self.misplaced("agent_id", format!("`{name}` is deterministic; only `kind: agent` has an agent"));
             }
             _ => {}
         }
-        if node.prompt.is_some() && node.kind == Some(Kind::Deterministic) {
+        if node.prompt.is_some() && node.kind == Some(NodeKind::Deterministic) {
             self.misplaced("prompt", format!("`{name}` is deterministic; only `kind: agent` has a prompt"));
         }
         for (key, there) in [("op", node.op.is_some()), ("ask", node.ask.is_some())] {

@@ -1,6 +1,6 @@
 //! The faults of a folder, all of them together.
 
-use super::tree::Place;
+use super::tree::SourcePosition;
 use serde::Serialize;
 use std::{collections::BTreeSet, fmt};
 
@@ -108,7 +108,7 @@ fn fault(at: At<'_>, code: &'static str, message: String, hint: String) -> Fault
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) file: &'a str,
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
 }
 
 /// How all entry points can be seen.

@@ -1,12 +1,12 @@
 //! Values of secrets where only references may be (spec 002 §10.11).
 
-use super::tree::{Place, Tree};
+use super::tree::{SourcePosition, Tree};
 use crate::manifest::SecretReference;
 use serde_json::Value;
 
 /// The places in the `config` of a list's entries that hold a secret in plain text. Files are looked at as they are written,
 /// in spite of other faults: nothing must keep a secret from being found.
-pub(super) fn in_configs(file: &Tree, list: &str) -> Vec<Place> {
+pub(super) fn in_configs(file: &Tree, list: &str) -> Vec<SourcePosition> {
     let mut found = Vec::new();
     if let Some(Value::Array(items)) = file.get(list).map(Tree::to_value) {
         for (index, item) in items.iter().enumerate() {

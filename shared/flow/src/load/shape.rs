@@ -5,7 +5,7 @@
 
 use super::{
     report::{At, Faults, listed, meant, nearest},
-    tree::{Content, Place, Tree},
+    tree::{Content, SourcePosition, Tree},
 };
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ impl<'a> Shape<'a> {
         self.value(tree, root, "the file")
     }
 
-    fn fault(&mut self, place: Place, code: &'static str, message: String, hint: impl Into<String>) {
+    fn fault(&mut self, place: SourcePosition, code: &'static str, message: String, hint: impl Into<String>) {
         self.faults.add(At { file: self.file, place }, code, message, hint);
     }
 
@@ -64,7 +64,13 @@ impl<'a> Shape<'a> {
         pointer.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
     }
 
-    fn scalar(&mut self, value: Value, schema: &Map<String, Value>, place: Place, name: &str) -> Option<Value> {
+    fn scalar(
+        &mut self,
+        value: Value,
+        schema: &Map<String, Value>,
+        place: SourcePosition,
+        name: &str,
+    ) -> Option<Value> {
         let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
         let (least, most) = (bound("minimum"), bound("maximum"));
         let outside = |number: f64| least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
@@ -156,11 +162,11 @@ impl<'a> Shape<'a> {
     /// The entries of an object without the wrong ones. None when something is missing without which it means nothing.
     fn object(
         &mut self,
-        map: Vec<(String, Place, Tree)>,
+        map: Vec<(String, SourcePosition, Tree)>,
         schema: &'a Map<String, Value>,
-        place: Place,
+        place: SourcePosition,
         name: &str,
-    ) -> Option<Vec<(String, Place, Tree)>> {
+    ) -> Option<Vec<(String, SourcePosition, Tree)>> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let more = schema.get("additionalProperties");
         let required =
@@ -210,7 +216,7 @@ impl<'a> Shape<'a> {
         (partial || !spoiled).then_some(kept)
     }
 
-    fn unknown_key(&mut self, key: &str, place: Place, properties: Option<&Map<String, Value>>) {
+    fn unknown_key(&mut self, key: &str, place: SourcePosition, properties: Option<&Map<String, Value>>) {
         let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
         if self.secret {
             let hint = "say where it is: `env: NAME`, `file: path` or `secret: name`";
@@ -266,7 +272,7 @@ fn fits(tree: &Tree, types: &[&str]) -> bool {
     types.contains(&is) || (is == "integer" && types.contains(&"number"))
 }
 
-fn kept_id(kept: &[(String, Place, Tree)]) -> Option<&str> {
+fn kept_id(kept: &[(String, SourcePosition, Tree)]) -> Option<&str> {
     kept.iter().find_map(|(key, _, value)| match &value.content {
         Content::Scalar(Value::String(id)) if key == "id" || key == "name" => Some(id.as_str()),
         _ => None,

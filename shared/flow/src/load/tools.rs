@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     flow::{Permissions, ToolBinding, ToolTarget},
-    manifest::{Kind, Root, ToolManifest},
+    manifest::{NodeKind, Root, ToolManifest},
     op::alias,
 };
 use domain::FilePath;
@@ -105,7 +105,7 @@ impl Loader<'_> {
     /// An agent calls the tools of its node by their ids, so every one of these must be something that a model can call.
     fn check_tools_of_agents(&mut self, bound: &HashMap<String, ToolBinding>) {
         let nodes = self.docs.workflow.value.nodes.iter().enumerate();
-        for (place, node) in nodes.filter(|(_, node)| node.kind == Some(Kind::Agent)) {
+        for (place, node) in nodes.filter(|(_, node)| node.kind == Some(NodeKind::Agent)) {
             for (index, binding) in
                 node.tools.iter().enumerate().filter_map(|(index, id)| Some((index, bound.get(id)?)))
             {

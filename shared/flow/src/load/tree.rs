@@ -14,7 +14,7 @@ use std::{
 
 /// A place in a file: line and column, from 1; 0 where it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SourcePosition {
     pub(super) line: u32,
     pub(super) column: u32,
 }
@@ -22,7 +22,7 @@ pub(super) struct Place {
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
     pub(super) content: Content,
 }
 
@@ -32,12 +32,12 @@ pub(super) enum Content {
     Scalar(Value),
     List(Vec<Tree>),
     /// Keys with their places, in the order of the file.
-    Map(Vec<(String, Place, Tree)>),
+    Map(Vec<(String, SourcePosition, Tree)>),
 }
 
 /// A text that is no YAML, or no JSON.
 pub(super) struct Malformed {
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
     pub(super) message: String,
     pub(super) hint: &'static str,
 }
@@ -45,8 +45,8 @@ pub(super) struct Malformed {
 /// A key that is there again, with the place of the first.
 pub(super) struct Again {
     pub(super) key: String,
-    pub(super) place: Place,
-    pub(super) first: Place,
+    pub(super) place: SourcePosition,
+    pub(super) first: SourcePosition,
     /// Whether it is a key of the file itself.
     pub(super) at_root: bool,
 }
@@ -73,17 +73,17 @@ impl Tree {
             };
             serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options)
                 .map(Self::from)
-                .map_err(|error| (error.location().map(Place::from), error.without_snippet().to_string()))
+                .map_err(|error| (error.location().map(SourcePosition::from), error.without_snippet().to_string()))
         });
         let yaml = yaml.map_err(|error| Malformed {
-            place: Place::default(),
+            place: SourcePosition::default(),
             message: no_thread(&error),
             hint: "check it again in a while",
         })?;
         let yaml = yaml.unwrap_or_else(|| Err((None, "it cannot be parsed".into())));
         if path.ends_with(".json") {
             let value: Value = serde_json::from_str(text).map_err(|error| {
-                let place = Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) };
+                let place = SourcePosition { line: narrow(error.line() as u64), column: narrow(error.column() as u64) };
                 Malformed { place, message: no_such("JSON", &error.to_string()), hint: LOOK }
             })?;
             let placed = yaml.ok().filter(|tree| tree.to_value() == value);
@@ -97,7 +97,7 @@ impl Tree {
             Content::Scalar(_) => {}
             Content::List(list) => list.iter_mut().for_each(|item| item.keep_first(again, false)),
             Content::Map(map) => {
-                let mut seen: HashMap<String, Place> = HashMap::new();
+                let mut seen: HashMap<String, SourcePosition> = HashMap::new();
                 map.retain(|(key, place, _)| match seen.entry(key.clone()) {
                     Entry::Vacant(free) => {
                         free.insert(*place);
@@ -118,11 +118,11 @@ impl Tree {
         let content = match value {
             Value::Array(list) => Content::List(list.into_iter().map(Self::unplaced).collect()),
             Value::Object(map) => Content::Map(
-                map.into_iter().map(|(key, value)| (key, Place::default(), Self::unplaced(value))).collect(),
+                map.into_iter().map(|(key, value)| (key, SourcePosition::default(), Self::unplaced(value))).collect(),
             ),
             scalar => Content::Scalar(scalar),
         };
-        Self { place: Place::default(), content }
+        Self { place: SourcePosition::default(), content }
     }
 
     pub(super) fn to_value(&self) -> Value {
@@ -145,7 +145,7 @@ impl Tree {
     }
 
     /// The first reference of a schema that leads out of its file, with its place.
-    pub(super) fn reference_out(&self) -> Option<(Place, String)> {
+    pub(super) fn reference_out(&self) -> Option<(SourcePosition, String)> {
         match &self.content {
             Content::Scalar(_) => None,
             Content::List(list) => list.iter().find_map(Self::reference_out),
@@ -177,7 +177,7 @@ impl Tree {
     }
 
     /// The place of what this JSON pointer leads to, or of the innermost value on the way that is there.
-    pub(super) fn place_of(&self, pointer: &str) -> Place {
+    pub(super) fn place_of(&self, pointer: &str) -> SourcePosition {
         let mut at = self;
         for part in pointer.split('/').skip(1) {
             match at.get(&part.replace("~1", "/").replace("~0", "~")) {
@@ -189,7 +189,7 @@ impl Tree {
     }
 
     /// The place of this key among the keys of the object that the pointer leads to.
-    pub(super) fn place_of_key(&self, pointer: &str, key: &str) -> Place {
+    pub(super) fn place_of_key(&self, pointer: &str, key: &str) -> SourcePosition {
         let mut at = self;
         for part in pointer.split('/').skip(1) {
             match at.get(part) {
@@ -226,12 +226,15 @@ fn no_such(what: &str, reason: &str) -> String {
 }
 
 /// Says in words for an author why a text is no YAML: the parser's own words are for programmers.
-fn malformed(reason: &str, text: &str, place: Place) -> Malformed {
+fn malformed(reason: &str, text: &str, place: SourcePosition) -> Malformed {
     let line = |number: u32| text.lines().nth((number as usize).wrapping_sub(1)).unwrap_or_default();
     // The parser notices a tab where the line before it ends.
     let tab = (place.line..=place.line.saturating_add(1)).find_map(|number| {
         let at = line(number).find(|letter: char| letter != ' ')?;
-        line(number).get(at..)?.starts_with('\t').then_some(Place { line: number, column: narrow(at as u64 + 1) })
+        line(number)
+            .get(at..)?
+            .starts_with('\t')
+            .then_some(SourcePosition { line: number, column: narrow(at as u64 + 1) })
     });
     if let Some(place) = tab {
         let message = "this is no YAML: a tab indents the line".into();
@@ -242,7 +245,7 @@ fn malformed(reason: &str, text: &str, place: Place) -> Malformed {
         let written = line(number);
         let before = written.get(..written.find("{{")?).unwrap_or_default();
         let begins_there = before.trim_end().is_empty() || before.trim_end().ends_with([':', '-', ',', '[', '{']);
-        begins_there.then(|| Place { line: number, column: narrow(before.chars().count() as u64 + 1) })
+        begins_there.then(|| SourcePosition { line: number, column: narrow(before.chars().count() as u64 + 1) })
     });
     if let Some(place) = unquoted {
         let message = "this is no YAML: a text that begins with `{{` has to be quoted".into();
@@ -261,14 +264,14 @@ fn malformed(reason: &str, text: &str, place: Place) -> Malformed {
     }
     if reason.contains("from_str_multiple") {
         let second = text.lines().enumerate().skip(1).filter(|(_, line)| line.trim_end() == "---").last();
-        let place = second.map_or(place, |(at, _)| Place { line: narrow(at as u64 + 1), column: 1 });
+        let place = second.map_or(place, |(at, _)| SourcePosition { line: narrow(at as u64 + 1), column: 1 });
         let message = "this is no YAML that is read here: the file holds more than one document".into();
         return Malformed { place, message, hint: "keep one, and remove the line `---` between them" };
     }
     Malformed { place, message: no_such("YAML", reason), hint: LOOK }
 }
 
-impl From<Location> for Place {
+impl From<Location> for SourcePosition {
     fn from(location: Location) -> Self {
         Self { line: narrow(location.line()), column: narrow(location.column()) }
     }
@@ -293,7 +296,7 @@ impl From<Spanned<Raw>> for Tree {
             Raw::List(list) => Content::List(list.into_iter().map(Self::from).collect()),
             Raw::Map(map) => Content::Map(
                 map.into_iter()
-                    .map(|(key, value)| (key.value, Place::from(key.referenced), Self::from(value)))
+                    .map(|(key, value)| (key.value, SourcePosition::from(key.referenced), Self::from(value)))
                     .collect(),
             ),
         };

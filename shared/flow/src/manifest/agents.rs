@@ -27,7 +27,7 @@ pub struct AgentManifest {
     /// Its purpose.
     pub description: Option<String>,
     /// Always `agent`.
-    pub kind: Option<super::Kind>,
+    pub kind: Option<super::NodeKind>,
     /// Its model, `provider/model`; the default model when nothing is said.
     pub llm: Option<String>,
     /// The instructions before everything else.

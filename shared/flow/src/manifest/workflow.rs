@@ -70,7 +70,7 @@ pub struct TriggerPattern {
 /// Whether an agent does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum NodeKind {
     /// A model answers, and may use tools.
     Agent,
     /// The same input gives the same output.
@@ -91,7 +91,7 @@ pub struct NodeManifest {
     pub description: Option<String>,
     /// Whether an agent does it.
     #[schemars(required)]
-    pub kind: Option<Kind>,
+    pub kind: Option<NodeKind>,
     /// Its role in the graph.
     #[schemars(required)]
     pub role: Option<Role>,

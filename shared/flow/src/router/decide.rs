@@ -4,7 +4,7 @@ use crate::graph::{GraphNode, Role};
 use crate::router::{
     Router,
     join::{Change, Join},
-    place::{Place, Position, caught, key_of, parse},
+    place::{Position, RouteState, caught, key_of, parse},
 };
 use domain::{
     Code, Error, NodeId, Status, TaskEvent, TaskId,
@@ -19,7 +19,7 @@ pub struct Route {
     /// The events, in order.
     pub events: Vec<TaskEvent>,
     /// Messages to other tasks.
-    pub posts: Vec<Post>,
+    pub posts: Vec<TaskMessage>,
     /// The next act of the task.
     pub next: Next,
     /// How many of the events the place has that the next of them are decided by.
@@ -42,7 +42,7 @@ pub enum Next {
 
 /// A message to another task.
 #[derive(Debug, PartialEq)]
-pub enum Post {
+pub enum TaskMessage {
     /// Something comes to a merge of a task above.
     Arrived(TaskId, Arrival),
     /// The parent's child has come to its end.
@@ -108,7 +108,7 @@ impl Router<'_> {
         let output = if failed { self.place.current.clone() } else { Arc::new(outcome.output.clone()) };
         if outcome.status != Status::Success && self.place.status() == Status::Success {
             // The rest is decided by the status that the end of this node makes.
-            let place = Place { status: Some(Status::Partial), ..self.place.clone() };
+            let place = RouteState { status: Some(Status::Partial), ..self.place.clone() };
             return Router { place: &place, ..*self }.leave(node, outcome, output);
         }
         self.leave(node, outcome, output)
@@ -241,7 +241,7 @@ impl Router<'_> {
         arrival.child = origin.line.iter().skip(owner).map(ChildName::as_str).collect::<Vec<_>>().join("/");
         arrival.place = origin.place.iter().skip(owner).copied().collect();
         route.events.push(TaskEvent::WentUp { merge: to.clone(), owner: above });
-        route.posts.push(Post::Arrived(above, arrival));
+        route.posts.push(TaskMessage::Arrived(above, arrival));
         if above != origin.parent {
             // Its arrival tells its status.
             self.tell_parent(
@@ -266,7 +266,7 @@ impl Router<'_> {
     }
 
     /// The place with what this very route has decided since.
-    fn after(&self, route: &mut Route) -> Place {
+    fn after(&self, route: &mut Route) -> RouteState {
         let mut place = self.place.clone();
         route.events.iter().skip(route.seen).for_each(|event| place.apply(event));
         route.seen = route.events.len();
@@ -283,7 +283,7 @@ impl Router<'_> {
                 self.finish(route, status, Value::Null, None, None);
             }
             Some(Join::Begin { merge, taken, failed, with_failed, cancelled, partial }) => {
-                route.posts.extend(cancelled.iter().cloned().map(Post::Cancel));
+                route.posts.extend(cancelled.iter().cloned().map(TaskMessage::Cancel));
                 let ways = self.ways_of(&merge, if with_failed { &failed } else { &[] });
                 let node = merge.clone();
                 route.events.push(TaskEvent::Merged { node, taken, failed, with_failed, ways, cancelled });
@@ -317,7 +317,7 @@ impl Router<'_> {
         failed: Vec<ChildName>,
         cancelled: Vec<ChildName>,
     ) {
-        route.posts.extend(cancelled.iter().cloned().map(Post::Cancel));
+        route.posts.extend(cancelled.iter().cloned().map(TaskMessage::Cancel));
         let (node, attempt, at) = (merge.clone(), 1, self.now);
         route.events.extend([
             TaskEvent::Merged {
@@ -363,7 +363,7 @@ impl Router<'_> {
 
     fn tell_parent(&self, route: &mut Route, end: ChildEnd) {
         if let Some(origin) = &self.config.origin {
-            route.posts.push(Post::Ended(origin.parent, origin.name(), end));
+            route.posts.push(TaskMessage::Ended(origin.parent, origin.name(), end));
         }
     }
 
@@ -371,7 +371,7 @@ impl Router<'_> {
         if !self.place.forks.is_empty() {
             let place = self.after(route);
             let live = place.forks.iter().flat_map(|(node, fork)| fork.live_names(node));
-            route.posts.extend(live.map(Post::Cancel));
+            route.posts.extend(live.map(TaskMessage::Cancel));
         }
         route.events.push(TaskEvent::Finished { status, output, exit, error, at: self.now });
         route.next = Next::End;

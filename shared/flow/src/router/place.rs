@@ -14,7 +14,7 @@ use std::{
 
 /// The position of a task, its forks, and the arrivals at its merges.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Place {
+pub struct RouteState {
     /// Its own position.
     pub position: Position,
     /// How it is so far; none before anything went wrong.
@@ -212,7 +212,7 @@ pub(crate) fn parse(name: &ChildName, forks: &BTreeMap<NodeId, Fork>) -> Option<
     })
 }
 
-impl Place {
+impl RouteState {
     /// The fork and the place of the child of this task that an arrival comes from, itself or something below it; none when
     /// no such child was made, or its fork is spent.
     pub(crate) fn maker_of<'a>(&'a self, arrival: &Arrival) -> Option<(&'a NodeId, &'a Fork, u32)> {

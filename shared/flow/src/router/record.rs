@@ -6,7 +6,7 @@
 //! order of messages changes nothing; so a re-run takes in, turn by turn, the messages that the recorded task had taken in, keeps those
 //! that come too early, and begins no merge before all of a turn is there.
 
-use crate::router::place::{Place, key_of};
+use crate::router::place::{RouteState, key_of};
 use domain::{
     NodeId, TaskCommand, TaskEvent,
     task::{Arrival, ChildName, is_stop},
@@ -78,7 +78,7 @@ impl Record {
     }
 
     /// Whether a task at this place takes in this message now.
-    pub fn is_due(&self, place: &Place, command: &TaskCommand) -> bool {
+    pub fn is_due(&self, place: &RouteState, command: &TaskCommand) -> bool {
         let (what, child) = match command {
             TaskCommand::Arrived { arrival } => (of_arrival(arrival), child_of(arrival)),
             TaskCommand::ChildEnded { child, .. } => (of_end(child), Some(child.clone())),
@@ -93,7 +93,7 @@ impl Record {
     }
 
     /// Whether all of the turn is there: the task's messages, `more` besides, and the children that were sent off.
-    pub fn is_complete(&self, place: &Place, more: u32) -> bool {
+    pub fn is_complete(&self, place: &RouteState, more: u32) -> bool {
         let Some(turn) = self.turns.get(place.begun.len()) else { return true };
         let sent = |(node, until): (&NodeId, &u32)| place.forks.get(node).is_none_or(|fork| fork.spawned >= *until);
         place.heard + more >= turn.heard && turn.spawned.iter().all(sent)

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use super::{Next, Outcome, Place, Route, Router};
+use super::{Next, Outcome, Route, RouteState, Router};
 use crate::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, work};
 use domain::{
     Error, NodeId, Sha256, Status, TaskEvent, TaskId, Timestamp, WorkspaceId,
@@ -57,7 +57,7 @@ fn layers(layers: usize, width: usize) -> Graph {
 struct Play<'a> {
     graph: &'a Graph,
     config: TaskConfig,
-    place: Place,
+    place: RouteState,
     children: u64,
     /// Look-ups made to take in the messages of children.
     looked_up: u64,
@@ -73,7 +73,7 @@ impl Play<'_> {
         let flow = FlowRef { name: "layers".into(), hash: Sha256::of(b"") };
         let (workspace, task) = (WorkspaceId::from_key("test", "workspace"), TaskId::from_key("test", "task"));
         let config = testkit::flows::task(workspace, task, flow, "start");
-        let mut play = Play { graph, config, place: Place::default(), children: 0, looked_up: 0 };
+        let mut play = Play { graph, config, place: RouteState::default(), children: 0, looked_up: 0 };
         play.place.apply(&TaskEvent::Created { config: Box::new(play.config.clone()) });
         let mut route = play.router().begin();
         loop {

@@ -8,7 +8,7 @@ use domain::{
     Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId,
     task::{Arrival, ChildEnd, ChildName, FlowRef, Origin},
 };
-use flow::router::{Next, Outcome, Place, Position, Post, Route, Router};
+use flow::router::{Next, Outcome, Position, Route, RouteState, Router, TaskMessage};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -34,7 +34,7 @@ pub enum Step {
 pub struct Ran {
     pub name: String,
     pub config: TaskConfig,
-    pub place: Place,
+    pub place: RouteState,
     pub events: Vec<TaskEvent>,
     /// The nodes that it executed, with their inputs.
     pub trace: Vec<(NodeId, Value)>,
@@ -111,7 +111,7 @@ impl<'a> Drive<'a> {
         self.tasks.push(Ran {
             name,
             config,
-            place: Place::default(),
+            place: RouteState::default(),
             events: Vec::new(),
             trace: Vec::new(),
             running: None,
@@ -214,9 +214,9 @@ impl<'a> Drive<'a> {
         let (name, task) = (name.clone(), config.task);
         for post in route.posts {
             let (to, mail) = match post {
-                Post::Arrived(to, arrival) => (to, Mail::Arrived(name.clone(), arrival)),
-                Post::Ended(to, child, end) => (to, Mail::Ended(child, end)),
-                Post::Cancel(child) => (task.child(&child), Mail::Stop),
+                TaskMessage::Arrived(to, arrival) => (to, Mail::Arrived(name.clone(), arrival)),
+                TaskMessage::Ended(to, child, end) => (to, Mail::Ended(child, end)),
+                TaskMessage::Cancel(child) => (task.child(&child), Mail::Stop),
             };
             let to = self.by_id[&to];
             self.post(to, mail);

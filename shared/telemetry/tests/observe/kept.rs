@@ -3,7 +3,7 @@
 use crate::{flows::SPLIT, rig::Rig};
 use domain::{Code, FilePath, Principal};
 use engine::{FlowCache, Flows, Tasks};
-use flow::load::Known;
+use flow::load::KnownNames;
 use ports::{Clock, Expect, Key, Table, Write};
 use serde_json::json;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use testkit::{
 /// Another process over the same table: no flow is in its memory.
 fn another_process(rig: &Rig) -> Tasks {
     let clock: Arc<dyn Clock> = Arc::new(TestClock::new(1));
-    let flows = Flows::new(rig.table.clone(), rig.workspaces().clone(), FlowCache::default(), Known::default());
+    let flows = Flows::new(rig.table.clone(), rig.workspaces().clone(), FlowCache::default(), KnownNames::default());
     let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 9));
     let bus = Arc::new(FakeBus::new(1, Faults::none()));
     Tasks::new(rig.table.clone(), queue, bus, clock, rig.workspaces().clone(), flows)

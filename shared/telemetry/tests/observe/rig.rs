@@ -1,12 +1,12 @@
 //! Tasks on the real runtime, over ports in memory that choose by seed the order of messages.
 
-use actor::{ActorId, Entry, Follow, Mailbox, Runtime};
+use actor::{ActorId, Entry, EntryObserver, Mailbox, Runtime};
 use async_trait::async_trait;
 use domain::{CommandId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use engine::{
     FlowCache, Flows, NewTask, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, machine::TaskState, memory::Memory,
 };
-use flow::{load::Known, op::Functions};
+use flow::{load::KnownNames, op::Functions};
 use futures::future::join_all;
 use ports::{Clock, Delivery, MAX_BATCH, QueueReceiver, Receipt, Table};
 use serde_json::Value;
@@ -25,10 +25,10 @@ use workspace::{Expect, Workspaces, Writer};
 
 /// All followers, one after the other.
 #[derive(Clone, Default)]
-pub struct All(Arc<Mutex<Vec<Arc<dyn Follow<TaskMachine>>>>>);
+pub struct All(Arc<Mutex<Vec<Arc<dyn EntryObserver<TaskMachine>>>>>);
 
 #[async_trait]
-impl Follow<TaskMachine> for All {
+impl EntryObserver<TaskMachine> for All {
     async fn loaded(&self, _: &ActorId, _: &TaskState) {}
 
     async fn committed(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
@@ -64,7 +64,7 @@ impl Rig {
         let blobs = Arc::new(FakeBlobs::new(seed, Faults::none()));
         let workspaces = Workspaces::new(table.clone(), blobs, time.clone(), folder.path().to_owned());
         let cache = FlowCache::default();
-        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
+        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), KnownNames::default());
         let tasks =
             Tasks::new(table.clone(), queue.clone(), bus.clone(), time.clone(), workspaces.clone(), flows.clone());
         let mailbox = Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() };
@@ -96,7 +96,7 @@ impl Rig {
         Self { tasks, workspace, cache, table, workspaces, queue, runtime, followers, clock, _folder: folder }
     }
 
-    pub fn follow(&self, follower: Arc<dyn Follow<TaskMachine>>) {
+    pub fn follow(&self, follower: Arc<dyn EntryObserver<TaskMachine>>) {
         self.followers.0.lock().unwrap().push(follower);
     }
 

@@ -9,7 +9,7 @@ use super::{Env, table::ok};
 use crate::Queue;
 use domain::Timestamp;
 use futures::{FutureExt as _, future::join_all};
-use ports::{Delivery, Error, Outgoing, Receipt};
+use ports::{Delivery, Error, QueueMessage, Receipt};
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
@@ -125,8 +125,8 @@ async fn an_extended_delivery_stays_invisible(queue: &dyn Queue, env: &Env) {
 
 async fn delayed_messages_take_their_place_when_due(queue: &dyn Queue, env: &Env) {
     let due = env.later();
-    let delayed = Outgoing { deliver_at: Some(due), ..message("g", "delayed") };
-    let past = Outgoing { deliver_at: Some(Timestamp::from_millis(0)), ..message("g", "past") };
+    let delayed = QueueMessage { deliver_at: Some(due), ..message("g", "delayed") };
+    let past = QueueMessage { deliver_at: Some(Timestamp::from_millis(0)), ..message("g", "past") };
     ok(queue.send(vec![delayed, past, message("g", "1"), message("g", "2")]).await);
     for id in ["past", "1"] {
         let delivery = one(queue, env).await;
@@ -142,14 +142,14 @@ async fn delayed_messages_take_their_place_when_due(queue: &dyn Queue, env: &Env
     }
     // Nothing else is in the queue: only the date can wake the waiter.
     let due = env.later();
-    ok(queue.send(vec![Outgoing { deliver_at: Some(due), ..message("g", "alone") }]).await);
+    ok(queue.send(vec![QueueMessage { deliver_at: Some(due), ..message("g", "alone") }]).await);
     assert_eq!(one(queue, env).await.id, "alone");
     assert!(env.clock.now() >= due);
 }
 
 async fn repeated_ids_have_no_effect(queue: &dyn Queue, env: &Env) {
     ok(queue.send(vec![message("g", "1"), message("g", "1")]).await);
-    ok(queue.send(vec![Outgoing { body: "other".into(), ..message("g", "1") }]).await);
+    ok(queue.send(vec![QueueMessage { body: "other".into(), ..message("g", "1") }]).await);
     ok(queue.send(vec![message("h", "1")]).await);
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
@@ -230,7 +230,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
 }
 
 async fn impossible_requests_are_invalid(queue: &dyn Queue) {
-    let long = Outgoing { body: "x".repeat(ports::validate::MAX_MESSAGE + 1), ..message("g", "1") };
+    let long = QueueMessage { body: "x".repeat(ports::validate::MAX_MESSAGE + 1), ..message("g", "1") };
     for wrong in [message("", "1"), message("g", ""), long] {
         let outcome = queue.send(vec![message("g", "right"), wrong]).await;
         assert!(matches!(outcome, Err(Error::Invalid(_))));
@@ -334,8 +334,8 @@ struct Seen {
     finished: BTreeMap<String, Vec<String>>,
 }
 
-fn message(group: &str, id: &str) -> Outgoing {
-    Outgoing { group: group.into(), id: id.into(), body: format!("body {id}"), ..Outgoing::default() }
+fn message(group: &str, id: &str) -> QueueMessage {
+    QueueMessage { group: group.into(), id: id.into(), body: format!("body {id}"), ..QueueMessage::default() }
 }
 
 async fn ack(queue: &dyn Queue, receipt: &Receipt) -> bool {

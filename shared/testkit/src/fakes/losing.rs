@@ -2,7 +2,7 @@
 
 use crate::Queue;
 use async_trait::async_trait;
-use ports::{DeadLetter, DeadLetterQueue, Delivery, Error, Outgoing, QueueReceiver, QueueSender, Receipt, Result};
+use ports::{DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -10,7 +10,7 @@ use std::{
 
 /// The fate of a sent message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mail {
+pub enum Posting {
     /// It comes.
     Comes,
     /// It is taken, and gone.
@@ -26,24 +26,24 @@ pub struct LosingQueue {
 }
 
 struct State {
-    decide: Box<dyn FnMut(&Outgoing) -> Mail + Send>,
+    decide: Box<dyn FnMut(&QueueMessage) -> Posting + Send>,
     missed: usize,
 }
 
 impl LosingQueue {
     /// In front of this one; everything comes.
     pub fn new(inner: Arc<dyn Queue>) -> Self {
-        let state = State { decide: Box::new(|_| Mail::Comes), missed: 0 };
+        let state = State { decide: Box::new(|_| Posting::Comes), missed: 0 };
         Self { inner, state: Mutex::new(state) }
     }
 
     /// Sets the fate of every message from now on.
-    pub fn set(&self, mail: Mail) {
-        self.decide(move |_| mail);
+    pub fn set(&self, fate: Posting) {
+        self.decide(move |_| fate);
     }
 
     /// The same, by the message.
-    pub fn decide(&self, decide: impl FnMut(&Outgoing) -> Mail + Send + 'static) {
+    pub fn decide(&self, decide: impl FnMut(&QueueMessage) -> Posting + Send + 'static) {
         self.state().decide = Box::new(decide);
     }
 
@@ -57,16 +57,16 @@ impl LosingQueue {
     }
 
     /// Applies their fates to these messages, and returns those to send.
-    fn pass(&self, messages: Vec<Outgoing>) -> Result<Vec<Outgoing>> {
+    fn pass(&self, messages: Vec<QueueMessage>) -> Result<Vec<QueueMessage>> {
         let mut state = self.state();
         let sent = messages.len();
-        let mails: Vec<Mail> = messages.iter().map(|message| (state.decide)(message)).collect();
-        if mails.contains(&Mail::IsRefused) {
+        let fates: Vec<Posting> = messages.iter().map(|message| (state.decide)(message)).collect();
+        if fates.contains(&Posting::IsRefused) {
             state.missed += sent;
             return Err(Error::Invalid("nothing is taken".into()));
         }
-        let comes = messages.into_iter().zip(mails).filter(|(_, mail)| *mail == Mail::Comes);
-        let comes: Vec<Outgoing> = comes.map(|(message, _)| message).collect();
+        let comes = messages.into_iter().zip(fates).filter(|(_, fate)| *fate == Posting::Comes);
+        let comes: Vec<QueueMessage> = comes.map(|(message, _)| message).collect();
         state.missed += sent - comes.len();
         Ok(comes)
     }
@@ -74,7 +74,7 @@ impl LosingQueue {
 
 #[async_trait]
 impl QueueSender for LosingQueue {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         let messages = self.pass(messages)?;
         if messages.is_empty() { Ok(()) } else { self.inner.send(messages).await }
     }

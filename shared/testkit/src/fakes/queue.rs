@@ -4,7 +4,7 @@ use super::{Fate, Faults};
 use async_trait::async_trait;
 use domain::Timestamp;
 use ports::{
-    Clock, DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, Outgoing, QueueReceiver, QueueSender, Receipt, Result,
+    Clock, DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     lane, validate,
 };
 use std::{
@@ -41,7 +41,7 @@ struct State {
 }
 
 struct Waiting {
-    message: Outgoing,
+    message: QueueMessage,
     /// How often it was the first of a batch.
     attempts: u32,
     /// Not before this time: its date, its visibility, or its rest.
@@ -66,7 +66,7 @@ impl FakeQueue {
     }
 
     /// The messages that wait, are in flight or are delayed, in the order of sending.
-    pub fn messages(&self) -> Vec<Outgoing> {
+    pub fn messages(&self) -> Vec<QueueMessage> {
         let state = self.lock();
         state.waiting.iter().filter(|waiting| !waiting.is_ghost).map(|waiting| waiting.message.clone()).collect()
     }
@@ -208,7 +208,7 @@ fn give_back(waiting: &mut [Waiting], at: usize, when: Timestamp) {
 
 #[async_trait]
 impl QueueSender for FakeQueue {
-    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+    async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         validate::messages(&messages)?;
         self.fate.before(WHAT).await?;
         {

@@ -35,7 +35,7 @@ async fn it_is_on_the_list_only_where_there_are_sandboxes() {
     assert!(Registry::builtin().spec("exec").is_none());
     let with = Registry::builtin().with_commands(Commands::default());
     assert_eq!(with.specs().last().map(|spec| spec.name.clone()).as_deref(), Some("exec"), "added at the end");
-    assert_eq!(with.kind("exec"), Some(tools::Kind::Exec));
+    assert_eq!(with.kind("exec"), Some(tools::ToolKind::Exec));
     let mut hands = Hands::agent().await;
     hands.registry = with;
     let (code, output) = hands.refused("exec", r#"{"command": "ls"}"#).await;

@@ -3,7 +3,7 @@
 use crate::common::{Hands, has};
 use domain::Code;
 use serde_json::Value;
-use tools::{Kind, Registry};
+use tools::{Registry, ToolKind};
 
 #[test]
 fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {
@@ -32,9 +32,9 @@ fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {
         ]
     );
     let of_kind = |kind| names.iter().filter(|name| registry.kind(name) == Some(kind)).copied().collect::<Vec<_>>();
-    assert_eq!(of_kind(Kind::Write), ["edit", "write", "plan_write", "plan_update_step"]);
-    assert_eq!(of_kind(Kind::Arrange), ["mkdir", "mv", "rm"]);
-    assert_eq!(of_kind(Kind::Ask), ["ask_user"]);
+    assert_eq!(of_kind(ToolKind::Write), ["edit", "write", "plan_write", "plan_update_step"]);
+    assert_eq!(of_kind(ToolKind::Arrange), ["mkdir", "mv", "rm"]);
+    assert_eq!(of_kind(ToolKind::Ask), ["ask_user"]);
     assert_eq!(registry.kind("rn"), None);
     for spec in specs.iter() {
         strict(&spec.name, &spec.parameters);

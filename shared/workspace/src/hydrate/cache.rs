@@ -40,7 +40,7 @@ impl Hydrated {
 
 /// The target state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownContent {
     pub sha256: Sha256,
     pub size: u64,
 }

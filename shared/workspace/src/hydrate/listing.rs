@@ -1,7 +1,7 @@
 //! Lists the index below a path: one query per folder, level by level.
 
-use super::{Budget, Known};
-use crate::{Kind, Result, Workspace, large::is_large, model::Entry};
+use super::{Budget, KnownContent};
+use crate::{FileKind, Result, Workspace, large::is_large, model::Entry};
 use domain::{Code, Error, FileId, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const PAGE: usize = 500;
 /// The target state of a path.
 pub(crate) enum Listed {
     Folder,
-    File(Known),
+    File(KnownContent),
     Projection,
 }
 
@@ -24,9 +24,9 @@ impl Listed {
     /// `INTERNAL` for a file without a digest.
     pub fn of(entry: &Entry) -> Result<Self> {
         Ok(match entry.kind {
-            Kind::Folder => Self::Folder,
-            Kind::File => Self::File(Known::of(entry)?),
-            Kind::Projection => Self::Projection,
+            FileKind::Folder => Self::Folder,
+            FileKind::File => Self::File(KnownContent::of(entry)?),
+            FileKind::Projection => Self::Projection,
         })
     }
 }
@@ -42,7 +42,7 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     fn add(&mut self, path: FilePath, entry: &Entry) -> Result<()> {
-        if entry.kind == Kind::Folder {
+        if entry.kind == FileKind::Folder {
             self.next.push((path.clone(), entry.file_id));
         }
         // Large contents are not fetched into a cache, so they take no bytes.

@@ -125,10 +125,10 @@ async fn a_mirror_is_told_of_all_and_only_those_are_read_of_which_something_was_
     let sandbox = sandboxes.come_up(world.id);
     let _all = cold.all.clone().with_sandboxes(sandboxes);
     let mirror = sandbox.fake_mirror().unwrap();
-    cold.here.search_nearby(&path("/chats"), "grep", "{}").await.unwrap();
+    cold.here.search_on_sandbox(&path("/chats"), "grep", "{}").await.unwrap();
     assert_eq!(cold.refreshed().len(), 3);
     cold.say("/chats/b.md", false);
-    cold.here.search_nearby(&path("/"), "grep", "{}").await.unwrap();
+    cold.here.search_on_sandbox(&path("/"), "grep", "{}").await.unwrap();
     assert_eq!(cold.refreshed(), [path("/chats/b.md")]);
     let told = |chat: &str| fs::read_to_string(mirror.latest().join(chat)).unwrap();
     assert_eq!((told("chats/a.md").as_str(), told("chats/b.md").as_str()), ("said 1", "said 2"));

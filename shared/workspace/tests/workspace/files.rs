@@ -6,7 +6,7 @@ use ports::{Key, Table, Write};
 use std::sync::Arc;
 use testkit::fakes::{FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Expect, Kind, Op, Workspace, Workspaces, Writer};
+use workspace::{Expect, FileKind, Op, Workspace, Workspaces, Writer};
 
 fn agent() -> Principal {
     Principal::Agent { role: "assistant".into(), chat: ChatId(Uuid::now_v7()), user: UserId(Uuid::nil()) }
@@ -21,7 +21,7 @@ async fn a_new_workspace_has_its_taxonomy_in_the_index_and_on_disk() {
     let (world, workspace) = World::new().await;
     let home = format!("/users/{}", Uuid::nil());
     for folder in ["/system/skills", "/system/agents", "/chats", "/data", "/projects", &home] {
-        assert_eq!(workspace.stat(&path(folder)).await.unwrap().kind, Kind::Folder, "{folder}");
+        assert_eq!(workspace.stat(&path(folder)).await.unwrap().kind, FileKind::Folder, "{folder}");
         assert!(world.on_disk(folder).is_dir(), "{folder}");
     }
     for part in ["latest", "archive", "trash"] {

@@ -9,5 +9,5 @@ mod hydrate;
 mod large;
 mod mirror;
 mod model;
-mod nearby;
 mod repair;
+mod sandbox_mirror;

@@ -4,7 +4,7 @@ use crate::common::{World, tree, versions};
 use domain::{FileId, FilePath, Principal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use workspace::{Expect, Kind, Workspace, Writer};
+use workspace::{Expect, FileKind, Workspace, Writer};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -115,7 +115,7 @@ async fn step(workspace: &Workspace, model: &mut Model, step: Step) {
         }
         Step::RestoreVersion(path) => {
             if let Ok(info) = workspace.stat(&path).await
-                && info.kind == Kind::File
+                && info.kind == FileKind::File
             {
                 let first = workspace.version(info.file_id, 1).await.unwrap().1[0];
                 workspace.restore_version(info.file_id, 1, Expect::Version(info.v), &by).await.unwrap();
@@ -135,7 +135,7 @@ async fn agree(world: &World, workspace: &Workspace, model: &Model) {
     assert!(whole);
     let mut index = BTreeMap::new();
     for info in infos {
-        let content = if info.kind == Kind::File {
+        let content = if info.kind == FileKind::File {
             assert_eq!(workspace.by_id(info.file_id).await.unwrap(), info);
             let (version, content) = workspace.version(info.file_id, info.v).await.unwrap();
             assert_eq!(Some(version.sha256), info.sha256);

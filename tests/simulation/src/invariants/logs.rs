@@ -5,7 +5,7 @@ use crate::person::Sent;
 use actor::{Entry, Machine as _};
 use chat::ChatMachine;
 use domain::{ChatEvent, Message, MessageId, Timestamp};
-use ports::{DeadLetter, ModelRequest, Outgoing};
+use ports::{DeadLetter, ModelRequest, QueueMessage};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -195,7 +195,7 @@ pub fn history_can_be_sent_to_a_model(log: &Log) -> Held {
 }
 
 /// Nothing is in flight, nothing waits, and nothing was put aside: neither in the chat nor in the queue.
-pub fn nothing_is_stranded(log: &Log, waiting: &[Outgoing], dead: &[DeadLetter]) -> Held {
+pub fn nothing_is_stranded(log: &Log, waiting: &[QueueMessage], dead: &[DeadLetter]) -> Held {
     const NAME: &str = "nothing_is_stranded";
     let state = fold(log);
     if ChatMachine::in_flight(&state) || state.turn.is_some() {
@@ -212,6 +212,6 @@ pub fn nothing_is_stranded(log: &Log, waiting: &[Outgoing], dead: &[DeadLetter])
     }
     match dead.first() {
         None => Ok(()),
-        Some(letter) => broken(NAME, format!("a dead letter: {}", letter.message.body)),
+        Some(message) => broken(NAME, format!("a dead letter: {}", message.message.body)),
     }
 }

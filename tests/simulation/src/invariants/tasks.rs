@@ -3,7 +3,7 @@
 use super::{Held, Versioned, broken};
 use actor::Entry;
 use domain::{CallId, Status, TaskConfig, TaskEvent, TaskId, task::ToolUse};
-use ports::{DeadLetter, Item, Outgoing};
+use ports::{DeadLetter, Item, QueueMessage};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,11 +169,11 @@ pub fn places_are_given_back(items: &[Item]) -> Held {
 }
 
 /// Nothing is left in the queue, and nothing was put aside.
-pub fn the_queue_is_empty(messages: &[Outgoing], dead: &[DeadLetter]) -> Held {
+pub fn the_queue_is_empty(messages: &[QueueMessage], dead: &[DeadLetter]) -> Held {
     match (messages.first(), dead.first()) {
         (None, None) => Ok(()),
         (Some(message), _) => broken("the_queue_is_empty", format!("{} waits for {}", message.body, message.group)),
-        (None, Some(letter)) => broken("the_queue_is_empty", format!("{:?} was put aside", letter.message)),
+        (None, Some(message)) => broken("the_queue_is_empty", format!("{:?} was put aside", message.message)),
     }
 }
 

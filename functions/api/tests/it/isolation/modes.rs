@@ -2,7 +2,7 @@
 
 use super::world::{Tenant, World, token};
 use crate::support::Reply;
-use actor::{Content, Mail};
+use actor::{Content, Envelope};
 use domain::{ChatCommand, Mode};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 async fn told(world: &World) -> Vec<ChatCommand> {
     let mut commands = Vec::new();
     for message in world.door.take_messages().await {
-        if let Ok(Mail { content: Content::Command { body }, .. }) = serde_json::from_str(&message) {
+        if let Ok(Envelope { content: Content::Command { body }, .. }) = serde_json::from_str(&message) {
             commands.push(body);
         }
     }

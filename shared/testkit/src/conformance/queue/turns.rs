@@ -2,7 +2,7 @@
 
 use super::{Env, ack, batch, message, ok, one, receipts, reject};
 use crate::Queue;
-use ports::{Outgoing, lane};
+use ports::{QueueMessage, lane};
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// Guarantees that an adapter may give beyond the port: it takes lanes in turn, and within a lane the highest priority, then the longest wait;
@@ -30,7 +30,7 @@ async fn a_lane_waits_for_one_turn_of_the_others(queue: &dyn Queue, env: &Env) {
 }
 
 async fn higher_priorities_go_first_but_not_inside_a_group(queue: &dyn Queue, env: &Env) {
-    let with = |group: &str, id: &str, priority| Outgoing { priority, ..message(group, id) };
+    let with = |group: &str, id: &str, priority| QueueMessage { priority, ..message(group, id) };
     let messages = vec![
         with("task/w/low", "1", -1),
         with("task/w/usual", "1", 0),
@@ -61,7 +61,7 @@ async fn a_message_that_only_came_along_is_not_blamed(queue: &dyn Queue, env: &E
 
 async fn a_lane_knows_what_waits(queue: &dyn Queue, env: &Env) {
     ok(queue.send(vec![message("task/w/1", "1"), message("task/w/1", "2"), message("task/v/1", "1")]).await);
-    ok(queue.send(vec![Outgoing { deliver_at: Some(env.later()), ..message("task/w/2", "1") }]).await);
+    ok(queue.send(vec![QueueMessage { deliver_at: Some(env.later()), ..message("task/w/2", "1") }]).await);
     assert_eq!(ok(queue.waiting("task/w").await), 2, "neither those of others nor those that are not due");
     assert_eq!(ok(queue.waiting("chat/w").await), 0);
     let taken = one(queue, env).await;

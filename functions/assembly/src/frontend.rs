@@ -1,6 +1,6 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
-use crate::{Config, Readers, Ways, changes::WorkspaceChanges, secrets};
+use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
 use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
@@ -12,7 +12,7 @@ use stream::{Cursor, Feeds, Start};
 use tools::Registry;
 
 /// The parts that a deployable adds of its own.
-pub struct Outside {
+pub struct FrontendDeps {
     /// The source of event streams.
     pub streams: Arc<dyn Streams>,
     /// The accepted credentials.
@@ -27,19 +27,25 @@ pub struct Outside {
 
 /// The front of a deployable.
 #[derive(Clone)]
-pub struct Front {
+pub struct HttpFrontend {
     context: Arc<api::Context>,
     known: KnownSecrets,
 }
 
-impl Front {
+impl HttpFrontend {
     /// In front of these ways, with the tools that people may call and the models that they may choose.
-    pub fn new(ways: &Ways, tools: Arc<Registry>, models: Vec<ModelInfo>, config: &Config, outside: Outside) -> Self {
+    pub fn new(
+        services: &Services,
+        tools: Arc<Registry>,
+        models: Vec<ModelInfo>,
+        config: &Config,
+        outside: FrontendDeps,
+    ) -> Self {
         let context = api::Context {
-            base: Arc::new(stream_context(Readers::of(ways), config, outside)),
-            chats: ways.chats.clone(),
-            tasks: ways.tasks.clone(),
-            evaluations: ways.evaluations.clone(),
+            base: Arc::new(stream_context(Readers::of(services), config, outside)),
+            chats: services.chats.clone(),
+            tasks: services.tasks.clone(),
+            evaluations: services.evaluations.clone(),
             tools,
             models,
         };
@@ -58,7 +64,7 @@ impl Front {
 }
 
 /// The routes of event streams alone, kept as clean.
-pub fn streams(readers: Readers, config: &Config, outside: Outside) -> Router {
+pub fn streams(readers: Readers, config: &Config, outside: FrontendDeps) -> Router {
     clean(api::streams(Arc::new(stream_context(readers, config, outside))), &config.secrets)
 }
 
@@ -66,9 +72,9 @@ fn clean(router: Router, known: &KnownSecrets) -> Router {
     router.layer(from_fn_with_state(known.clone(), secrets::clean))
 }
 
-fn stream_context(readers: Readers, config: &Config, outside: Outside) -> StreamContext {
+fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let Outside { streams, auth, ready, has_room, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, counters } = outside;
     let origins = config.server.cors_origins.clone();
     StreamContext { chats, tasks, workspaces, streams, table, clock, auth, origins, ready, has_room, metrics: counters }
 }

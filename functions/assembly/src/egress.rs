@@ -3,12 +3,12 @@
 use sinks::address;
 
 /// Public addresses only, unless the configuration allows private ones.
-pub struct Within {
+pub struct HostEgress {
     /// Whether private ones are allowed.
     pub allow_private: bool,
 }
 
-impl models::Reach for Within {
+impl models::EgressPolicy for HostEgress {
     fn check(&self, url: &str) -> Result<(), String> {
         match address::check(url, self.allow_private) {
             Ok(_) => Ok(()),

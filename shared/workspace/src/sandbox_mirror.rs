@@ -31,7 +31,7 @@ const PATIENCE_FOR_WORK: Duration = Duration::from_secs(60);
 const REMEMBERED: usize = 1024;
 
 /// The sandboxes as workspaces use them. All callers in this process share this, so that one caller's result serves all of them.
-pub(crate) struct Nearby {
+pub(crate) struct SandboxMirror {
     sandboxes: Arc<dyn Sandboxes>,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
@@ -48,7 +48,7 @@ struct Known {
     telling: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Nearby {
+impl SandboxMirror {
     pub fn new(sandboxes: Arc<dyn Sandboxes>, clock: Arc<dyn Clock>) -> Self {
         Self { sandboxes, clock, known: Mutex::default() }
     }
@@ -108,7 +108,7 @@ impl Nearby {
 
 /// The sandboxes themselves; their answers are remembered here.
 #[async_trait]
-impl Sandboxes for Nearby {
+impl Sandboxes for SandboxMirror {
     async fn look(&self, id: WorkspaceId) -> ports::Result<SandboxView> {
         self.sandboxes.look(id).await
     }
@@ -156,31 +156,31 @@ impl Workspaces {
     /// The same, with sandboxes: searches use their mirrors, reads their contents, and commands run in them.
     #[must_use]
     pub fn with_sandboxes(self, sandboxes: Arc<dyn Sandboxes>) -> Self {
-        drop(self.0.nearby.set(Arc::new(Nearby::new(sandboxes, self.0.clock.clone()))));
+        drop(self.0.sandbox_mirror.set(Arc::new(SandboxMirror::new(sandboxes, self.0.clock.clone()))));
         self
     }
 
     /// The sandboxes, if any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
-        self.0.nearby.get().map(|nearby| nearby.clone() as Arc<dyn Sandboxes>)
+        self.0.sandbox_mirror.get().map(|sandbox_mirror| sandbox_mirror.clone() as Arc<dyn Sandboxes>)
     }
 }
 
 impl Workspace {
-    fn nearby(&self) -> Option<Arc<Nearby>> {
-        self.0.shared.upgrade().and_then(|shared| shared.nearby.get().cloned())
+    fn sandbox_mirror(&self) -> Option<Arc<SandboxMirror>> {
+        self.0.shared.upgrade().and_then(|shared| shared.sandbox_mirror.get().cloned())
     }
 
     /// The sandboxes, if any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
-        self.nearby().map(|nearby| nearby as Arc<dyn Sandboxes>)
+        self.sandbox_mirror().map(|sandbox_mirror| sandbox_mirror as Arc<dyn Sandboxes>)
     }
 
     /// The answer of a read-only tool, as JSON, from the mirror of a sandbox that is in line with the index; none when there is no such mirror, or it
     /// fails: then the caller runs the tool itself.
-    pub async fn search_nearby(&self, path: &FilePath, tool: &str, args: &str) -> Option<String> {
-        let nearby = self.nearby()?;
-        let sandbox = nearby.of(self.0.id).await?;
+    pub async fn search_on_sandbox(&self, path: &FilePath, tool: &str, args: &str) -> Option<String> {
+        let sandbox_mirror = self.sandbox_mirror()?;
+        let sandbox = sandbox_mirror.of(self.0.id).await?;
         let mirror = sandbox.mirror()?;
         let searched = async {
             self.bring_in_line(mirror, Some(path)).await?;
@@ -189,7 +189,7 @@ impl Workspace {
         match within(PATIENCE_FOR_WORK, searched).await {
             Ok(answer) => Some(answer),
             Err(error) => {
-                nearby.failed(self.0.id, &error);
+                sandbox_mirror.failed(self.0.id, &error);
                 None
             }
         }
@@ -209,7 +209,7 @@ impl Workspace {
     }
 
     async fn bring_in_line(&self, mirror: &dyn Mirrored, chats: Option<&FilePath>) -> std::result::Result<(), Failed> {
-        let telling = self.nearby().map(|nearby| nearby.telling(self.0.id));
+        let telling = self.sandbox_mirror().map(|sandbox_mirror| sandbox_mirror.telling(self.0.id));
         let _one_after_the_other = match &telling {
             Some(telling) => Some(telling.lock().await),
             None => None,

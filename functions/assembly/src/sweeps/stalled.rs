@@ -32,7 +32,7 @@ impl Sweep for NeverBegun {
     }
 
     /// Each gets a new place in the index of waiting tasks once it was sent again, so the due ones are always at the beginning.
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
         let begun = self.tasks.begin_forgotten(shard, self.clock.now() - self.patience, AT_ONCE).await?;
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
@@ -57,7 +57,7 @@ impl Sweep for NotEnded {
         "evaluations"
     }
 
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
         let before = self.clock.now() - self.patience;
         let (count, next) = self.evaluations.resume(before, AT_ONCE, from.map(str::to_owned)).await?;
         Ok(Swept { count, failed: 0, more: next.is_some(), next })
@@ -69,7 +69,7 @@ impl Sweep for NotEnded {
 ///
 /// It goes through all workspaces, their newest roots first, and begins anew when it has rested: how long such an actor lies
 /// there is the time of a round.
-pub struct Behind {
+pub struct Stalled {
     /// The workspaces to go through.
     pub workspaces: Workspaces,
     /// Tasks.
@@ -127,12 +127,12 @@ impl Dealt {
 }
 
 #[async_trait]
-impl Sweep for Behind {
+impl Sweep for Stalled {
     fn name(&self) -> &'static str {
         "behind"
     }
 
-    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
         let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         if round.rests_until.is_some_and(|until| until > self.clock.now()) {
             return Ok(round.swept(Dealt::default()));
@@ -171,7 +171,7 @@ impl Sweep for Behind {
     }
 }
 
-impl Behind {
+impl Stalled {
     /// A task and those below it.
     async fn family(&self, workspace: WorkspaceId, root: TaskView) -> Result<u64, Error> {
         let (mut count, mut open) = (0, vec![root]);

@@ -4,9 +4,9 @@
 use chat::{Chats, Transcript};
 use domain::Limits;
 use engine::{FlowCache, Flows, FunctionTools, Tasks};
-use evaluation::{Evaluations, Play};
+use evaluation::{Evaluations, ScriptLoader};
 use flow::{
-    load::{Known, SERVED},
+    load::{KnownNames, SERVED},
     op::Functions,
 };
 use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, Table};
@@ -43,7 +43,7 @@ impl Base {
 
 /// The machines of workspaces.
 #[derive(Clone)]
-pub struct Machines {
+pub struct SandboxSetup {
     /// The sandboxes whose mirrors are searched, and contents read.
     pub sandboxes: Arc<dyn Sandboxes>,
     /// How commands are run on them; none where none are.
@@ -84,7 +84,7 @@ impl Default for Settings {
 
 /// The ways in.
 #[derive(Clone)]
-pub struct Ways {
+pub struct Services {
     /// The parts that they use.
     pub base: Base,
     /// The way to mailboxes.
@@ -103,11 +103,11 @@ pub struct Ways {
     pub evaluations: Evaluations,
 }
 
-impl Ways {
+impl Services {
     /// For deployables that look after work begun elsewhere: they accept no task.
     pub fn new(base: Base, queue: Arc<dyn QueueSender>, settings: Settings) -> Self {
-        let none: Play = |_| Err("no script is played here".into());
-        Self::over(base, queue, settings, Known::default(), None, none)
+        let none: ScriptLoader = |_| Err("no script is played here".into());
+        Self::over(base, queue, settings, KnownNames::default(), None, none)
     }
 
     /// For those that accept tasks: of flows that name these models, and with commands on these machines.
@@ -116,7 +116,7 @@ impl Ways {
         queue: Arc<dyn QueueSender>,
         settings: Settings,
         models: &[ModelInfo],
-        machines: Option<&Machines>,
+        machines: Option<&SandboxSetup>,
     ) -> Self {
         // A model whose key is not configured yet is no fault of a flow; a provider without a server is.
         let served = SERVED.map(|provider| format!("{provider}/*"));
@@ -124,23 +124,23 @@ impl Ways {
         let played = format!("{}/*", evaluation::PROVIDER);
         let models = models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
-        let known = Known { models: Some(models), sandbox: has_commands, ..Known::default() };
+        let known = KnownNames { models: Some(models), sandbox: has_commands, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
-        let ways = Self::over(base, queue, settings, known, sandboxes, PLAY);
-        if !ways.base.keeps_mirrors {
-            let transcript = Transcript::new(ways.base.table.clone(), ways.workspaces.clone());
-            ways.workspaces.project_on_read(Arc::new(transcript));
+        let services = Self::over(base, queue, settings, known, sandboxes, LOAD_SCRIPT);
+        if !services.base.keeps_mirrors {
+            let transcript = Transcript::new(services.base.table.clone(), services.workspaces.clone());
+            services.workspaces.project_on_read(Arc::new(transcript));
         }
-        ways
+        services
     }
 
     fn over(
         base: Base,
         queue: Arc<dyn QueueSender>,
         settings: Settings,
-        known: Known,
+        known: KnownNames,
         sandboxes: Option<Arc<dyn Sandboxes>>,
-        play: Play,
+        play: ScriptLoader,
     ) -> Self {
         let mut workspaces = base.workspaces();
         let Base { table, bus, clock, .. } = base.clone();
@@ -163,7 +163,7 @@ impl Ways {
 }
 
 /// The tools of agents and people: with commands, where there are machines for them.
-pub fn tools(machines: Option<&Machines>) -> Arc<Registry> {
+pub fn tools(machines: Option<&SandboxSetup>) -> Arc<Registry> {
     let mut tools = Registry::builtin().with_functions(Arc::new(FunctionTools(Functions::builtin())));
     if let Some(commands) = machines.and_then(|machines| machines.commands) {
         tools = tools.with_commands(commands);
@@ -172,7 +172,7 @@ pub fn tools(machines: Option<&Machines>) -> Arc<Registry> {
 }
 
 /// Plays scripts as models.
-pub const PLAY: Play = |script| match models::Scripted::from_yaml(script) {
+pub const LOAD_SCRIPT: ScriptLoader = |script| match models::Scripted::from_yaml(script) {
     Ok(model) => Ok(Arc::new(model)),
     Err(error) => Err(error.to_string()),
 };

@@ -42,7 +42,7 @@ impl Near {
     }
 
     async fn searched(&self, at: &str) -> Option<String> {
-        self.here.search_nearby(&path(at), "grep", "{}").await
+        self.here.search_on_sandbox(&path(at), "grep", "{}").await
     }
 }
 

@@ -1,13 +1,13 @@
 //! The parts that act, and their ingredients.
 
 use crate::{
-    Activity, Base, ModelMetrics, PLAY, Settings, TurnTraces, Ways,
+    Activity, Base, LOAD_SCRIPT, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
     measured::Measured,
+    services::{SandboxSetup, tools},
     traces::Both,
-    ways::{Machines, tools},
 };
-use actor::{Executor, Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
+use actor::{ActorDriver, EntryObserver, Executor, Mailbox, NoObserver, Quarantine, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
 use engine::{
@@ -16,7 +16,7 @@ use engine::{
     memory::{Bm25, Memory, Ranker},
     provider::FlowProviders,
 };
-use evaluation::Understudy;
+use evaluation::ScriptedOverride;
 use flow::op::Functions;
 use ports::{
     Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef, Secrets,
@@ -28,7 +28,7 @@ use tools::Registry;
 
 /// The models that answer, and the secrets to redact.
 #[derive(Clone)]
-pub struct Voices {
+pub struct ModelSetup {
     /// The models that this system is configured with.
     pub model: Arc<dyn Model>,
     /// Opens the providers that flows bring.
@@ -39,7 +39,7 @@ pub struct Voices {
     pub known: KnownSecrets,
 }
 
-impl Voices {
+impl ModelSetup {
     /// One model, where flows reach nothing of their own and nothing has to be hidden.
     pub fn alone(model: Arc<dyn Model>) -> Self {
         Self { model, adapters: Arc::new(Nothing), secrets: Arc::new(Nothing), known: KnownSecrets::default() }
@@ -63,9 +63,9 @@ impl Secrets for Nothing {
 }
 
 /// The parts: the ways in, and the actors behind them.
-pub struct Parts {
+pub struct Engine {
     /// The ways in.
-    pub ways: Ways,
+    pub services: Services,
     /// The models as actors see them: with the scripts of evaluations, the providers of flows, and without secrets.
     pub model: Arc<dyn Model>,
     /// The tools of agents and people.
@@ -89,42 +89,42 @@ pub struct Parts {
     places: Option<Places>,
 }
 
-impl Parts {
+impl Engine {
     /// Puts them together; nothing runs yet.
-    pub fn new(base: Base, queue: Arc<dyn QueueSender>, voices: Voices, settings: Settings) -> Self {
-        Self::with_machines(base, queue, voices, settings, None)
+    pub fn new(base: Base, queue: Arc<dyn QueueSender>, setup: ModelSetup, settings: Settings) -> Self {
+        Self::with_machines(base, queue, setup, settings, None)
     }
 
     /// The same, where workspaces have sandboxes.
     pub fn with_machines(
         base: Base,
         queue: Arc<dyn QueueSender>,
-        voices: Voices,
+        setup: ModelSetup,
         settings: Settings,
-        machines: Option<Machines>,
+        machines: Option<SandboxSetup>,
     ) -> Self {
-        let ways = Ways::accepting(base, queue, settings, &voices.model.catalog(), machines.as_ref());
-        let providers = FlowProviders::new(voices.secrets, voices.adapters);
-        let flows = ways.flows.clone().with_providers(Arc::new(providers));
+        let services = Services::accepting(base, queue, settings, &setup.model.catalog(), machines.as_ref());
+        let providers = FlowProviders::new(setup.secrets, setup.adapters);
+        let flows = services.flows.clone().with_providers(Arc::new(providers));
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours. None of them is
         // told a secret of this host, and secrets that they know are redacted.
-        let own = Arc::new(FlowModels::new(voices.model, flows.clone()));
-        let played = Arc::new(Understudy::new(own, ways.base.table.clone(), PLAY));
+        let own = Arc::new(FlowModels::new(setup.model, flows.clone()));
+        let played = Arc::new(ScriptedOverride::new(own, services.base.table.clone(), LOAD_SCRIPT));
         let metrics = Arc::<ModelMetrics>::default();
         let measured = Arc::new(Measured { model: played, metrics: metrics.clone() });
-        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, voices.known.clone()));
+        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, setup.known.clone()));
         Self {
             model,
             tools: tools(machines.as_ref()),
             flows,
-            transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
-            ways,
+            transcript: Arc::new(Transcript::new(services.base.table.clone(), services.workspaces.clone())),
+            services,
             activity: Arc::default(),
             models: metrics,
             traces: None,
             executor: Executor::default(),
             ranker: Arc::new(Bm25),
-            known: voices.known,
+            known: setup.known,
             settings,
             places: machines.filter(|machines| machines.commands.is_some()).map(|machines| machines.places),
         }
@@ -140,14 +140,14 @@ impl Parts {
     #[must_use]
     pub fn traced(mut self, collector: Option<Arc<Otlp>>) -> Self {
         let usual = self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id);
-        let table = self.ways.base.table.clone();
+        let table = self.services.base.table.clone();
         self.traces = collector.map(|collector| Arc::new(TurnTraces::new(table, collector, usual)));
         self
     }
 
     /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
-    pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 4] {
-        let Ways { base, queue, workspaces, cache, evaluations, .. } = &self.ways;
+    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 4] {
+        let Services { base, queue, workspaces, cache, evaluations, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
@@ -161,9 +161,9 @@ impl Parts {
             workspaces: workspaces.clone(),
             clock: clock.clone(),
         };
-        let of_chats: Arc<dyn Follow<ChatMachine>> = match base.keeps_mirrors {
+        let of_chats: Arc<dyn EntryObserver<ChatMachine>> = match base.keeps_mirrors {
             true => self.transcript.clone(),
-            false => Arc::new(NobodyFollows),
+            false => Arc::new(NoObserver),
         };
         let of_chats = match &self.traces {
             Some(traces) => Arc::new(Both(of_chats, traces.clone())),
@@ -187,7 +187,7 @@ impl Parts {
             tools: self.tools.clone(),
             functions: Arc::new(Functions::builtin()),
             workspaces: workspaces.clone(),
-            memory: Memory::new(table.clone()).with_ranker(self.ranker.clone()).without(self.known.clone()),
+            memory: Memory::new(table.clone()).with_ranker(self.ranker.clone()).redacting(self.known.clone()),
             artifacts: Artifacts::new(table.clone(), workspaces.clone()),
             table: table.clone(),
             mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
@@ -213,13 +213,13 @@ impl Parts {
             queue.clone(),
             bus.clone(),
             clock.clone(),
-            Arc::new(NobodyFollows),
+            Arc::new(NoObserver),
             actor::Options { warm_actors: 64, ..options },
         );
         [
             Arc::new(semaphores.sharing(quarantine.clone()).on(self.executor.clone())),
-            Arc::new(chats.without(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
-            Arc::new(tasks.without(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(chats.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(tasks.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
             Arc::new(evaluations.clone()),
         ]
     }

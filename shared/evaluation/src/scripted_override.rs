@@ -22,21 +22,21 @@ const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 const KEPT: usize = 64;
 
 /// Makes a model of a script's YAML; in words the fault of one that cannot be played.
-pub type Play = fn(&str) -> Result<Arc<dyn Model>, String>;
+pub type ScriptLoader = fn(&str) -> Result<Arc<dyn Model>, String>;
 
 /// A model that plays the scripts of evaluations, and gives every other request to the real one.
 ///
 /// Scripts are found in the table, so that a task goes on with its own after a restart, and on any machine.
-pub struct Understudy {
+pub struct ScriptedOverride {
     real: Arc<dyn Model>,
     table: Arc<dyn Table>,
-    play: Play,
+    play: ScriptLoader,
     ready: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
 
-impl Understudy {
+impl ScriptedOverride {
     /// For `real`.
-    pub fn new(real: Arc<dyn Model>, table: Arc<dyn Table>, play: Play) -> Self {
+    pub fn new(real: Arc<dyn Model>, table: Arc<dyn Table>, play: ScriptLoader) -> Self {
         Self { real, table, play, ready: Mutex::default() }
     }
 
@@ -57,7 +57,7 @@ impl Understudy {
 }
 
 #[async_trait]
-impl Model for Understudy {
+impl Model for ScriptedOverride {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let asked = request.model.as_deref().and_then(|model| model.split_once('/'));
         match asked {

@@ -2,11 +2,11 @@
 
 use super::Failed;
 use crate::{
-    Change, Kind, Op, Result, Workspace,
+    Change, FileKind, Op, Result, Workspace,
     archive::{self, is_blob},
     damage::is_damage,
     error,
-    hydrate::{Budget, Known, Listed},
+    hydrate::{Budget, KnownContent, Listed},
     keys::Keys,
     model::Entry,
     repair::{OVERLAP, REFRESHED, TRUSTED},
@@ -29,7 +29,7 @@ const ROUNDS: usize = 4;
 
 /// A manifest, and the contents that only this machine has: those of the files of chats.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Delta {
     manifest: Manifest,
     sizes: BTreeMap<Sha256, u64>,
     chats: BTreeMap<Sha256, Bytes>,
@@ -37,12 +37,12 @@ pub(super) struct Told {
     refresh: bool,
 }
 
-impl Told {
+impl Delta {
     fn add(&mut self, path: FilePath, listed: Option<Listed>) {
         let entry = match listed {
             None => ManifestEntry::Absent,
             Some(Listed::Folder) => ManifestEntry::Folder,
-            Some(Listed::File(Known { sha256, size })) => {
+            Some(Listed::File(KnownContent { sha256, size })) => {
                 self.sizes.insert(sha256, size);
                 ManifestEntry::File { sha256, size, archived: is_blob(size) }
             }
@@ -55,13 +55,13 @@ impl Told {
 
 impl Workspace {
     /// The manifest for a mirror with this mark.
-    pub(super) async fn manifest_since(&self, mark: Option<&str>) -> Result<Told> {
+    pub(super) async fn manifest_since(&self, mark: Option<&str>) -> Result<Delta> {
         // The time is taken before the reads: a commit that comes meanwhile is part of the next manifest.
         let now = self.0.clock.now();
         let since = mark.and_then(|mark| mark.parse::<Timestamp>().ok()).filter(|mark| now.since(*mark) < TRUSTED);
         let mut told = match since {
             Some(since) => match self.changed_since(since).await? {
-                Some(told) => Told { refresh: now.since(since) > REFRESHED, ..told },
+                Some(told) => Delta { refresh: now.since(since) > REFRESHED, ..told },
                 None => self.everything().await?,
             },
             None => self.everything().await?,
@@ -70,8 +70,8 @@ impl Workspace {
         Ok(told)
     }
 
-    async fn everything(&self) -> Result<Told> {
-        let mut told = Told { refresh: true, ..Told::default() };
+    async fn everything(&self) -> Result<Delta> {
+        let mut told = Delta { refresh: true, ..Delta::default() };
         told.manifest.whole = true;
         for (path, listed) in self.listed(&FilePath::root(), &ALL).await? {
             if !path.is_root() {
@@ -83,7 +83,7 @@ impl Workspace {
 
     /// The paths that changed since the mark, as they are now; none when there are too many. It begins before the mark as the
     /// repair does: for clocks that differ.
-    async fn changed_since(&self, mark: Timestamp) -> Result<Option<Told>> {
+    async fn changed_since(&self, mark: Timestamp) -> Result<Option<Delta>> {
         let from = mark - OVERLAP;
         let (mut cursor, mut paths, mut deep) = (None, BTreeSet::new(), BTreeSet::new());
         loop {
@@ -94,7 +94,7 @@ impl Workspace {
                 paths.extend(change.from);
                 // Folders that a write made on its way have no change of their own.
                 paths.extend(std::iter::successors(change.path.parent(), FilePath::parent));
-                if change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored) {
+                if change.kind == FileKind::Folder && matches!(change.op, Op::Moved | Op::Restored) {
                     deep.insert(change.path.clone());
                 }
                 paths.insert(change.path);
@@ -107,7 +107,7 @@ impl Workspace {
                 break;
             }
         }
-        let (mut told, mut seen) = (Told::default(), BTreeMap::new());
+        let (mut told, mut seen) = (Delta::default(), BTreeMap::new());
         for path in paths.into_iter().filter(|path| !path.is_root()) {
             let listed = self.listed_at(&path, &mut seen).await?;
             told.add(path, listed);
@@ -137,7 +137,7 @@ impl Workspace {
             };
             match entry {
                 // Below a file there is nothing.
-                Some(entry) if entry.kind == Kind::Folder || at == *path => {
+                Some(entry) if entry.kind == FileKind::Folder || at == *path => {
                     folder = entry.file_id;
                     found = Some(entry);
                 }
@@ -148,7 +148,7 @@ impl Workspace {
     }
 
     /// Adds the files of chats at and below `path`, as they are by now. No archive has them.
-    pub(super) async fn add_chats(&self, told: &mut Told, path: &FilePath) -> Result<()> {
+    pub(super) async fn add_chats(&self, told: &mut Delta, path: &FilePath) -> Result<()> {
         let chats = FilePath::parse("/chats")?;
         let below = if path.is_within(&chats) { path } else { &chats };
         if !(path.is_within(&chats) || chats.is_within(path)) {
@@ -169,7 +169,7 @@ impl Workspace {
     }
 
     /// Sends a mirror the manifest, and then the contents that it names as missing.
-    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Told) -> std::result::Result<(), Failed> {
+    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Delta) -> std::result::Result<(), Failed> {
         if told.manifest.entries.is_empty() && !told.refresh {
             return Ok(());
         }

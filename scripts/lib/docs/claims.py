@@ -1,6 +1,7 @@
 """Checks the claims of hand-written documents about the product, as far as a program can: paths, commands, options, routes and keys exist."""
 
 import re
+import subprocess
 
 import cli
 import configuration
@@ -26,6 +27,12 @@ def commands():
     return found
 
 
+def sources():
+    """The path of every file of Rust, behind a slash."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.rs"], cwd=ROOT, capture_output=True, text=True)
+    return [f"/{name}" for name in listed.stdout.split("\n") if name] or [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.rglob("*.rs")]
+
+
 def code_of(text):
     """The lines of code of a document, without the remarks behind them."""
     fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M)
@@ -40,13 +47,17 @@ def check():
     keys |= {key.replace("ai.PROVIDER", provider) for key in keys for provider in re.findall(r"^- `\[(ai\.\w+)\]`", page, re.M)}
     sections = {key.split(".")[0] for key in keys if "." in key}
     paths = {re.sub(r"\{\w+\}", "*", path) for _, path in re.findall(r"`([A-Z]+) (/[^`]*)`", routes.pages()["reference/routes.md"])}
-    faults = []
+    faults, files = [], sources()
     for path in links.documents():
         name = path.relative_to(ROOT).as_posix()
         text = path.read_text()
         # The specification also speaks of parts that are not built.
         if name in NOT_OURS or name.startswith("docs/spec/") or text.startswith("<!-- Written by") or not (name.startswith("docs/") or "/" not in name):
             continue
+        # The folder of a crate may be left out: `tools/src/effects.rs`, `effects.rs`.
+        for each in re.findall(r"`([\w/-]+\.rs)(?::\d+)?`", text):
+            if not any(file.endswith(f"/{each}") for file in files):
+                faults.append(f"{name}: there is no {each}")
         for line in code_of(text):
             for call in re.findall(r"(?:^|\$\(|; |&& )buildscale ([a-z][^;|&)]*)", line):
                 words = tuple(re.match(r"[a-z]+(?: [a-z]+)?", call).group().split())

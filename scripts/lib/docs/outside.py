@@ -19,7 +19,8 @@ PAGES = {
     "SECURITY.md": "Security",
     "CHANGELOG.md": "Changelog",
 }
-LINK = re.compile(r"(\]\()<?([^)\s>]*(?:\.(?:md|svg|yaml|toml)|LICENSE))(#[^)\s>]*)?>?(\))")
+# Of a link or an image: the mark of images, text, target, anchor.
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(<?([^)\s>#]+)(#[^)\s>]*)?>?\)")
 
 
 def place(document):
@@ -31,15 +32,18 @@ def place(document):
 
 
 def rewritten(text, document, own):
-    """The text of a document with links for the site; targets outside it are named without a link."""
+    """The text of a document with links for the site; files of the repository that are no pages are named without a link."""
 
     def link(match):
-        if re.match(r"[a-z]+:", match.group(2)):
+        image, label, target, anchor = match.groups()
+        path = (document.parent / target).resolve()
+        # Other sites; and code that looks like a link.
+        if re.match(r"[a-z]+:", target) or not path.exists():
             return match.group()
-        to = place((document.parent / match.group(2)).resolve())
+        to = place(path)
         if to is None:
-            return match.group() if document.is_relative_to(DOCS) else f"{match.group(1)}#{match.group(4)}"
-        return match.group(1) + os.path.relpath(to, os.path.dirname(own) or ".") + (match.group(3) or "") + match.group(4)
+            return label if re.search(r"[` ]", label) else f"`{label}`"
+        return f"{image}[{label}]({os.path.relpath(to, os.path.dirname(own) or '.')}{anchor or ''})"
 
     return LINK.sub(link, text)
 

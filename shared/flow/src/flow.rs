@@ -272,7 +272,7 @@ pub struct Profile {
 pub enum Retrieval {
     /// The newest first.
     Recency,
-    /// Those nearest in meaning to the task's input.
+    /// Those that share the most telling words with the task's input (BM25); no embeddings are compared.
     Semantic,
     /// Both, ranked together.
     Hybrid,

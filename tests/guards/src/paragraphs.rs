@@ -68,8 +68,7 @@ fn tests_by_paragraph() -> BTreeMap<String, Vec<String>> {
     for folder in ["shared", "functions", "tests"] {
         for (path, text) in rust_files(folder) {
             let home = path.split('/').take(2).collect::<Vec<_>>().join("/");
-            for line in text.lines() {
-                let Some(name) = test_name(line) else { continue };
+            for name in test_names(&text) {
                 if let Some(paragraph) = paragraph_of(name) {
                     found.entry(paragraph).or_default().push(format!("{home}: {name}"));
                 }
@@ -83,10 +82,25 @@ fn tests_by_paragraph() -> BTreeMap<String, Vec<String>> {
     found
 }
 
-fn test_name(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))?;
-    rest.split(['(', '<']).next()
+/// The names of the functions that an attribute makes tests of.
+fn test_names(text: &str) -> Vec<&str> {
+    let (mut names, mut is_test) = (Vec::new(), false);
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        }
+        let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn ")) else { continue };
+        if std::mem::take(&mut is_test) {
+            names.extend(rest.split(['(', '<']).next());
+        }
+    }
+    names
+}
+
+#[test]
+fn a_function_that_is_no_test_proves_no_paragraph() {
+    let text = "#[test]\nfn s1_one() {}\nfn s1_two() {}\n  #[tokio::test(flavor = \"x\")]\n  #[cfg(unix)]\n  async fn s1_three() {}";
+    assert_eq!(test_names(text), ["s1_one", "s1_three"]);
 }
 
 /// `s3_3_a_decision…` is about 3.3.

@@ -24,7 +24,7 @@ struct Candidate {
 }
 
 impl Memory {
-    /// The context of a node. `query` is the text that "nearest in meaning" is measured against.
+    /// The context of a node. `query` is the text that `semantic` and `hybrid` rank by.
     ///
     /// Items are whole or left out; the nearest come first; of the same order the same items come every time. `left_out` counts
     /// items that matched and did not fit, and one more for each store that was not looked at to its end.

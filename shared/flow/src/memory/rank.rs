@@ -1,4 +1,4 @@
-//! Ranking by meaning: a port, and the text ranking that stands in for it until embeddings are configured.
+//! Ranking of texts by a query: a port, and the ranking by words behind it. Nothing ranks by embeddings yet.
 
 use async_trait::async_trait;
 use domain::Error;

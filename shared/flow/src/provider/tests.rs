@@ -116,6 +116,7 @@ fn s10_6_models_tools_and_sinks_share_one_registry() {
     adapters.register(own.clone()).unwrap();
     assert_eq!(adapters.register(own).unwrap_err().code, Code::Conflict);
     assert!(adapters.known(Kind::Sink).eq(["jsonl", "kafka", "otlp", "prometheus", "webhook"]));
-    let fingerprints = adapters.fingerprints();
-    assert!(fingerprints.is_sorted() && fingerprints.len() == 15, "{fingerprints:?}");
+    let (fingerprints, builtin) = (adapters.fingerprints(), Adapters::builtin().fingerprints());
+    assert!(fingerprints.is_sorted() && fingerprints.len() == builtin.len() + 1, "{fingerprints:?}");
+    assert!(builtin.iter().all(|adapter| fingerprints.contains(adapter)), "{fingerprints:?}");
 }

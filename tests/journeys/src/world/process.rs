@@ -39,8 +39,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.0.start_kill());
         let id = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        // Tokio reaps it afterwards, so its status stays.
         let Some(id) = id else { return };
-        drop(rustix::io::retry_on_intr(|| waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)));
+        // Tokio reaps it afterwards, so its status stays.
+        let ended =
+            rustix::io::retry_on_intr(|| waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        debug_assert!(ended.is_ok(), "{ended:?}");
     }
 }

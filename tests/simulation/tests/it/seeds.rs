@@ -41,9 +41,8 @@ fn no_schedule_loses_or_doubles_anything() {
     try_each(0..seeds);
 }
 
-/// Plays the schedule of `SEED` again.
+/// Plays the schedule of `SEED` again, or that of 0.
 #[test]
 fn replay() {
-    let Some(seed) = std::env::var("SEED").ok().and_then(|text| text.parse().ok()) else { return };
-    try_each([seed]);
+    try_each([std::env::var("SEED").map_or(0, |seed| seed.parse().unwrap())]);
 }

@@ -140,7 +140,9 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     check_model(&context, model.as_deref())?;
-    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v, trace };
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let new =
+        chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v, may_approve, trace };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))

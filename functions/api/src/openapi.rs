@@ -65,6 +65,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))
+        .routes(routes!(turns::forget_permissions))
         .routes(routes!(turns::approve_plan))
         .routes(routes!(turns::resume_chat))
         .routes(routes!(flows::list_flows))

@@ -91,6 +91,12 @@ pub(crate) struct Decision {
     /// Yes or no.
     #[schema(value_type = schema::Outcome)]
     outcome: PermissionOutcome,
+    /// With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this chat.
+    #[serde(default)]
+    always: bool,
+    /// With `declined`: why, in words that the agent reads; at most 1,000 characters.
+    #[schema(min_length = 1, max_length = 1_000, example = "use the staging database")]
+    reason: Option<String>,
 }
 
 /// The approval of a plan.
@@ -201,7 +207,8 @@ pub(crate) async fn answer_question(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open.
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the request offers,
+/// for this chat; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
     tag = "chats", params(AtPermission), request_body = Decision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
@@ -211,10 +218,21 @@ pub(crate) async fn decide_permission(
     ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
-    context
-        .chats
-        .decide(at.workspace_id, at.chat_id, CommandId(ids.id("command")), at.permission_id, decision.outcome, &by)
-        .await?;
+    let Decision { outcome, always, reason } = decision;
+    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, reason };
+    let command = CommandId(ids.id("command"));
+    context.chats.decide(at.workspace_id, at.chat_id, command, decision, &by).await?;
+    Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// Takes back all rules that were granted in a chat with `always`. A turn that runs keeps them until it ends or waits for a person. Again is harmless.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", tag = "chats", params(InChat),
+    responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+pub(crate) async fn forget_permissions(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Approve, InChat>,
+) -> Answer<impl IntoResponse> {
+    context.chats.forget_permissions(at.workspace_id, at.chat_id, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 

@@ -6,7 +6,8 @@ use crate::{
     output::clean,
     value::{list, shown, text},
 };
-use domain::event::Question;
+use domain::{PermissionRule, event::Question};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Questions or a request for permission.
@@ -16,6 +17,8 @@ pub(crate) enum Ask {
     Permission {
         /// Its id.
         id: String,
+        /// The rule that a person can grant along with it.
+        always: Option<PermissionRule>,
     },
     /// Questions of `ask_user`, asked one after the other.
     Questions {
@@ -52,7 +55,11 @@ impl Ask {
     /// The question or permission request in `event`, if it is one.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         match event.name.as_str() {
-            "permission_required" => Some(Self::Permission { id: text(&event.data, "permission_id").to_owned() }),
+            "permission_required" => Some(Self::Permission {
+                id: text(&event.data, "permission_id").to_owned(),
+                // A rule of a newer hub, which cannot be shown, is not offered.
+                always: event.data.get("always").and_then(|rule| PermissionRule::deserialize(rule).ok()),
+            }),
             "question" => {
                 let questions = list(&event.data, "questions").iter();
                 Some(Self::Questions {
@@ -72,14 +79,16 @@ impl Ask {
     /// The id that the chat's `waiting_for` has for it.
     pub(crate) fn id(&self) -> &str {
         match self {
-            Self::Permission { id } | Self::Questions { id, .. } => id,
+            Self::Permission { id, .. } | Self::Questions { id, .. } => id,
         }
     }
 
     /// Whether `event` says that it is settled: decided, answered, withdrawn or timed out.
     pub(crate) fn is_settled_by(&self, event: &Event) -> bool {
         match self {
-            Self::Permission { id } => event.name == "permission_resolved" && text(&event.data, "permission_id") == id,
+            Self::Permission { id, .. } => {
+                event.name == "permission_resolved" && text(&event.data, "permission_id") == id
+            }
             Self::Questions { asker: Asker::Call(call), .. } => {
                 event.name == "observation" && text(&event.data, "call_id") == call
             }
@@ -89,8 +98,11 @@ impl Ask {
         }
     }
 
-    /// The text that a person reads before they answer: the question with its choices.
+    /// The text that a person reads before they answer: the question with its choices, or the rule that they can grant.
     pub(crate) fn shown(&self) -> String {
+        if let Self::Permission { always: Some(rule), .. } = self {
+            return format!("    a) always here: {}\n", clean(&rule.to_string()));
+        }
         let Some(question) = self.current() else { return String::new() };
         let mut lines = vec![format!("? {}", clean(&question.question))];
         for (place, choice) in answers::choices(question).iter().enumerate() {
@@ -102,6 +114,7 @@ impl Ask {
     /// The prompt in the line where the answer is typed.
     pub(crate) fn prompt(&self) -> String {
         match (self, self.current().map(answers::expected).as_deref()) {
+            (Self::Permission { always: Some(_), .. }, _) => "  allow? (y, n, a, or n and why) ".into(),
             (Self::Permission { .. }, _) => "  allow? (y, n, or n and why) ".into(),
             (_, None | Some("")) => "  answer: ".into(),
             (_, Some(expected)) => format!("  answer ({expected}): "),
@@ -117,25 +130,22 @@ impl Ask {
         }
     }
 
-    /// The reason that a line gives which declines a permission, as in `n, use the other tool`.
-    pub(crate) fn refusal<'a>(&self, line: &'a str) -> Option<&'a str> {
-        let Self::Permission { .. } = self else { return None };
-        let (word, reason) = line.trim().split_once([' ', ','])?;
-        let is_no = word.eq_ignore_ascii_case("n") || word.eq_ignore_ascii_case("no");
-        let reason = reason.trim_start_matches([' ', ',']).trim_start_matches("because ");
-        Some(reason.trim()).filter(|reason| is_no && !reason.is_empty())
-    }
-
     /// Takes a line: gives the reply when all questions are answered, nothing when there are more, else the fault of the line.
     pub(crate) fn take(&mut self, line: &str) -> Result<Option<Reply>, String> {
         match self {
-            Self::Permission { id } => {
-                let outcome = match line.trim().to_lowercase().as_str() {
-                    "y" | "yes" => "approved",
-                    "n" | "no" => "declined",
+            Self::Permission { id, always } => {
+                let body = match (line.trim().to_lowercase().as_str(), refusal(line)) {
+                    ("y" | "yes", _) => json!({ "outcome": "approved" }),
+                    ("n" | "no", _) => json!({ "outcome": "declined" }),
+                    (_, Some(reason)) => json!({ "outcome": "declined", "reason": reason }),
+                    ("a" | "always", _) if always.is_some() => json!({ "outcome": "approved", "always": true }),
+                    ("a" | "always", _) => {
+                        return Err("there is no rule that would allow this always: y or n is needed".into());
+                    }
+                    _ if always.is_some() => return Err("y, n or a is needed".into()),
                     _ => return Err("y or n is needed".into()),
                 };
-                Ok(Some(Reply { path: ["permissions".into(), id.clone()], body: json!({ "outcome": outcome }) }))
+                Ok(Some(Reply { path: ["permissions".into(), id.clone()], body }))
             }
             Self::Questions { id, asker, questions, answers } => {
                 let open = questions.iter().find(|question| !answers.contains_key(&question.name));
@@ -161,6 +171,14 @@ impl Ask {
             answers.clear();
         }
     }
+}
+
+/// The reason that a line gives which declines a permission, as in `n, use the other tool` or `n because it is slow`.
+fn refusal(line: &str) -> Option<&str> {
+    let (word, reason) = line.trim().split_once([' ', ','])?;
+    let is_no = word.eq_ignore_ascii_case("n") || word.eq_ignore_ascii_case("no");
+    let reason = reason.trim_start_matches([' ', ',']).trim_start_matches("because ");
+    Some(reason.trim()).filter(|reason| is_no && !reason.is_empty())
 }
 
 #[cfg(test)]
@@ -206,6 +224,27 @@ mod tests {
         let outcome = |reply: Option<Reply>| reply.map(|reply| reply.body["outcome"].clone());
         assert_eq!(outcome(ask.take("Y")?), Some(json!("approved")));
         assert_eq!(outcome(ask.take("no")?), Some(json!("declined")));
+        assert!(ask.take("a").is_err(), "no rule is offered");
+        Ok(())
+    }
+
+    #[test]
+    fn a_rule_is_shown_before_it_is_granted_and_a_no_has_its_reason() -> Result<(), String> {
+        let rule = json!({ "kind": "command_prefix", "words": ["cargo", "test"] });
+        let asked = event("permission_required", json!({ "permission_id": "p1", "always": rule }));
+        let mut ask = Ask::of(&asked).ok_or("nothing")?;
+        assert_eq!(ask.shown(), "    a) always here: commands that begin with `cargo test`\n");
+        let body = |reply: Option<Reply>| reply.map(|reply| reply.body);
+        assert_eq!(body(ask.take("a")?), Some(json!({ "outcome": "approved", "always": true })));
+        for line in ["n because it is slow", "no, it is slow", "N it is slow"] {
+            let declined = json!({ "outcome": "declined", "reason": "it is slow" });
+            assert_eq!(body(ask.take(line)?), Some(declined), "{line}");
+        }
+        // A rule that is not understood cannot be granted.
+        let newer = event("permission_required", json!({ "permission_id": "p1", "always": { "kind": "hosts" } }));
+        let mut ask = Ask::of(&newer).ok_or("nothing")?;
+        assert_eq!(ask.shown(), "");
+        assert!(ask.take("a").is_err());
         Ok(())
     }
 

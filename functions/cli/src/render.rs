@@ -11,6 +11,8 @@ use crate::{
     turns,
     value::{list, number, shown, text},
 };
+use domain::PermissionRule;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use tokio::time::Instant;
@@ -117,7 +119,15 @@ impl Renderer {
                 let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
                 // The person of a hub without accounts has no name.
                 let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
-                self.line(out, style.paint(Look::Dim, format_args!("  permission {outcome}{by}")))?;
+                let more = match (data.get("always").map(PermissionRule::deserialize), text(data, "reason")) {
+                    (Some(Ok(rule)), _) => format!("; always here: {}", one_line(&rule.to_string(), ARGUMENT)),
+                    (_, "") => String::new(),
+                    (_, reason) => format!(": {}", one_line(reason, ARGUMENT)),
+                };
+                self.line(out, style.paint(Look::Dim, format_args!("  permission {outcome}{by}{more}")))?;
+            }
+            "permissions_forgotten" => {
+                self.line(out, style.paint(Look::Dim, "calls that were always allowed are asked about again"))?;
             }
             "question" => self.questions(data, out)?,
             "mode_changed" => {

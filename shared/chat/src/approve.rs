@@ -13,8 +13,8 @@ use crate::{
     waits::QueuedBehind,
 };
 use domain::{
-    Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
-    QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
+    Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, PermissionRule,
+    Principal, QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
 use tools::ToolKind;
 use workspace::Workspace;
@@ -150,7 +150,17 @@ impl Step<'_> {
     /// Whether the turn that runs has the rights of an approved plan: a person without the right to approve does not get them
     /// by talking in a chat whose plan another person has approved.
     pub fn is_approved(&self) -> bool {
-        self.state().approval.is_some() && self.turn().is_some_and(|turn| turn.may_approve)
+        self.state().approval.is_some() && self.has_right()
+    }
+
+    /// The granted rules that permit calls of the turn that runs; none in a turn of a person without the right to approve.
+    pub fn permissions(&self) -> &[PermissionRule] {
+        if self.has_right() { &self.state().permissions } else { &[] }
+    }
+
+    /// Whether nobody without the right to approve has begun the turn that runs, or led it on.
+    pub fn has_right(&self) -> bool {
+        self.turn().is_some_and(|turn| turn.may_approve)
     }
 
     /// The approval without which a person would be asked before this call.
@@ -163,8 +173,8 @@ impl Step<'_> {
     /// Asks a person whether a command may run, as the plan that it rests on has changed since its approval.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
         match self.gate_as(call, false) {
-            GateDecision::Ask { category, reason, timeout } => {
-                ask::permission(self, call, category, format!("{changed}; {reason}"), timeout);
+            GateDecision::Ask { category, reason, always, timeout } => {
+                ask::permission(self, call, category, format!("{changed}; {reason}"), always, timeout);
             }
             GateDecision::Deny { .. } | GateDecision::Permit => self.call_tool(call.clone(), 1),
         }

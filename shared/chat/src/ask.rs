@@ -1,17 +1,36 @@
 //! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
 //! meanwhile, and costs nothing; a missing answer counts as a no when the time is up.
 
-use crate::{phase::Phase, turn::Step};
-use domain::{ChatCommand, ChatEvent, Error, PermissionId, QuestionId, Status, ToolCall, event::PermissionOutcome};
+use crate::{decide::Decision, phase::Phase, turn::Step};
+use domain::{
+    ChatCommand, ChatEvent, Error, PermissionId, PermissionRule, QuestionId, Status, ToolCall, event::PermissionOutcome,
+};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Asks for permission for `call`.
-pub(crate) fn permission(step: &mut Step<'_>, call: &ToolCall, category: String, reason: String, timeout: Duration) {
+/// Asks for permission for `call`, and offers the rule that a yes can grant along with it.
+pub(crate) fn permission(
+    step: &mut Step<'_>,
+    call: &ToolCall,
+    category: String,
+    reason: String,
+    always: Option<PermissionRule>,
+    timeout: Duration,
+) {
     let permission_id = PermissionId(step.id());
     let (at, expires_at) = (step.stamp.at, step.stamp.at + timeout);
     let (call_id, tool, args) = (call.call_id, call.tool.clone(), call.args.clone());
-    step.push(ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, at, expires_at });
+    step.push(ChatEvent::PermissionRequired {
+        permission_id,
+        call_id,
+        category,
+        tool,
+        args,
+        reason,
+        always,
+        at,
+        expires_at,
+    });
     step.later(expires_at, &ChatCommand::Expire { permission_id: Some(permission_id), question_id: None });
 }
 
@@ -27,7 +46,7 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
 }
 
 /// A person answers questions. Answers to a question that is not open change nothing. `led_by` is their principal if they may
-/// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
+/// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan and granted rules give.
 pub(crate) fn answer(
     step: &mut Step<'_>,
     question_id: QuestionId,
@@ -49,7 +68,7 @@ pub(crate) fn answer(
     match tools::check_answers(questions, answers) {
         Err(error) => step.push(ChatEvent::Failed { error }),
         Ok(()) => {
-            if let Some(by) = led_by.filter(|_| step.is_approved()) {
+            if let Some(by) = led_by.filter(|_| step.has_right()) {
                 step.push(ChatEvent::RightsNarrowed { by });
             }
             go_on(step, &Value::Object(answers.clone()).to_string(), Status::Success);
@@ -57,24 +76,38 @@ pub(crate) fn answer(
     }
 }
 
-/// A person decides on a permission.
-pub(crate) fn decide(step: &mut Step<'_>, permission_id: PermissionId, outcome: PermissionOutcome, by: &str) {
-    if !waits_for(step, permission_id) {
-        return;
+/// A person decides on a permission. A decision whose parts do not fit changes nothing.
+pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
+    let Some(offered) = open(step, decision.permission_id).map(|offered| offered.cloned()) else { return };
+    if let Err(error) = decision.check().and_then(|()| decision.check_offered(offered.is_some())) {
+        return step.push(ChatEvent::Failed { error });
     }
-    let at = step.stamp.at;
-    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by: by.to_owned(), at });
+    let Decision { permission_id, outcome, always, reason } = decision;
+    let declined = match &reason {
+        Some(reason) => format!("not permitted: a person declined: {reason}"),
+        None => "not permitted: a person declined".to_owned(),
+    };
+    let (always, by, at) = (offered.filter(|_| always), by.to_owned(), step.stamp.at);
+    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
     match (outcome, step.next_unanswered()) {
         (PermissionOutcome::Approved, Some(call)) => step.call_tool(call, 1),
-        _ => go_on(step, "not permitted: a person declined", Status::Partial),
+        _ => go_on(step, &declined, Status::Partial),
+    }
+}
+
+/// A person takes back the rules of the chat.
+pub(crate) fn forget(step: &mut Step<'_>, by: String) {
+    if !step.state().permissions.is_empty() {
+        step.push(ChatEvent::PermissionsForgotten { by, at: step.stamp.at });
     }
 }
 
 /// Ends a wait whose time is up without an answer.
 pub(crate) fn expire(step: &mut Step<'_>, permission_id: Option<PermissionId>, question_id: Option<QuestionId>) {
-    if let Some(permission_id) = permission_id.filter(|permission_id| waits_for(step, *permission_id)) {
+    if let Some(permission_id) = permission_id.filter(|permission_id| open(step, *permission_id).is_some()) {
         let (outcome, by, at) = (PermissionOutcome::Cancelled, "timeout".to_owned(), step.stamp.at);
-        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at });
+        let (always, reason) = (None, None);
+        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
         go_on(step, "not permitted: no answer came in time", Status::Partial);
     } else if let Some(turn) = step.turn()
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)
@@ -83,10 +116,15 @@ pub(crate) fn expire(step: &mut Step<'_>, permission_id: Option<PermissionId>, q
     }
 }
 
-fn waits_for(step: &Step<'_>, permission_id: PermissionId) -> bool {
-    let waits =
-        |phase: &Phase| matches!(phase, Phase::Permission { permission_id: asked, .. } if *asked == permission_id);
-    step.turn().is_some_and(|turn| waits(&turn.phase))
+/// The rule that the permission offers, if the turn waits for this permission.
+fn open<'a>(step: &'a Step<'_>, permission_id: PermissionId) -> Option<Option<&'a PermissionRule>> {
+    match &step.turn()?.phase {
+        Phase::Permission { permission_id: open, asked, .. } if *open == permission_id => match &**asked {
+            ChatEvent::PermissionRequired { always, .. } => Some(always.as_ref()),
+            _ => Some(None),
+        },
+        _ => None,
+    }
 }
 
 /// Answers the call that waited and goes on with the next one.

@@ -143,8 +143,9 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Begun => turn.last_text.clone(),
     };
     if let Phase::Permission { permission_id, .. } = turn.phase {
-        let (outcome, by) = (PermissionOutcome::Cancelled, "stop".to_owned());
-        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at: step.stamp.at });
+        let (outcome, by, at) = (PermissionOutcome::Cancelled, "stop".to_owned(), step.stamp.at);
+        let (always, reason) = (None, None);
+        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
     }
     step.keep_partial();
     text

@@ -16,8 +16,7 @@ use crate::{
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
-    PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId,
-    event::PermissionOutcome, event::Question,
+    PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId, event::Question,
 };
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
@@ -75,6 +74,8 @@ pub struct NewChat {
     pub plan: Option<FileId>,
     /// The version of that plan that is approved, for a chat that begins in `build` mode.
     pub plan_v: Option<u64>,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
 }
@@ -201,7 +202,7 @@ impl Chats {
             create,
             limits: None,
             interrupt: false,
-            may_approve: approval.is_some(),
+            may_approve: new.may_approve || approval.is_some(),
             approval,
             noted: false,
             trace: new.trace,
@@ -269,8 +270,7 @@ impl Chats {
             limits: post.limits,
             interrupt,
             approval: None,
-            // It counts where a plan is carried out, and is said nowhere else: not every worker may know of it yet.
-            may_approve: post.may_approve && view.mode == Mode::Build,
+            may_approve: post.may_approve,
             noted: queued_behind.is_some(),
             trace: post.trace,
         };
@@ -324,7 +324,7 @@ impl Chats {
         self.mailbox.stop(&actor_id(workspace, chat), &request).await.map_err(internal)
     }
 
-    /// Answers questions of `ask_user`. In a chat that carries out a plan, commands are asked about again unless the caller `may_approve`.
+    /// Answers questions of `ask_user`. Unless the caller `may_approve`, the rest of the turn has no rights by an approved plan or by granted rules.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them; those of
@@ -349,30 +349,7 @@ impl Chats {
         let asked = answers.clone();
         let checked = workspace::blocking::run(move || tools::check_answers(&questions, &asked)).await;
         checked.map_err(internal)??;
-        // As of a message: it counts where a plan is carried out.
-        let may_approve = may_approve && view.mode == Mode::Build;
         self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await
-    }
-
-    /// Decides on a permission.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open, unless this very command decided on it.
-    pub async fn decide(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        permission_id: PermissionId,
-        outcome: PermissionOutcome,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        if waiting(&view, "permission_required", "permission_id", &permission_id.to_string()).is_none() {
-            let refusal = not_asked("permission", "permission_id", &permission_id.to_string());
-            return self.unless_done(workspace, chat, command, refusal).await;
-        }
-        self.send(workspace, chat, command, by, ChatCommand::Decide { permission_id, outcome }).await
     }
 
     /// Accepts a refused command that was consumed before: its sender repeats it because the first answer was lost.
@@ -468,12 +445,12 @@ fn seen_running(view: &ChatView) -> Target {
     view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
 }
 
-fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {
+pub(crate) fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {
     let asked = view.waiting_for.iter().find(|asked| asked["event"] == event && asked["data"][key] == id)?;
     asked.get("data")
 }
 
-fn not_asked(what: &str, key: &str, id: &str) -> Error {
+pub(crate) fn not_asked(what: &str, key: &str, id: &str) -> Error {
     Error::new(Code::Conflict, format!("the {what} {id} is not open"))
         .detail(key, id)
         .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists the open ones")

@@ -2,8 +2,8 @@
 //!
 //! It is pure: it sees the call and the chat, and reads nothing. Declarative policies will be another [`Gate`].
 
-use crate::mode;
-use domain::{ChatConfig, Mode};
+use crate::{allow, mode};
+use domain::{ChatConfig, Mode, PermissionRule};
 use serde_json::Value;
 use std::time::Duration;
 use tools::{Access, Effects, ToolKind};
@@ -19,6 +19,8 @@ pub struct GateRequest<'a> {
     pub args: &'a str,
     /// Whether a version of a plan is approved; that the plan is still the same is looked at before a command runs.
     pub approved: bool,
+    /// The rules that a person has granted in this chat; none in a turn of somebody who may not approve.
+    pub permissions: &'a [PermissionRule],
 }
 
 /// Whether and how the call may run.
@@ -37,6 +39,8 @@ pub enum GateDecision {
         category: String,
         /// The reason.
         reason: String,
+        /// The rule that the person can grant along with a yes.
+        always: Option<PermissionRule>,
         /// How long to wait.
         timeout: Duration,
     },
@@ -54,7 +58,7 @@ pub trait Gate: Send + Sync {
 /// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); a write of an
 /// agent under `/system`, the place of personas, skills and policies, needs a person's permission. So does each command, but
 /// for the commands of an approved plan, and of flows, whose manifests list the commands of their agents; in `plan` mode none
-/// runs.
+/// runs. A call that a granted rule covers needs no further permission.
 #[derive(Clone, Copy, Debug)]
 pub struct SimpleGate {
     /// How long a person has to answer.
@@ -100,9 +104,11 @@ impl SimpleGate {
         }
         match effects.changed().find(|path| path.names().next() == Some("system")) {
             None => GateDecision::Permit,
+            Some(_) if allow::is_covered(request) => GateDecision::Permit,
             Some(path) => GateDecision::Ask {
                 category: "file".into(),
                 reason: format!("{path} is part of how agents in this workspace are set up"),
+                always: allow::rule(request),
                 timeout: self.timeout,
             },
         }
@@ -113,9 +119,11 @@ impl SimpleGate {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no command runs".into() },
             Mode::Build if request.approved => GateDecision::Permit,
             Mode::Chat if request.config.agent.is_some() => GateDecision::Permit,
+            Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
                 category: "command".into(),
                 reason: format!("it wants to run a command: {}", shown(request.args)),
+                always: allow::rule(request),
                 timeout: self.timeout,
             },
         }

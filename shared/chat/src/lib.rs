@@ -1,13 +1,15 @@
 //! The chat: a state machine for turns of a conversation, its effects on the outside, and the API for people.
 //!
 //! The way of a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`], whose
-//! parts are `turn` (model, tools, limits), `cancel` (stop), `ask` (questions, permissions), and `slots`, `backoff` and
+//! parts are `turn` (model, tools, limits), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
+//! (questions, permissions), and `slots`, `backoff` and
 //! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
 //! the model reads; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be
 //! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
 //! turn.
 
 mod agent;
+mod allow;
 mod approve;
 mod ask;
 mod asked;
@@ -16,6 +18,7 @@ mod backoff;
 mod cancel;
 mod chats;
 mod context;
+mod decide;
 mod delete;
 mod gate;
 mod machine;
@@ -38,6 +41,7 @@ mod waits;
 
 pub use approve::Approve;
 pub use chats::{Accepted, Chats, NewChat, NewMessage, Settings, Setup};
+pub use decide::Decision;
 pub use delete::delete;
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};

@@ -4,6 +4,7 @@ use crate::{
     Gate, TurnUsage, agent,
     approve::check_mode,
     ask, cancel,
+    decide::Decision,
     phase::Phase,
     resume,
     state::{ChatState, QueuedTurn},
@@ -201,7 +202,7 @@ pub(crate) fn spent_partition(user: UserId) -> String {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -341,7 +342,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let led_by = (!may_approve).then(|| by.to_string());
             ask::answer(step, question_id, &answers, led_by);
         }
-        ChatCommand::Decide { permission_id, outcome } => ask::decide(step, permission_id, outcome, &by.to_string()),
+        ChatCommand::Decide { permission_id, outcome, always, reason } => {
+            ask::decide(step, Decision { permission_id, outcome, always, reason }, &by.to_string());
+        }
+        ChatCommand::ForgetPermissions => ask::forget(step, by.to_string()),
         ChatCommand::Expire { permission_id, question_id } => ask::expire(step, permission_id, question_id),
         ChatCommand::Wake { message_id } => step.wake(message_id),
         ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
@@ -432,6 +436,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         plan_path: state.plan_path.clone(),
         plan_id: state.plan_id,
         approval: state.approval.as_deref().cloned(),
+        permissions: state.permissions.clone(),
         file_id: FileId(config.chat.0),
         task_id: config.agent.as_ref().map(|agent| agent.task),
         created_at: config.created_at,

@@ -2,14 +2,17 @@
 
 use crate::{phase::Phase, report::Round};
 use domain::{
-    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode, PlanFile,
-    QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
+    PermissionRule, PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
+
+/// Rules that a chat has at most; the oldest is forgotten first, and then a person is asked again.
+const PERMISSIONS_REMEMBERED: usize = 100;
 
 /// A chat.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct ChatState {
     /// The version of a plan that is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
+    /// The rules that people have granted, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<PermissionRule>,
     /// Why the chat is paused.
     pub paused: Option<String>,
     /// Whether it was given up.
@@ -353,7 +359,13 @@ impl ChatState {
                 self.deleted = true;
                 self.queued.clear();
             }
-            ChatEvent::PermissionResolved { at, .. } => self.set_phase(Phase::Begun, Some(*at)),
+            ChatEvent::PermissionResolved { always, at, .. } => {
+                if let Some(rule) = always {
+                    self.permit(rule);
+                }
+                self.set_phase(Phase::Begun, Some(*at));
+            }
+            ChatEvent::PermissionsForgotten { .. } => self.permissions.clear(),
             // For people only.
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
         }
@@ -432,6 +444,14 @@ impl ChatState {
                 turn.waited_ms = turn.waited_until(at);
             }
             turn.phase = phase;
+        }
+    }
+
+    fn permit(&mut self, rule: &PermissionRule) {
+        self.permissions.retain(|known| known != rule);
+        self.permissions.push(rule.clone());
+        if self.permissions.len() > PERMISSIONS_REMEMBERED {
+            self.permissions.remove(0);
         }
     }
 

@@ -211,8 +211,8 @@ impl<'a> Step<'a> {
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
                 }
-                GateDecision::Ask { category, reason, timeout } => {
-                    return ask::permission(self, &call, category, reason, timeout);
+                GateDecision::Ask { category, reason, always, timeout } => {
+                    return ask::permission(self, &call, category, reason, always, timeout);
                 }
             }
         }
@@ -228,7 +228,8 @@ impl<'a> Step<'a> {
         let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
         let decision = match self.effects(call) {
             Some(Ok(effects)) => {
-                self.machine.gate.decide(&GateRequest { config, effects: &effects, args: &call.args, approved })
+                let (args, effects, permissions) = (&*call.args, &effects, self.permissions());
+                self.machine.gate.decide(&GateRequest { config, effects, args, approved, permissions })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
             None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },

@@ -1,8 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
 use crate::{
-    CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp,
-    TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
+    CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, PermissionRule, QuestionId, Sha256, StopId,
+    TaskId, Timestamp, TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,7 +68,15 @@ pub enum ChatCommand {
         permission_id: PermissionId,
         /// Yes or no.
         outcome: event::PermissionOutcome,
+        /// With a yes: whether the rule that was offered is granted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        always: bool,
+        /// With a no: why, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
+    /// Take back all rules that were granted in the chat.
+    ForgetPermissions,
     /// A permission or a question was not answered in time.
     Expire {
         /// The permission, if it was one.
@@ -443,6 +451,9 @@ pub struct ChatView {
     /// The approval that the agent works under, in `build` mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// The calls that need no further permission, in turns of people who may approve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<PermissionRule>,
     /// The chat's own file.
     pub file_id: FileId,
     /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.

@@ -5,7 +5,7 @@
 
 use crate::{
     Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage, task::Resources,
+    PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage, task::Resources,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -223,6 +223,9 @@ pub enum ChatEvent {
         args: String,
         /// Why it is asked.
         reason: String,
+        /// The rule that an answer with `always` grants; none where there is none to grant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        always: Option<PermissionRule>,
         /// When it was asked.
         at: Timestamp,
         /// When no answer becomes a no.
@@ -236,7 +239,20 @@ pub enum ChatEvent {
         outcome: PermissionOutcome,
         /// The source of the stop: a principal, `stop` or `timeout`.
         by: String,
+        /// The rule that was granted along with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        always: Option<PermissionRule>,
+        /// Why a person declined, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
         /// The time of the decision.
+        at: Timestamp,
+    },
+    /// A person took back all rules of the chat: calls that they allowed need permission again.
+    PermissionsForgotten {
+        /// The person.
+        by: String,
+        /// The time of the withdrawal.
         at: Timestamp,
     },
     /// The agent asks people; its call waits for the answers.

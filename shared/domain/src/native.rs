@@ -70,16 +70,37 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }
             ("plan_step", data)
         }
-        ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, expires_at, .. } => (
-            "permission_required",
-            json!({
+        ChatEvent::PermissionRequired {
+            permission_id,
+            call_id,
+            category,
+            tool,
+            args,
+            reason,
+            always,
+            expires_at,
+            at: _,
+        } => {
+            let mut data = json!({
                 "permission_id": permission_id, "call_id": call_id, "category": category, "tool": tool,
                 "args": args_data(args), "reason": reason, "expires_at": expires_at,
-            }),
-        ),
-        ChatEvent::PermissionResolved { permission_id, outcome, by, .. } => {
-            ("permission_resolved", json!({ "permission_id": permission_id, "outcome": outcome, "by": by }))
+            });
+            if let Some(rule) = always {
+                data["always"] = json!(rule);
+            }
+            ("permission_required", data)
         }
+        ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, .. } => {
+            let mut data = json!({ "permission_id": permission_id, "outcome": outcome, "by": by });
+            if let Some(rule) = always {
+                data["always"] = json!(rule);
+            }
+            if let Some(reason) = reason {
+                data["reason"] = json!(reason);
+            }
+            ("permission_resolved", data)
+        }
+        ChatEvent::PermissionsForgotten { by, .. } => ("permissions_forgotten", json!({ "by": by })),
         ChatEvent::Asked { question_id, call_id, questions, expires_at, .. } => (
             "question",
             json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),

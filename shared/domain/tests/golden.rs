@@ -4,8 +4,9 @@
 
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    HoldId, Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status,
-    StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage,
+    Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId,
+    WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{
@@ -46,6 +47,15 @@ fn answers() -> Map<String, serde_json::Value> {
 fn approval() -> Approval {
     let (plan_id, digest) = (FileId(id(12)), Sha256::of(b"plan"));
     Approval { plan_path: path(), plan_id, v: 3, digest, by: Principal::local().to_string(), at: AT }
+}
+
+fn rules() -> Vec<PermissionRule> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    vec![
+        PermissionRule::CommandPrefix { words: words(&["cargo", "test"]), folder: FilePath::root() },
+        PermissionRule::Command { words: words(&["make"]), folder: path() },
+        PermissionRule::File { path: path() },
+    ]
 }
 
 fn chat_config() -> ChatConfig {
@@ -113,7 +123,12 @@ fn commands_of_chats_are_read_for_ever() {
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers(), may_approve: true },
-        ChatCommand::Decide { permission_id: PermissionId(id(8)), outcome: PermissionOutcome::Declined },
+        ChatCommand::Decide {
+            permission_id: PermissionId(id(8)),
+            outcome: PermissionOutcome::Declined,
+            always: false,
+            reason: Some("use the other one".into()),
+        },
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
         ChatCommand::Configure {
@@ -127,6 +142,13 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::BeginCall { call_id: CallId(id(10)) },
         ChatCommand::RefuseCall { call_id: CallId(id(10)) },
         ChatCommand::Prioritize { priority: -7 },
+        ChatCommand::Decide {
+            permission_id: PermissionId(id(8)),
+            outcome: PermissionOutcome::Approved,
+            always: true,
+            reason: None,
+        },
+        ChatCommand::ForgetPermissions,
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -142,8 +164,10 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::BeginCall { .. } => 9,
         ChatCommand::RefuseCall { .. } => 10,
         ChatCommand::Prioritize { .. } => 11,
+        ChatCommand::ForgetPermissions => 12,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
+    let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
+    assert_eq!(known, (0..13).collect());
     check("chat_commands", &commands);
 }
 
@@ -301,6 +325,7 @@ fn views_are_read_for_ever() {
         plan_path: Some(path()),
         plan_id: Some(FileId(id(12))),
         approval: Some(approval()),
+        permissions: rules(),
         file_id: FileId(id(2)),
         task_id: Some(TaskId(id(4))),
         created_at: AT,

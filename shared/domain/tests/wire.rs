@@ -7,8 +7,8 @@
 
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, Sha256, StopId, StopReason, Timestamp, ToolCall,
-    TurnId, Usage, UserId, WorkspaceId,
+    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256, StopId, StopReason,
+    Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
     task::Resources,
@@ -126,6 +126,7 @@ fn events() -> Vec<ChatEvent> {
             tool: "write".into(),
             args: "not json".into(),
             reason: "because".into(),
+            always: Some(PermissionRule::File { path: path() }),
             at,
             expires_at: at,
         },
@@ -133,6 +134,8 @@ fn events() -> Vec<ChatEvent> {
             permission_id: PermissionId(id(9)),
             outcome: PermissionOutcome::Approved,
             by: "user:1".into(),
+            always: Some(PermissionRule::File { path: path() }),
+            reason: None,
             at,
         },
         ChatEvent::Asked {
@@ -211,6 +214,40 @@ fn events() -> Vec<ChatEvent> {
             seen: Vec::new(),
             at,
         },
+        ChatEvent::PermissionRequired {
+            permission_id: PermissionId(id(13)),
+            call_id,
+            category: "command".into(),
+            tool: "exec".into(),
+            args: r#"{"command":"cargo test","folder":"/projects/demo"}"#.into(),
+            reason: "it wants to run a command: cargo test".into(),
+            always: Some(PermissionRule::CommandPrefix {
+                words: vec!["cargo".into(), "test".into()],
+                folder: "/projects/demo".parse().unwrap(),
+            }),
+            at,
+            expires_at: at,
+        },
+        ChatEvent::PermissionResolved {
+            permission_id: PermissionId(id(13)),
+            outcome: PermissionOutcome::Declined,
+            by: "user:1".into(),
+            always: None,
+            reason: Some("it takes too long".into()),
+            at,
+        },
+        ChatEvent::PermissionRequired {
+            permission_id: PermissionId(id(14)),
+            call_id,
+            category: "command".into(),
+            tool: "exec".into(),
+            args: r#"{"words":["make"]}"#.into(),
+            reason: "it wants to run a command: make".into(),
+            always: Some(PermissionRule::Command { words: vec!["make".into()], folder: FilePath::root() }),
+            at,
+            expires_at: at,
+        },
+        ChatEvent::PermissionsForgotten { by: Principal::local().to_string(), at },
     ]
 }
 
@@ -247,13 +284,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::ModelPostponed { .. } => 27,
         ChatEvent::PlaceAwaited { .. } => 28,
         ChatEvent::RightsNarrowed { .. } => 29,
+        ChatEvent::PermissionsForgotten { .. } => 30,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..30).collect());
+    assert_eq!(places, (0..31).collect());
 }
 
 #[test]

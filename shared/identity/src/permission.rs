@@ -31,7 +31,7 @@ pub enum Action {
     Run,
     /// Change files by hand: contents, moves, trash, tools; run commands; end the sandbox.
     Write,
-    /// Decide on requests of agents for permission; approve plans, and modes in which agents may do more.
+    /// Decide on requests of agents for permission, and take granted rules back; approve plans, and modes in which agents may do more.
     Approve,
     /// Members, and the workspace's name; remove files for good.
     Administer,
@@ -56,7 +56,8 @@ const MATRIX: [(Action, [bool; 5], &str); 7] = {
         (
             Action::Approve,
             [X, X, X, O, O],
-            "decide on requests of agents for permission; approve plans, and modes in which they may do more",
+            "decide on requests of agents for permission, and take granted rules back; approve plans, and modes in which \
+             they may do more",
         ),
         (Action::Administer, [X, X, O, O, O], "members; the workspace's name; remove files for good"),
         (Action::Own, [X, O, O, O, O], "delete the workspace; make owners"),

@@ -6,7 +6,7 @@ use crate::{
     scenario::{Act, Scenario, Until},
     world::{Observer, World},
 };
-use chat::{Chats, NewChat, NewMessage};
+use chat::{Chats, Decision, NewChat, NewMessage};
 use domain::{
     ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
     event::PermissionOutcome,
@@ -106,7 +106,8 @@ impl Person {
                 let Some(id) = self.open(chat, "permission_id").await else { return };
                 let (command, id) = (self.command(), PermissionId(id));
                 let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
-                let decide = async |chats: &Chats| chats.decide(workspace, chat, command, id, outcome, &by).await;
+                let decision = Decision::new(id, outcome);
+                let decide = async |chats: &Chats| chats.decide(workspace, chat, command, decision.clone(), &by).await;
                 let _ = self.ask(decide).await;
             }
             Act::Delete(chat) => {

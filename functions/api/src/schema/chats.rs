@@ -60,6 +60,33 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// A rule of a chat: calls that need no further permission.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PermissionRule {
+    /// Commands that begin with these words. A command counts only when it has no character that means something to a shell.
+    CommandPrefix {
+        /// The program and its subcommand, each a whole word.
+        words: Vec<String>,
+        /// The folder that they run in; the root of the workspace when it is left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
+    },
+    /// One command with all of its words.
+    Command {
+        /// The program and its arguments.
+        words: Vec<String>,
+        /// The folder that it runs in; the root of the workspace when it is left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
+    },
+    /// New contents of one file under `/system`; moves and removals are asked about.
+    File {
+        /// The file.
+        path: String,
+    },
+}
+
 /// The limits of one turn; a limit that is left out has its default. A limit that is reached ends the turn and keeps its results.
 #[derive(Serialize, ToSchema)]
 pub struct Limits {
@@ -192,6 +219,9 @@ pub struct Chat {
     pub plan_id: Option<Uuid>,
     /// The approval that it works under in `build` mode.
     pub approval: Option<Approval>,
+    /// The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
+    #[schema(required = false)]
+    pub permissions: Vec<PermissionRule>,
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
     /// When it was made.

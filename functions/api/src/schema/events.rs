@@ -122,6 +122,7 @@ stream! {
         "plan_step" => ChatPlanStep,
         "permission_required" => ChatPermissionRequired,
         "permission_resolved" => ChatPermissionResolved,
+        "permissions_forgotten" => ChatPermissionsForgotten,
         "question" => ChatQuestion,
         "mode_changed" => ChatModeChanged,
         "plan_approved" => ChatPlanApproved,

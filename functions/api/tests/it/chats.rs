@@ -133,6 +133,56 @@ async fn questions_and_permissions_are_answered_while_they_are_open() {
 }
 
 #[tokio::test]
+async fn the_parts_of_a_decision_fit_together() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let (id, other) = ("019bf537-f228-7cd3-aa1c-3da8af302e12", "019bf537-f228-7cd3-aa1c-3da8af302e13");
+    let rule = json!({ "kind": "command_prefix", "words": ["cargo", "test"] });
+    let asked = |id: &str, more: serde_json::Value| {
+        let mut data = json!({ "permission_id": id });
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "event": "permission_required", "data": data })
+    };
+    let waiting = [asked(id, json!({ "always": rule })), asked(other, json!({}))];
+    door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
+    let (offers, plain) = (format!("{chat}/permissions/{id}"), format!("{chat}/permissions/{other}"));
+    for (path, body, field) in [
+        (&offers, json!({ "outcome": "declined", "always": true }), "always"),
+        (&offers, json!({ "outcome": "cancelled", "always": true }), "always"),
+        (&plain, json!({ "outcome": "approved", "always": true }), "always"),
+        (&offers, json!({ "outcome": "approved", "reason": "why not" }), "reason"),
+        (&offers, json!({ "outcome": "declined", "reason": " " }), "reason"),
+        (&offers, json!({ "outcome": "declined", "reason": "x".repeat(1_001) }), "reason"),
+    ] {
+        let refused = door.json("POST", path, body.clone()).await.is(400);
+        let error = &refused.json["error"];
+        assert_eq!(error["code"], "INVALID_ARGUMENT", "{body}");
+        assert_eq!(error["details"]["field"], field, "{body}");
+        assert!(error["hint"].is_string(), "{body}");
+    }
+    door.json("POST", &offers, json!({ "outcome": "approved", "always": true })).await.is(202);
+    door.json("POST", &plain, json!({ "outcome": "declined", "reason": "ö".repeat(1_000) })).await.is(202);
+}
+
+#[tokio::test]
+async fn granted_rules_are_shown_and_forgotten() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let rules = json!([
+        { "kind": "command_prefix", "words": ["cargo", "test"], "folder": "/projects/app" },
+        { "kind": "command", "words": ["make"] },
+        { "kind": "file", "path": "/system/skills/x/SKILL.md" },
+    ]);
+    door.put_view(&chat, json!({ "permissions": rules })).await;
+    assert_eq!(door.get(&chat).await.is(200).json["permissions"], rules);
+    for _ in 0..2 {
+        door.ask("DELETE", &format!("{chat}/permissions"), &[], "").await.is(202);
+    }
+    let nobody = chat.rsplit_once('/').unwrap().0.to_owned() + "/019bf537-f228-7cd3-aa1c-3da8af302e12";
+    door.ask("DELETE", &format!("{nobody}/permissions"), &[], "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
 async fn a_paused_chat_is_resumed() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;

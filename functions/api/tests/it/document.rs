@@ -9,6 +9,7 @@ GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}

@@ -13,7 +13,9 @@ use crate::{
     render::{Renderer, Role},
     value::{list, number, text},
 };
+use domain::PermissionRule;
 use reqwest::Method;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -24,13 +26,28 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
   /files                  the files that this conversation changed
   /diff [PATH]            what changed in them
   /plan                   shows the plan and its version; /approve VERSION approves it and starts the work
+  /permissions [forget]   the calls that are always allowed here; forget has each asked about again
   /cost                   what the chat used
   /stop                   stops the turn
   /quit                   leaves; the turn goes on
 A message that begins with a slash is typed with two: //usr is a folder. Messages that are typed while a turn runs wait for it
-to end. To a request for permission, n and a reason declines it and tells the agent why.";
-const COMMANDS: [&str; 12] =
-    ["/new", "/model", "/mode", "/files", "/diff", "/plan", "/approve", "/cost", "/stop", "/quit", "/exit", "/help"];
+to end. To a request for permission, n and a reason declines it and tells the agent why; a allows it and all calls that its
+rule covers.";
+const COMMANDS: [&str; 13] = [
+    "/new",
+    "/model",
+    "/mode",
+    "/files",
+    "/diff",
+    "/plan",
+    "/approve",
+    "/permissions",
+    "/cost",
+    "/stop",
+    "/quit",
+    "/exit",
+    "/help",
+];
 /// Files that are completed; a workspace may have very many.
 const COMPLETED: usize = 2_000;
 
@@ -78,6 +95,7 @@ impl Session {
             .map(|command| {
                 let rest = match *command {
                     "/mode" => vec!["chat".to_owned(), "plan".to_owned()],
+                    "/permissions" => vec!["forget".to_owned()],
                     "/diff" => files.clone(),
                     _ => Vec::new(),
                 };
@@ -128,6 +146,8 @@ impl Session {
             ("cost", None) => self.cost(out).await,
             ("plan", None) => self.show_plan(out).await,
             ("approve", version) => self.approve(version, out).await,
+            ("permissions", None) => self.permissions(out).await,
+            ("permissions", Some("forget")) => self.forget_permissions(out).await,
             _ => {
                 let typed = format!("/{}", one_line(name, 40));
                 let near = similar::get_close_matches(typed.as_str(), &COMMANDS, 1, 0.6).first().copied();
@@ -211,6 +231,27 @@ impl Session {
         let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
         let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
         out.notice(format_args!("{} turns, {input} tokens in, {output} out, ${cost:.4}", number(&view, "turns")))
+    }
+
+    /// The rules that people have granted in this chat.
+    async fn permissions(&self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
+        let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
+        let rules = list(&view, "permissions");
+        for rule in rules {
+            let words = PermissionRule::deserialize(rule).map_or_else(|_| rule.to_string(), |rule| rule.to_string());
+            out.notice(format_args!("always here: {}", one_line(&words, 400)))?;
+        }
+        if rules.is_empty() { out.notice("no call is always allowed here") } else { Ok(()) }
+    }
+
+    async fn forget_permissions(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
+        let path = ["workspaces", &self.workspace, "chats", &chat, "permissions"];
+        let forgotten = self.client.change(Method::DELETE, &path, Body::None, None);
+        unless_interrupted(&mut self.interrupts, forgotten).await?;
+        let when = if self.is_busy() { "; a turn that runs keeps them until it ends or asks" } else { "" };
+        out.notice(format_args!("calls are asked about again{when}"))
     }
 
     /// Shows the plan in the version that can be approved.

@@ -288,12 +288,6 @@ impl Session {
         if self.manner == Manner::Terminal && self.asks.is_empty() && !line.trim().is_empty() {
             self.history.add(&line);
         }
-        if let Some(because) = self.asks.front().and_then(|ask| ask.refusal(&line)) {
-            let because = because.to_owned();
-            self.take_answer("n", out).await?;
-            self.post(because, out).await?;
-            return Ok(false);
-        }
         self.take_answer(&line, out).await.map(|()| false)
     }
 

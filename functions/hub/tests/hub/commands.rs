@@ -20,6 +20,11 @@ rules:
   steps:
   - {calls: [{tool: plan_update_step, args: {step: 1, status: in_progress}}, {tool: exec, args: {command: echo built}}]}
   - {text: 'It said {{result}}'}
+- when: {user: '^say'}
+  steps:
+  - {calls: [{tool: exec, args: {command: echo said one}}]}
+  - {when: {success: true}, calls: [{tool: exec, args: {command: echo said two}}], else: {text: 'Refused: {{result}}'}}
+  - {text: 'It said {{result}}'}
 - when: {user: '^stay'}
   steps:
   - {calls: [{tool: exec, args: {command: 'trap "" HUP INT TERM; sleep 100000 & sleep 100000 & while :; do wait; done'}}]}
@@ -107,6 +112,50 @@ async fn an_approved_plan_runs_commands_until_it_is_changed() -> Result {
     after(3).await?;
     let stale = client.ask(Method::POST, &format!("{chat}/approve"), json!({ "v": 1 })).await?;
     stale.refuses(412, "STALE_VERSION")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_is_always_allowed_runs_unasked_until_that_is_forgotten() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let chat = client.chat(&place, "say it").await?;
+    let after = async |turns: u64| client.until(&chat, |view| view["turns"] == turns).await;
+    let asked = client.watch(&chat).until_event("permission_required").await?;
+    let rule = json!({ "kind": "command_prefix", "words": ["echo", "said"] });
+    assert_eq!(asked.data["always"], rule);
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    let answer = format!("{chat}/permissions/{permission}");
+    let both = json!({ "outcome": "approved", "reason": "fine" });
+    client.ask(Method::POST, &answer, both).await?.refuses(400, "INVALID_ARGUMENT")?;
+    client.post(&answer, json!({ "outcome": "approved", "always": true })).await?;
+    // The second command of the turn is covered, and so is the next turn.
+    assert_eq!(after(1).await?["permissions"], json!([rule]));
+    client.post(&chat, json!({ "content": "say it" })).await?;
+    let view = after(2).await?;
+    let events = client.replay(&chat, view["last_seq"].as_u64().ok_or("no last_seq")?).await?;
+    let told = |name: &str| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+    assert_eq!((told("permission_required").len(), told("done").len()), (1, 2));
+    assert_eq!(told("permission_resolved").first().map(|event| &event.data["always"]), Some(&rule));
+    for done in told("done") {
+        assert!(done.data["message"].as_str().is_some_and(|said| said.contains("said two")), "{:?}", done.data);
+    }
+    for _ in 0..2 {
+        let forgotten = client.ask(Method::DELETE, &format!("{chat}/permissions"), Value::Null).await?;
+        forgotten.is(202)?;
+    }
+    client.until(&chat, |view| view.get("permissions").is_none()).await?;
+    client.post(&chat, json!({ "content": "say it" })).await?;
+    let asked = client.watch(&chat).until_event("permission_required").await?;
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    let declined = json!({ "outcome": "declined", "reason": "it is late" });
+    client.post(&format!("{chat}/permissions/{permission}"), declined).await?;
+    let view = after(3).await?;
+    let events = client.replay(&chat, view["last_seq"].as_u64().ok_or("no last_seq")?).await?;
+    let said = events.iter().rev().find(|event| event.name == "done").map(|done| done.data["message"].clone());
+    assert_eq!(said, Some(json!("Refused: not permitted: a person declined: it is late")));
     Ok(())
 }
 

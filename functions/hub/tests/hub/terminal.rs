@@ -220,6 +220,48 @@ async fn a_plan_is_read_approved_and_left_on_a_terminal() -> Result {
 }
 
 #[tokio::test]
+async fn a_command_is_always_allowed_or_declined_with_a_reason_on_a_terminal() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workspace = place.rsplit('/').next().ok_or("no workspace")?;
+    let mut screen = Screen::start(&client, &data.path().join("state"), &["chat", "--workspace", workspace])?;
+    screen.until("What shall the agent do?").await?;
+    screen.keys("/permissions\r").await?;
+    screen.until("there is no chat yet").await?;
+    // A person reads what they grant before they grant it.
+    screen.keys("say it\r").await?;
+    screen.until("a) always here: commands that begin with `echo said`").await?;
+    screen.until("allow? (y, n, a, or n and why)").await?;
+    screen.keys("/permissions\r").await?;
+    screen.until("no call is always allowed here").await?;
+    screen.keys("a\r").await?;
+    screen.until("; always here: commands that begin with `echo said`").await?;
+    screen.until("It said").await?;
+    screen.until("tokens in").await?;
+    screen.keys("/permissions\r").await?;
+    screen.until("always here: commands that begin with `echo said`").await?;
+    screen.keys("/permissions forget\r").await?;
+    screen.until("calls are asked about again").await?;
+    screen.keys("say it\r").await?;
+    screen.until("allow?").await?;
+    screen.keys("n because it is late\r").await?;
+    screen.until("Refused: not permitted: a person declined: it is late").await?;
+    screen.until("tokens in").await?;
+    // A line with a shell's signs offers no rule.
+    screen.keys("run it\r").await?;
+    screen.until("allow? (y, n, or n and why)").await?;
+    screen.keys("a\r").await?;
+    screen.until("there is no rule that would allow this always").await?;
+    screen.keys("n\r").await?;
+    screen.until("It failed").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_conversation_has_commands_and_lines_that_are_edited_and_recalled() -> Result {
     let data = tempfile::tempdir()?;
     let hub = start(data.path(), &[]).await?;

@@ -293,7 +293,12 @@ fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
     play.by = Principal::local();
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
     play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
-    play.command(ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined });
+    play.command(ChatCommand::Decide {
+        permission_id: play.permission(),
+        outcome: PermissionOutcome::Declined,
+        always: false,
+        reason: None,
+    });
     play.answer("ok", &[]);
     let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| (used.tool.clone(), used.status)).collect();
     assert_eq!(told, [("consult".into(), Status::Success), ("keep".into(), Status::Partial)]);
@@ -354,7 +359,12 @@ fn people_are_asked_as_in_other_chats() {
     play.now += 1_000;
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
     play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
-    let decline = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined };
+    let decline = ChatCommand::Decide {
+        permission_id: play.permission(),
+        outcome: PermissionOutcome::Declined,
+        always: false,
+        reason: None,
+    };
     play.command(decline);
     play.answer("ok", &[]);
     let report = only(&play, "end_turn");

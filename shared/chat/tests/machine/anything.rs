@@ -26,7 +26,11 @@ enum Move {
     Stop,
     Crash,
     Reply,
-    Decide(bool),
+    Decide {
+        yes: bool,
+        always: bool,
+    },
+    Forget,
     Expire,
     /// Running work fails too often; then a person gives it up, or goes on without it.
     Park {
@@ -60,7 +64,8 @@ fn usual() -> impl Strategy<Value = Move> {
         Just(Move::Stop),
         Just(Move::Crash),
         Just(Move::Reply),
-        any::<bool>().prop_map(Move::Decide),
+        any::<(bool, bool)>().prop_map(|(yes, always)| Move::Decide { yes, always }),
+        Just(Move::Forget),
         Just(Move::Expire),
     ]
 }
@@ -100,11 +105,12 @@ fn make(play: &mut Play, step: Move) {
             let question_id = play.question();
             play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
         }
-        Move::Decide(yes) => {
+        Move::Decide { yes, always } => {
             let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
             let permission_id = play.permission();
-            play.command(ChatCommand::Decide { permission_id, outcome });
+            play.command(ChatCommand::Decide { permission_id, outcome, always, reason: None });
         }
+        Move::Forget => drop(play.command(ChatCommand::ForgetPermissions)),
         Move::Expire => {
             if let Some(Ok(command)) = play.scheduled.pop().map(serde_json::from_value::<ChatCommand>) {
                 play.command(command);

@@ -32,12 +32,22 @@ fn a_person_is_asked_before_a_command_runs() {
         _ => None,
     });
     assert_eq!(asked, Some(("command", "it wants to run a command: cargo test")));
-    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Approved };
+    let decide = ChatCommand::Decide {
+        permission_id: play.permission(),
+        outcome: PermissionOutcome::Approved,
+        always: false,
+        reason: None,
+    };
     let by = Principal::local();
     assert_eq!(play.command(decide), [format!("Approved by {by}"), "call exec 1".to_owned()]);
     play.tool("all passed");
     play.answer("", &[("exec", json!({ "words": ["rm", "-rf", "/"] }))]);
-    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined };
+    let decide = ChatCommand::Decide {
+        permission_id: play.permission(),
+        outcome: PermissionOutcome::Declined,
+        always: false,
+        reason: None,
+    };
     assert!(play.command(decide).contains(&"observed false: not permitted: a person declined".to_owned()));
 }
 

@@ -5,6 +5,7 @@ mod anything;
 mod backoff;
 mod commands;
 mod modes;
+mod permissions;
 mod play;
 
 use actor::{Input, Machine, StopRequest, Target};
@@ -158,7 +159,7 @@ fn writes_to_system_need_a_permission() {
     play.say("learn");
     assert_eq!(play.answer("", std::slice::from_ref(&write)), ["assistant:  -> write", "used", "permission_required"]);
     let permission_id = play.permission();
-    let decide = |outcome| ChatCommand::Decide { permission_id, outcome };
+    let decide = |outcome| ChatCommand::Decide { permission_id, outcome, always: false, reason: None };
     let by = Principal::local();
     assert_eq!(
         play.command(decide(PermissionOutcome::Approved)),
@@ -168,7 +169,8 @@ fn writes_to_system_need_a_permission() {
     play.tool("written");
     play.answer("", &[write]);
     let permission_id = play.permission();
-    let decline = ChatCommand::Decide { permission_id, outcome: PermissionOutcome::Declined };
+    let decline =
+        ChatCommand::Decide { permission_id, outcome: PermissionOutcome::Declined, always: false, reason: None };
     let declined = play.command(decline);
     assert_eq!(declined[1..], ["observed false: not permitted: a person declined", "model_started 1"]);
     assert_eq!(play.stop().last().map(String::as_str), Some("stopped user_cancelled: "));

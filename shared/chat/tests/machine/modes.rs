@@ -186,7 +186,12 @@ fn a_plan_that_changed_is_asked_about_again() {
     });
     let wanted = "the plan has changed; it wants to run a command: make";
     assert_eq!(reason, Some(("command".to_owned(), wanted.to_owned())));
-    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Approved };
+    let decide = ChatCommand::Decide {
+        permission_id: play.permission(),
+        outcome: PermissionOutcome::Approved,
+        always: false,
+        reason: None,
+    };
     assert_eq!(play.command(decide)[1..], ["call exec 1"]);
     play.tool("made");
     play.answer("", &[exec()]);

@@ -35,6 +35,8 @@ pub struct Play {
     pub request: Option<ModelRequest>,
     /// The commands that were ended.
     pub killed: Vec<CallId>,
+    /// Whether the person who speaks has the right to approve.
+    pub may_approve: bool,
     in_flight_is_what_runs: bool,
 }
 
@@ -81,6 +83,7 @@ impl Play {
             reports: Vec::new(),
             request: None,
             killed: Vec::new(),
+            may_approve: false,
             in_flight_is_what_runs: true,
         }
     }
@@ -195,7 +198,7 @@ impl Play {
             limits: None,
             interrupt,
             approval: None,
-            may_approve: false,
+            may_approve: self.may_approve,
             noted: false,
             trace: None,
         }

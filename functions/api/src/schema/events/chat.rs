@@ -1,7 +1,7 @@
 //! The data of the events of chats (`domain::native`).
 
 use super::{
-    super::{ErrorCode, Mode, Outcome, Speaker, StageResources},
+    super::{ErrorCode, Mode, Outcome, PermissionRule, Speaker, StageResources},
     Question,
 };
 use serde::Serialize;
@@ -179,6 +179,9 @@ pub struct ChatPermissionRequired {
     pub args: Value,
     /// Why a person is asked.
     pub reason: String,
+    /// The rule that `"always": true` grants beside `approved`; left out where there is none to grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always: Option<PermissionRule>,
     /// When no answer becomes a no.
     #[schema(format = DateTime)]
     pub expires_at: String,
@@ -192,6 +195,19 @@ pub struct ChatPermissionResolved {
     /// The decision.
     pub outcome: Outcome,
     /// The source of the decision: a principal, `stop` or `timeout`.
+    pub by: String,
+    /// The rule that was granted along with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always: Option<PermissionRule>,
+    /// Why a person declined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A person took back all rules of the chat.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPermissionsForgotten {
+    /// The person.
     pub by: String,
 }
 

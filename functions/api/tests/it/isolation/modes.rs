@@ -6,6 +6,7 @@ use actor::{Content, Envelope};
 use domain::{ChatCommand, Mode};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The commands to chats that the queue got since the last call.
 async fn told(world: &World) -> Vec<ChatCommand> {
@@ -99,16 +100,22 @@ async fn a_message_says_whether_it_comes_from_somebody_who_may_approve() {
     let ann = world.tenant("ann").await;
     let chat = planned(&world, &ann).await;
     let member = token(&world.person_as(&ann, Role::Member).await);
-    world.door.put_view(&chat.path, json!({ "mode": "build" })).await;
-    told(&world).await;
-    for bearer in [&member, &ann.token] {
-        world.call(Some(bearer), "POST", &chat.path, r#"{"content": "run it"}"#).await.is(202);
+    // In each mode: where no plan is carried out, granted rules count.
+    for mode in ["chat", "build"] {
+        world.door.put_view(&chat.path, json!({ "mode": mode })).await;
+        told(&world).await;
+        let chats = chat.path.rsplit_once('/').unwrap().0;
+        for bearer in [&member, &ann.token] {
+            world.call(Some(bearer), "POST", &chat.path, r#"{"content": "run it"}"#).await.is(202);
+            world.call(Some(bearer), "POST", chats, r#"{"goal": "run it"}"#).await.is(202);
+        }
+        let rights = told(&world).await.into_iter().map(|command| match command {
+            ChatCommand::StartTurn { create, may_approve, .. } => (create.is_some(), may_approve),
+            other => panic!("{other:?}"),
+        });
+        let rights: BTreeSet<_> = rights.collect();
+        assert_eq!(rights, [(false, false), (false, true), (true, false), (true, true)].into(), "{mode}");
     }
-    let rights = told(&world).await.into_iter().map(|command| match command {
-        ChatCommand::StartTurn { may_approve, .. } => may_approve,
-        other => panic!("{other:?}"),
-    });
-    assert_eq!(rights.collect::<Vec<_>>(), [false, true]);
 }
 
 #[tokio::test]

@@ -120,6 +120,7 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"outcome": "approved"}"#,
         ),
+        row("DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", In(Approve), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve",
             In(Approve),

@@ -1,0 +1,120 @@
+//! The rules that people grant with "always here": the rule that a call would get, and the calls that a rule covers.
+//!
+//! A rule is compared with words, never with text. So a command counts only when its words are known without a shell: it is given as words, or as
+//! a plain line, which has no character that means something to a shell. Of the other arguments, the folder is part of the rule, since
+//! the same words run other files elsewhere. A command with standard input has no rule, because an interpreter runs what it reads there.
+//! The time limit does not matter: a longer run can do nothing that two runs cannot. The network is not an argument: the installation
+//! gives it to all commands or to none.
+
+use crate::gate::GateRequest;
+use domain::{FilePath, Mode, PermissionRule, json_length};
+use serde::Deserialize;
+use tools::{Access, Effects, Kind};
+
+/// The longest rule, as JSON, in bytes: people read it before they grant it, and the view of the chat has all of them.
+const MAX_RULE: usize = 1_000;
+
+/// The arguments of a command. It has no rule if there is an argument that is not known here.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: Option<String>,
+    words: Option<Vec<String>>,
+    folder: Option<String>,
+    stdin: Option<String>,
+    #[serde(rename = "timeout_s")]
+    _timeout_s: Option<u64>,
+}
+
+/// A command whose words are known.
+struct Plain {
+    words: Vec<String>,
+    folder: FilePath,
+}
+
+impl Plain {
+    fn of(args: &str) -> Option<Self> {
+        let Arguments { command, words, folder, stdin, .. } = serde_json::from_str(args).ok()?;
+        let words = match (command, words) {
+            (Some(line), None) => words_of(&line)?,
+            (None, Some(words)) if !words.is_empty() => words,
+            _ => return None,
+        };
+        let folder = folder.map_or(Some(FilePath::root()), |folder| FilePath::parse(&folder).ok())?;
+        stdin.is_none().then_some(Self { words, folder })
+    }
+
+    /// The rule for this command: its program and its subcommand if it has one, else all of it.
+    fn rule(self) -> PermissionRule {
+        let Self { words, folder } = self;
+        match &words[..] {
+            [program, subcommand, ..] if PermissionRule::is_plain(program) && is_subcommand(subcommand) => {
+                PermissionRule::CommandPrefix { words: vec![program.clone(), subcommand.clone()], folder }
+            }
+            _ => PermissionRule::Command { words, folder },
+        }
+    }
+
+    fn is_covered_by(&self, rule: &PermissionRule) -> bool {
+        match rule {
+            PermissionRule::CommandPrefix { words, folder } => {
+                !words.is_empty() && self.words.starts_with(words) && self.folder == *folder
+            }
+            PermissionRule::Command { words, folder } => self.words == *words && self.folder == *folder,
+            PermissionRule::File { .. } => false,
+        }
+    }
+}
+
+/// The words of a plain line; none for a line that a shell may take for something else. That includes a line that begins with an
+/// assignment.
+fn words_of(line: &str) -> Option<Vec<String>> {
+    let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+    let is_command = words.first().is_some_and(|program| !program.contains('='));
+    let is_plain = is_command && words.iter().all(|word| PermissionRule::is_plain(word));
+    is_plain.then(|| words.into_iter().map(str::to_owned).collect())
+}
+
+/// Whether a word is the name of a subcommand, as in `cargo test`, and neither an option nor a file.
+fn is_subcommand(word: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !word.is_empty() && !word.starts_with('-') && word.chars().all(is_name)
+}
+
+/// The rule for a call that gives one file a new content. A call that moves, removes or makes a folder may touch more than it names.
+fn of_file(effects: &Effects) -> Option<PermissionRule> {
+    let mut changed = effects.touches.iter().filter(|touch| touch.access != Access::Read);
+    let one = changed.next().filter(|touch| touch.access == Access::Write)?;
+    let is_only = changed.all(|other| other.access == Access::Write && other.path == one.path);
+    is_only.then(|| PermissionRule::File { path: one.path.clone() })
+}
+
+/// Whether rules count in this chat: in `plan` mode nothing is permitted that people are asked about, and the agent of a task has its flow.
+fn count(request: &GateRequest<'_>) -> bool {
+    request.config.mode != Mode::Plan && request.config.agent.is_none()
+}
+
+/// The rule that a person grants who says that this call is always allowed; none where there is none to grant.
+pub(crate) fn rule(request: &GateRequest<'_>) -> Option<PermissionRule> {
+    let rule = match request.effects.kind {
+        Kind::Exec => Plain::of(request.args)?.rule(),
+        Kind::Write => of_file(request.effects)?,
+        Kind::Read | Kind::Ask | Kind::Arrange => return None,
+    };
+    (count(request) && json_length(&rule) <= MAX_RULE).then_some(rule)
+}
+
+/// Whether a rule that counts in this turn covers the call.
+pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
+    let rules = request.permissions;
+    if rules.is_empty() || !count(request) {
+        return false;
+    }
+    match request.effects.kind {
+        Kind::Exec => {
+            Plain::of(request.args).is_some_and(|command| rules.iter().any(|rule| command.is_covered_by(rule)))
+        }
+        Kind::Write => of_file(request.effects).is_some_and(|rule| rules.contains(&rule)),
+        Kind::Read | Kind::Ask | Kind::Arrange => false,
+    }
+}

@@ -1,0 +1,105 @@
+//! Decisions of people on permissions: a yes, which may grant a rule, or a no, which may have a reason. The API checks them, and so does the chat
+//! itself, as the view at the API may be behind.
+
+use crate::{
+    Chats,
+    chats::{not_asked, waiting},
+};
+use domain::{ChatCommand, ChatId, CommandId, Error, PermissionId, Principal, WorkspaceId, event::PermissionOutcome};
+use serde_json::Value;
+
+/// The longest reason, in characters.
+const MAX_REASON: usize = 1_000;
+
+/// A decision on a permission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The permission.
+    pub permission_id: PermissionId,
+    /// Yes or no.
+    pub outcome: PermissionOutcome,
+    /// Whether the rule that was offered is granted, too.
+    pub always: bool,
+    /// Why it is a no.
+    pub reason: Option<String>,
+}
+
+impl Decision {
+    /// A plain yes or no.
+    pub fn new(permission_id: PermissionId, outcome: PermissionOutcome) -> Self {
+        Self { permission_id, outcome, always: false, reason: None }
+    }
+
+    /// Checks that its parts fit together.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.always && self.outcome != PermissionOutcome::Approved {
+            return Err(Error::invalid("always", "only what is approved can be allowed always")
+                .hint("leave always out, or send the outcome approved"));
+        }
+        let Some(reason) = &self.reason else { return Ok(()) };
+        if self.outcome != PermissionOutcome::Declined {
+            return Err(Error::invalid("reason", "a reason is given with the outcome declined alone")
+                .hint("leave the reason out, or post it as a message"));
+        }
+        if reason.trim().is_empty() {
+            return Err(Error::invalid("reason", "the reason is empty").hint("leave it out, or say why"));
+        }
+        let length = reason.chars().count();
+        if length > MAX_REASON {
+            return Err(Error::invalid(
+                "reason",
+                format!("the reason has {length} characters; the limit is {MAX_REASON}"),
+            )
+            .hint("shorten it, or post it as a message"));
+        }
+        Ok(())
+    }
+
+    /// Checks that a rule which it grants was offered.
+    pub(crate) fn check_offered(&self, is_offered: bool) -> Result<(), Error> {
+        if is_offered || !self.always {
+            return Ok(());
+        }
+        Err(Error::invalid("always", "the request offers no rule that could be granted")
+            .hint("leave always out: this call can be approved alone"))
+    }
+}
+
+impl Chats {
+    /// Decides on a permission. The caller has seen to it that `by` may approve.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` about `always` or `reason`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open, unless this very
+    /// command decided on it.
+    pub async fn decide(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        decision: Decision,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        decision.check()?;
+        let view = self.get(workspace, chat).await?;
+        let id = decision.permission_id.to_string();
+        let Some(asked) = waiting(&view, "permission_required", "permission_id", &id) else {
+            let refusal = not_asked("permission", "permission_id", &id);
+            return self.unless_done(workspace, chat, command, refusal).await;
+        };
+        decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
+        let Decision { permission_id, outcome, always, reason } = decision;
+        let decide = ChatCommand::Decide { permission_id, outcome, always, reason };
+        self.send(workspace, chat, command, by, decide).await
+    }
+
+    /// Takes back all rules that were granted in a chat. The chat does so between two turns, or while it waits for a person; a turn that runs
+    /// keeps them until then. The caller has seen to it that `by` may approve.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat.
+    pub async fn forget_permissions(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
+        self.get(workspace, chat).await?;
+        // Also when the view has none: a rule may have been granted a moment ago.
+        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::ForgetPermissions).await
+    }
+}

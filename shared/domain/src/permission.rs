@@ -1,0 +1,92 @@
+//! The calls that a person allows in one chat from now on.
+
+use crate::FilePath;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Calls that a person with the right to approve allows in one chat, until the rule is forgotten.
+///
+/// An older process must not overlook a part of a rule, as that would widen it: a field that it does not know is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PermissionRule {
+    /// Commands that begin with these words and run in this folder.
+    CommandPrefix {
+        /// The program and its subcommand. Each of them is a whole word of the command.
+        words: Vec<String>,
+        /// The folder that they run in; left out for the root of the workspace.
+        #[serde(default = "FilePath::root", skip_serializing_if = "FilePath::is_root")]
+        folder: FilePath,
+    },
+    /// One command with all of its words, in this folder.
+    Command {
+        /// The program and its arguments.
+        words: Vec<String>,
+        /// The folder that it runs in; left out for the root of the workspace.
+        #[serde(default = "FilePath::root", skip_serializing_if = "FilePath::is_root")]
+        folder: FilePath,
+    },
+    /// New contents of one file under `/system`. Moves and removals are not among them.
+    File {
+        /// The file.
+        path: FilePath,
+    },
+}
+
+impl PermissionRule {
+    /// Whether a shell takes this word as it stands: ASCII letters, digits, and signs without a meaning for it.
+    pub fn is_plain(word: &str) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%^".contains(c);
+        !word.is_empty() && word.chars().all(is_plain)
+    }
+}
+
+/// The rule in words, as people read it before they grant it. Words that are not plain are quoted, so that no two commands look the same.
+impl fmt::Display for PermissionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (meaning, words, folder) = match self {
+            Self::CommandPrefix { words, folder } => ("commands that begin with", words, folder),
+            Self::Command { words, folder } => ("the command", words, folder),
+            Self::File { path } => return write!(f, "new contents of {path}"),
+        };
+        let quoted = |word: &String| if Self::is_plain(word) { word.clone() } else { format!("{word:?}") };
+        write!(f, "{meaning} `{}`", words.iter().map(quoted).collect::<Vec<_>>().join(" "))?;
+        if folder.is_root() { Ok(()) } else { write!(f, " in {folder}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn people_can_tell_one_rule_from_another() {
+        let folder = FilePath::parse("/projects/app").unwrap_or_else(|_| FilePath::root());
+        let shown = |rule: PermissionRule| rule.to_string();
+        let (command, root) = (words(&["cargo", "test"]), FilePath::root());
+        let prefix = PermissionRule::CommandPrefix { words: command, folder: folder.clone() };
+        assert_eq!(shown(prefix), "commands that begin with `cargo test` in /projects/app");
+        let one = PermissionRule::Command { words: words(&["echo", "a b"]), folder: root.clone() };
+        let two = PermissionRule::Command { words: words(&["echo", "a", "b"]), folder: root };
+        assert_eq!(
+            (shown(one).as_str(), shown(two).as_str()),
+            ("the command `echo \"a b\"`", "the command `echo a b`")
+        );
+        assert_eq!(shown(PermissionRule::File { path: folder }), "new contents of /projects/app");
+    }
+
+    #[test]
+    fn no_part_of_a_rule_is_overlooked() {
+        let rule = json!({ "kind": "command", "words": ["make"] });
+        let read = serde_json::from_value::<PermissionRule>(rule.clone());
+        assert_eq!(read.ok().map(|rule| json!(rule)), Some(rule.clone()));
+        let mut newer = rule;
+        newer["hosts"] = json!(["localhost"]);
+        assert!(serde_json::from_value::<PermissionRule>(newer).is_err());
+    }
+}

@@ -9,7 +9,7 @@
 use crate::gate::GateRequest;
 use domain::{FilePath, Mode, PermissionRule, json_length};
 use serde::Deserialize;
-use tools::{Access, Effects, Kind};
+use tools::{Access, Effects, ToolKind};
 
 /// The longest rule, as JSON, in bytes: people read it before they grant it, and the view of the chat has all of them.
 const MAX_RULE: usize = 1_000;
@@ -97,9 +97,9 @@ fn count(request: &GateRequest<'_>) -> bool {
 /// The rule that a person grants who says that this call is always allowed; none where there is none to grant.
 pub(crate) fn rule(request: &GateRequest<'_>) -> Option<PermissionRule> {
     let rule = match request.effects.kind {
-        Kind::Exec => Plain::of(request.args)?.rule(),
-        Kind::Write => of_file(request.effects)?,
-        Kind::Read | Kind::Ask | Kind::Arrange => return None,
+        ToolKind::Exec => Plain::of(request.args)?.rule(),
+        ToolKind::Write => of_file(request.effects)?,
+        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => return None,
     };
     (count(request) && json_length(&rule) <= MAX_RULE).then_some(rule)
 }
@@ -111,10 +111,10 @@ pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
         return false;
     }
     match request.effects.kind {
-        Kind::Exec => {
+        ToolKind::Exec => {
             Plain::of(request.args).is_some_and(|command| rules.iter().any(|rule| command.is_covered_by(rule)))
         }
-        Kind::Write => of_file(request.effects).is_some_and(|rule| rules.contains(&rule)),
-        Kind::Read | Kind::Ask | Kind::Arrange => false,
+        ToolKind::Write => of_file(request.effects).is_some_and(|rule| rules.contains(&rule)),
+        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => false,
     }
 }

@@ -234,7 +234,7 @@ impl Session {
     }
 
     /// The rules that people have granted in this chat.
-    async fn permissions(&self, out: &mut Output) -> Result<(), Failure> {
+    async fn permissions(&self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
         let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
         let rules = list(&view, "permissions");
@@ -245,7 +245,7 @@ impl Session {
         if rules.is_empty() { out.notice("no call is always allowed here") } else { Ok(()) }
     }
 
-    async fn forget_permissions(&mut self, out: &mut Output) -> Result<(), Failure> {
+    async fn forget_permissions(&mut self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
         let path = ["workspaces", &self.workspace, "chats", &chat, "permissions"];
         let forgotten = self.client.change(Method::DELETE, &path, Body::None, None);

@@ -6,7 +6,7 @@ use domain::{ChatCommand, ChatConfig, ChatEvent, FilePath, Mode, PermissionRule,
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tools::{Commands, Effects, Kind, Registry};
+use tools::{Commands, Effects, Registry, ToolKind};
 
 const RUNS: &str = "call exec 1";
 const ASKS: &str = "permission_required";
@@ -69,7 +69,7 @@ fn becomes(play: &mut Play, tool: &str, args: &Value) -> String {
 /// The decision of the gate on a command in `mode`, where these rules were granted.
 fn gate(mode: Mode, args: &Value, permissions: &[PermissionRule]) -> GateDecision {
     let config = &ChatConfig { mode, ..*Play::new().config };
-    let (effects, args) = (&Effects::none(Kind::Exec), &*args.to_string());
+    let (effects, args) = (&Effects::none(ToolKind::Exec), &*args.to_string());
     SimpleGate::default().decide(&GateRequest { config, effects, args, approved: false, permissions })
 }
 

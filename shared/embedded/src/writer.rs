@@ -265,7 +265,11 @@ impl WriterThread {
 
     /// The same with a transaction for each request; false when one failed.
     fn transact_each(&mut self, requests: Vec<Request>) -> bool {
-        requests.into_iter().fold(true, |all, request| self.transact(vec![request]) && all)
+        let mut all = true;
+        for request in requests {
+            all &= self.transact(vec![request]);
+        }
+        all
     }
 
     /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them.

@@ -9,13 +9,15 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
+use ports::{Clock, SystemClock};
 use reqwest::Url;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 pub const CLIENT: &str = "buildscale-cli";
 pub const AUDIENCE: &str = "https://buildscale.test";
@@ -140,7 +142,7 @@ impl Inside {
 
     /// An access token that the hub takes for an hour, and of which the client is told that it has no time left.
     fn tokens(&mut self) -> Reply {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let now = SystemClock.now().as_millis() / 1000;
         let id = self.given.len();
         let claims =
             json!({ "sub": "ann", "iss": self.url, "aud": AUDIENCE, "exp": now + 3600, "jti": id.to_string() });

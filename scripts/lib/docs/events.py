@@ -118,6 +118,9 @@ def resolve(key, expression, variant, arms):
             owner = rust.find(bare(field.type)[0], "shared/domain")
             for each in owner.fields if owner and owner.kind == "struct" else []:
                 fields.setdefault(each.name, each)
+    if names[0] not in fields and key in fields:
+        # The content of the optional field of this name, under another.
+        names = [key]
     if names[0] not in fields:
         raise Fault(f"{arms.path}: the field {key} of {arms.enum.name}::{variant.name} is made of {expression}, which the generator does not understand")
     at = fields[names[0]]

@@ -59,17 +59,17 @@ impl HttpFrontend {
 
     /// All routes, kept clean of known secrets.
     pub fn router(&self) -> Router {
-        clean(api::router(self.context.clone()), &self.known)
+        redacted(api::router(self.context.clone()), &self.known)
     }
 }
 
 /// The routes of event streams alone, kept as clean.
 pub fn streams(readers: Readers, config: &Config, outside: FrontendDeps) -> Router {
-    clean(api::streams(Arc::new(stream_context(readers, config, outside))), &config.secrets)
+    redacted(api::streams(Arc::new(stream_context(readers, config, outside))), &config.secrets)
 }
 
-fn clean(router: Router, known: &KnownSecrets) -> Router {
-    router.layer(from_fn_with_state(known.clone(), secrets::clean))
+fn redacted(router: Router, known: &KnownSecrets) -> Router {
+    router.layer(from_fn_with_state(known.clone(), secrets::redact))
 }
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {

@@ -35,7 +35,7 @@ async fn sweep(waking: &Waking) -> Result<Value, Error> {
     Ok(json!({ "swept": swept }))
 }
 
-/// StoppedSandboxes that no workspace wants, that have ended, or that do not come.
+/// Sandboxes that no workspace wants, that have ended, or that do not come.
 pub(crate) struct StoppedSandboxes(pub EcsSandboxes);
 
 #[async_trait]

@@ -110,12 +110,12 @@ impl<M: Machine> Draft<M> {
     }
 
     /// A message as a message. Its ids follow from its place in the log, so that sending it again is harmless.
-    fn message(&self, actor: &ActorId, message: &OutboxMessage, at: Timestamp) -> Result<QueueMessage> {
+    fn message(&self, actor: &ActorId, sent: &OutboxMessage, at: Timestamp) -> Result<QueueMessage> {
         let name = format!("{}/{}", self.first, self.messages);
         let id = CommandId::from_key(actor.as_str(), &name);
-        let content = Content::Command { body: &message.command };
-        let message = Envelope { id, at, by: Principal::System, content }.to(&message.to)?;
+        let content = Content::Command { body: &sent.command };
+        let message = Envelope { id, at, by: Principal::System, content }.to(&sent.to)?;
         let id = format!("{actor}/{name}");
-        Ok(QueueMessage { id, deliver_at: message.deliver_at, priority: message.priority, ..message })
+        Ok(QueueMessage { id, deliver_at: sent.deliver_at, priority: sent.priority, ..message })
     }
 }

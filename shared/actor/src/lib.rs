@@ -8,7 +8,6 @@
 //! one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer`]. Failures that are an actor's own fault: [`trial`].
 //! Turns on the processors: [`executor`].
 
-mod clean;
 mod draft;
 mod drive;
 mod effect;
@@ -21,6 +20,7 @@ pub mod machine;
 pub mod mail;
 mod newer;
 mod nudge;
+mod redact;
 mod retry;
 mod runtime;
 mod step;

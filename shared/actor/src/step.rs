@@ -1,6 +1,6 @@
 //! One step of a machine: the state that it works on, and its decision so far.
 
-use crate::{Decision, EffectKey, Machine, OutboxMessage, clean};
+use crate::{Decision, EffectKey, Machine, OutboxMessage, redact};
 use ports::Redactor;
 
 /// One step: the machine decides on an input. The step owns the state for that time and folds each event as it is pushed, so the state always has
@@ -33,7 +33,7 @@ impl<M: Machine> Step<M> {
 
     /// Adds an event, and folds it into the state.
     pub fn push(&mut self, mut event: M::Event) {
-        clean::event(&mut event, &self.redactor);
+        redact::event(&mut event, &self.redactor);
         self.decision.records.extend(M::record(&self.state, &event));
         M::apply(&mut self.state, self.next, &event);
         self.next += 1;
@@ -42,7 +42,7 @@ impl<M: Machine> Step<M> {
 
     /// Adds a message.
     pub fn send(&mut self, mut message: OutboxMessage) {
-        clean::message(&mut message, &self.redactor);
+        redact::message(&mut message, &self.redactor);
         self.decision.send.push(message);
     }
 

@@ -148,8 +148,8 @@ async fn a_command_that_is_always_allowed_runs_unasked_until_that_is_forgotten()
     }
     client.until(&chat, |view| view.get("permissions").is_none()).await?;
     client.post(&chat, json!({ "content": "say it" })).await?;
-    let asked = client.watch(&chat).until_event("permission_required").await?;
-    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    let view = client.until(&chat, |view| view["status"] == "suspended").await?;
+    let permission = view["waiting_for"][0]["data"]["permission_id"].as_str().ok_or("no permission_id")?;
     let declined = json!({ "outcome": "declined", "reason": "it is late" });
     client.post(&format!("{chat}/permissions/{permission}"), declined).await?;
     let view = after(3).await?;

@@ -144,7 +144,7 @@ pub enum TaskEvent {
         /// The time of the end.
         at: Timestamp,
     },
-    /// A node waits, and nothing is held for it: a letter to itself wakes the task.
+    /// A node waits, and nothing is held for it: a message to itself wakes the task.
     Waiting {
         /// The node.
         node: NodeId,

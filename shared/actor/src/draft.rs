@@ -17,7 +17,7 @@ pub(crate) struct Draft<M: Machine> {
     /// The commands that it consumes.
     pub commands: Vec<CommandId>,
     events: Vec<M::Event>,
-    /// Messages to send: the messages of the steps, and mail that was put aside.
+    /// Messages to send: those of the steps, and those that were put aside.
     pub outbox: Vec<QueueMessage>,
     /// The change of the actor's pause, if any.
     pub parking: Option<Parking>,

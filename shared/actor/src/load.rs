@@ -20,7 +20,7 @@ pub(crate) struct Loaded<M: Machine> {
     pub next: u64,
     /// The last commands consumed, oldest first.
     pub consumed: VecDeque<CommandId>,
-    /// Envelope that was put aside, oldest first; the actor is paused while there is some or while it is `parked`.
+    /// Messages that were put aside, oldest first; the actor is paused while there is some or while it is `parked`.
     pub parked_mail: Vec<(CommandId, String)>,
     /// Whether the actor is paused.
     pub parked: bool,

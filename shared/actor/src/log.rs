@@ -130,7 +130,7 @@ pub struct Entry<E> {
     /// Messages to send because of it; sent again after a crash, under the same ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbox: Vec<QueueMessage>,
-    /// Set when the actor was paused or resumed, or mail was put aside while it is paused.
+    /// Set when the actor was paused or resumed, or a message was put aside while it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<Parking>,
 }
@@ -139,9 +139,9 @@ pub struct Entry<E> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parking {
-    /// Whether it is paused from now on. When it is not, all mail put aside is in the outbox or dropped.
+    /// Whether it is paused from now on. When it is not, all messages put aside are in the outbox or dropped.
     pub parked: bool,
-    /// Envelope that was put aside: ids and bodies.
+    /// Messages that were put aside: ids and bodies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "mail")]
     pub messages: Vec<(CommandId, String)>,

@@ -95,7 +95,7 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
     /// Whether the command ends the actor for good. Earlier commands do not matter then: it is taken in before work in flight is resumed, and also
-    /// while the actor is paused, whose mail is dropped with it.
+    /// while the actor is paused, whose messages are dropped with it.
     fn ends(command: &Self::Command) -> bool {
         let _ = command;
         false

@@ -28,7 +28,7 @@ pub struct Envelope<C> {
 
 /// The content of a message of a mailbox.
 ///
-/// Envelope is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
+/// An envelope is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mail", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content<C> {
@@ -50,7 +50,7 @@ impl<C: DeserializeOwned> Envelope<C> {
     /// Reads the body of a message.
     ///
     /// # Errors
-    /// The error says whether the body is mail of a newer version or is damaged.
+    /// The error says whether the body is an envelope of a newer version or is damaged.
     pub fn parse(body: &str) -> std::result::Result<Self, Unreadable> {
         #[derive(Deserialize)]
         #[expect(dead_code, reason = "whether they are there is what counts")]
@@ -65,13 +65,13 @@ impl<C: DeserializeOwned> Envelope<C> {
     }
 }
 
-/// Why mail cannot be read.
+/// Why an envelope cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It is mail, and says something that this version does not know.
+    /// It is an envelope, and says something that this version does not know.
     #[error("{0}")]
     Newer(#[source] serde_json::Error),
-    /// It is no mail.
+    /// It is no envelope.
     #[error("{0}")]
     Damaged(#[source] serde_json::Error),
 }

@@ -8,6 +8,6 @@ use std::time::Duration;
 
 /// How long an unreadable delivery rests before it comes again.
 pub(crate) const RESTS: Duration = Duration::from_secs(40);
-/// How often mail that cannot be read may come before its actor is paused with it: a quarter of an hour of rests, longer than a deploy takes. Envelope
-/// that is paused is kept; a person resumes the actor when there is a worker that can read it.
+/// How often an envelope that cannot be read may come before its actor is paused with it: a quarter of an hour of rests, longer than a deploy takes.
+/// It is kept then; a person resumes the actor when there is a worker that can read it.
 pub(crate) const PATIENCE: u32 = 25;

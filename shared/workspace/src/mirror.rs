@@ -6,6 +6,9 @@
 //!
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 
+mod swap;
+
+use self::swap::swap;
 use crate::removal::remove_all;
 use domain::{FilePath, Timestamp};
 use rustix::{
@@ -455,21 +458,6 @@ impl Mirror {
         fs::write(&temporary, format!("{at}\n"))?;
         fs::rename(temporary, self.home.join("mark"))
     }
-}
-
-/// Puts a file in the place of another.
-///
-/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), and the next commit then waits for that. An exchange does
-/// not, and a file that is replaced before it was written out costs no write at all.
-fn swap(from: &OwnedFd, new: &str, folder: &OwnedFd, name: &str) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    match rustix::fs::renameat_with(from, new, folder, name, rustix::fs::RenameFlags::EXCHANGE) {
-        Ok(()) => return Ok(unlinkat(from, new, AtFlags::empty())?),
-        // Not every file system can, and the other file may have gone.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(renameat(from, new, folder, name)?)
 }
 
 fn look_in(folder: &OwnedFd, name: &str) -> io::Result<OnDisk> {

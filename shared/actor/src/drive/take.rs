@@ -1,4 +1,4 @@
-//! Takes in deliveries of the mailbox: commands, alone or together, and mail for an actor that is paused or about to end.
+//! Takes in deliveries of the mailbox: commands, alone or together, and messages for an actor that is paused or about to end.
 
 use super::{AskedOfTree, Draft, Drive, DriveError, while_unavailable};
 use crate::{Content, Envelope, Input, Machine, Parking, load::Loaded};
@@ -145,7 +145,7 @@ impl<M: Machine> Drive<'_, M> {
         Ok(1)
     }
 
-    /// Pauses the actor: `mail` failed too often. The mail is kept, unless it was consumed and the failure is in its work, or the machine gives it
+    /// Pauses the actor: `envelope` failed too often. It is kept, unless it was consumed and the failure is in its work, or the machine gives it
     /// up.
     pub async fn park(&mut self, envelope: (CommandId, String), reason: String) -> Result<(), DriveError> {
         let known = self.loaded.consumed.contains(&envelope.0)
@@ -181,7 +181,7 @@ impl<M: Machine> Drive<'_, M> {
         Ok(1)
     }
 
-    /// Resumes a paused actor: first the work that was in flight, then the mail that was put aside. The first of these is the one that failed, and
+    /// Resumes a paused actor: first the work that was in flight, then the messages that were put aside. The first of these is the one that failed, and
     /// `drop` gives it up.
     async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), DriveError> {
         let (stamp, mut draft) = self.draft();

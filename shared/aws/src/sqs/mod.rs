@@ -11,8 +11,6 @@ mod flights;
 mod letters;
 mod message;
 mod poll;
-#[cfg(test)]
-mod tests;
 
 use crate::fault::{Fault, unavailable};
 use async_trait::async_trait;
@@ -346,3 +344,6 @@ fn stale_or(failed: &[BatchResultErrorEntry]) -> Result<()> {
 fn seconds(time: Duration) -> i32 {
     i32::try_from(time.min(LONGEST_VISIBILITY).as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
 /// The secret that signs the tickets of these tests.
 const SIGNS_TICKETS: &str = "a secret that signs the tickets of these tests";
 /// The token of the operator.
-const OPERATOR: &str = "the token of the operator of the worlds of these tests";
+const OPERATOR: &str = "the-token-of-the-operator-of-the-worlds-of-these-tests";
 /// The script of the models.
 pub const SCRIPT: &str = include_str!("../script.yaml");
 

@@ -1,30 +1,32 @@
-//! The hub of a command's connection: [`::client::Client`], with the credential of the command and failures as commands tell them.
+//! The hub of a command's connection: [`::client::Client`], with the token of a login and failures as commands tell them.
 
-use crate::{args::Connection, failure::CliError, login::Credential};
+use crate::{args::Connection, failure::CliError, login::Login};
 pub(crate) use ::client::Body;
 use ::client::{Address, Watch};
 use reqwest::{Method, Response};
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// A hub, as commands see it.
 #[derive(Clone)]
 pub(crate) struct Client {
     hub: ::client::Client,
-    credential: Credential,
+    /// None where a token is given: an option or a variable goes before a login.
+    login: Option<Arc<Login>>,
 }
 
 impl Client {
     /// For the hub at the connection's URL. Nothing is sent yet.
     pub(crate) fn new(connection: &Connection) -> Result<Self, CliError> {
-        let hub = ::client::Client::new(&connection.url, None)?;
-        let credential = Credential::of(connection, &hub.url())?;
-        Ok(Self { hub, credential })
+        let hub = ::client::Client::new(&connection.url, connection.token.as_deref())?;
+        let login = if hub.token().is_some() { None } else { Login::at(&hub.url()).map(Arc::new) };
+        Ok(Self { hub, login })
     }
 
     /// The hub, with the token for a request that is sent now: that of a login changes.
     async fn hub(&self) -> Result<::client::Client, CliError> {
-        let token = self.credential.token().await?;
+        let Some(login) = &self.login else { return Ok(self.hub.clone()) };
+        let token = login.token().await?;
         Ok(self.hub.with_token(token.as_ref().map(ports::Secret::expose))?)
     }
 

@@ -77,7 +77,7 @@ pub enum CliError {
         /// The reason.
         reason: String,
     },
-    /// Nobody is logged in, or can be.
+    /// There is no login, or none is possible.
     #[error("{reason}")]
     Login {
         /// The reason.

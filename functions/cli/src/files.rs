@@ -172,7 +172,7 @@ impl Files {
         self.save_local(path, Local::Bytes(content), if_version).await
     }
 
-    /// The same; both in one request and one version, so nobody sees the file without its content.
+    /// The same; both in one request and one version, so no reader sees the file without its content.
     async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, CliError> {
         if content.length() > PAST
             && let Some(sha256) = self.send_past(&content).await?

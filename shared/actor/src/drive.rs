@@ -9,7 +9,7 @@ use crate::{
     effect::{Reported, Running},
     load::Loaded,
     log,
-    mail::Unreadable,
+    mailbox::Unreadable,
     retry::while_unavailable,
     runtime::Ports,
     trial::Trial,

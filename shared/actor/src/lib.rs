@@ -3,7 +3,7 @@
 //! An actor is an id, a mailbox (a queue group), an append-only log, and a pure state machine ([`Machine`]). No actor
 //! lives anywhere: a worker loads it, drives it to rest, and forgets it or keeps it warm. The log decides, not the memory.
 //!
-//! The way of a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`] commits, publishes, sends and
+//! The way of a command, by file: [`mailbox`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`] commits, publishes, sends and
 //! runs effects until the actor rests, [`runtime`] settles the delivery. Commands that come together and need nothing from outside in between become
 //! one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer`]. Failures that are an actor's own fault: [`trial`].
 //! Turns on the processors: [`executor`].
@@ -17,7 +17,7 @@ mod kind;
 mod load;
 pub mod log;
 pub mod machine;
-pub mod mail;
+pub mod mailbox;
 mod newer;
 mod nudge;
 mod redact;
@@ -36,7 +36,7 @@ pub use machine::{
     Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver, OutboxMessage,
     StopRequest, Target, Tree, View,
 };
-pub use mail::{Content, Envelope, Mailbox, Unreadable};
+pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
 pub use step::Step;

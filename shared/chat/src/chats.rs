@@ -15,8 +15,8 @@ use crate::{
 };
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
-    ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
-    PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId, event::Question,
+    ActorKind, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode,
+    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId, event::Question,
 };
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
@@ -458,12 +458,5 @@ pub(crate) fn not_asked(what: &str, key: &str, id: &str) -> Error {
 
 /// Logs the cause of an internal error; a client learns that it was not its fault.
 pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
-    let cause: &(dyn std::error::Error + 'static) = &error;
-    tracing::error!(cause = %cause, "a chat could not be reached");
-    if ports::is_full(cause) {
-        return Error::storage_full();
-    }
-    let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
-    let code = if is_away { Code::UpstreamUnavailable } else { Code::Internal };
-    Error::new(code, "the chat could not be reached").hint("try again; accepted commands are kept")
+    actor::unreachable(ActorKind::Chat, error)
 }

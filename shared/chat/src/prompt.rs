@@ -6,7 +6,7 @@
 use domain::{Code, Error, FileId, FilePath};
 use serde::Deserialize;
 use tools::{Commands, Registry};
-use workspace::{FileKind, Workspace};
+use workspace::Workspace;
 
 /// The persona of a chat that names none.
 pub(crate) const DEFAULT_ROLE: &str = "assistant";
@@ -189,21 +189,7 @@ impl Shelf {
 
 /// The names of the folders on a shelf.
 async fn folders(workspace: &Workspace, shelf: Shelf) -> Result<Vec<String>, Error> {
-    const PAGE: usize = 1000;
-    let (mut names, mut cursor) = (Vec::new(), None);
-    loop {
-        let listing = match workspace.ls(&FilePath::parse(shelf.folder())?, PAGE, cursor).await {
-            Ok(listing) => listing,
-            Err(error) if error.code == Code::NotFound => return Ok(names),
-            Err(error) => return Err(error),
-        };
-        let folders = listing.entries.into_iter().filter(|entry| entry.kind == FileKind::Folder);
-        names.extend(folders.map(|entry| entry.name));
-        cursor = listing.next_cursor;
-        if cursor.is_none() {
-            return Ok(names);
-        }
-    }
+    workspace.folders_in(&FilePath::parse(shelf.folder())?).await
 }
 
 /// Reads the front matter of a folder's file; none when the folder has not got the file.

@@ -13,11 +13,7 @@ pub(crate) fn call_of(task: TaskId, node: &NodeId, retry: u32) -> CallId {
 /// The text as history shows it: its beginning, with `…` behind it where it is long.
 pub(crate) fn cut(mut text: String) -> String {
     if text.len() > SHOWN {
-        let mut end = SHOWN;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(SHOWN));
         text.push('…');
     }
     text

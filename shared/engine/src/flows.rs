@@ -354,21 +354,7 @@ fn folder_of(name: &str) -> Result<FilePath, Error> {
 
 /// The names of the folders that a workspace has for flows.
 async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
-    const PAGE: usize = 200;
-    let (folder, mut names, mut cursor) = (FilePath::parse(FOLDER)?, BTreeSet::new(), None);
-    loop {
-        let listing = match opened.ls(&folder, PAGE, cursor).await {
-            Ok(listing) => listing,
-            Err(error) if error.code == Code::NotFound => return Ok(names),
-            Err(error) => return Err(error),
-        };
-        let folders = listing.entries.into_iter().filter(|entry| entry.kind == FileKind::Folder);
-        names.extend(folders.map(|entry| entry.name));
-        cursor = listing.next_cursor;
-        if cursor.is_none() {
-            return Ok(names);
-        }
-    }
+    Ok(opened.folders_in(&FilePath::parse(FOLDER)?).await?.into_iter().collect())
 }
 
 async fn no_flow(opened: &Workspace, name: &str) -> Error {

@@ -324,8 +324,7 @@ fn fail(result: &mut CaseResult, kind: &str, unmet: Unmet, error: Option<&Error>
 
 fn cut(mut text: String) -> String {
     if text.len() > MAX_FAILURE {
-        let end = (0..=MAX_FAILURE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(MAX_FAILURE));
         text.push('…');
     }
     text

@@ -9,7 +9,7 @@ use crate::{
     mirror::{Area, OnDisk},
 };
 use bytes::Bytes;
-use domain::{FileId, FilePath, Sha256};
+use domain::{Code, FileId, FilePath, Sha256};
 use std::{ops::Range, sync::atomic::Ordering};
 
 /// How often a read is begun anew because the file got a new version meanwhile.
@@ -49,6 +49,19 @@ impl Workspace {
         let mut entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
         self.measure(&mut entries).await?;
         Ok(Listing { entries, next_cursor: page.next })
+    }
+
+    /// The names of the folders in a folder, in order; none when it is not there.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE` for a file; else those of [`Workspace`].
+    pub async fn folders_in(&self, path: &FilePath) -> Result<Vec<String>> {
+        let folder = match self.folder_at(path).await {
+            Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
+            folder => folder?,
+        };
+        let entries = self.all_entries(folder).await?.into_iter();
+        Ok(entries.filter(|(_, entry)| entry.kind == FileKind::Folder).map(|(name, _)| name).collect())
     }
 
     /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The pause between questions when the issuer names none, and the step by which it grows (RFC 8628 §3.2 and §3.5).
 const STEP: Duration = Duration::from_secs(5);
-/// The longest pause, whatever the issuer says.
+/// The longest pause; an issuer that asks for more gets this one.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The longest life of a code, in seconds.
 const LIFE: u64 = 3600;
@@ -198,7 +198,7 @@ impl Saved {
             expires_at: None,
         };
         saved.take_in(body, now()).map_err(wrong)?;
-        // It was asked for over a way that nobody reads along, and is refreshed over the same.
+        // It was asked for over a private connection, and is refreshed over one.
         endpoint(&saved.token_endpoint).map(|_| saved).ok_or_else(|| wrong("its token endpoint is no https URL"))
     }
 }

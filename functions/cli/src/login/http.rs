@@ -84,7 +84,7 @@ pub(super) fn shown(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
-/// Whether nobody on the way can read along: HTTPS, or this machine.
+/// Whether the connection is private: HTTPS, or this machine.
 pub(super) fn is_private(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());

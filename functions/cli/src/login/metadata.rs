@@ -77,7 +77,7 @@ async fn resource(http: &Http, hub: &Url) -> Result<Value, CliError> {
     Ok(answer.body)
 }
 
-/// Why nobody can log in: the hub wants no token, or one that it signs itself.
+/// Why there is no login: the hub wants no token, or one that it signs itself.
 async fn no_issuer(http: &Http, hub: &Url) -> CliError {
     let models = http.get(&below(hub, &["api", "v1", "models"])).await;
     let is_open = models.is_ok_and(|answer| answer.status.is_success());

@@ -14,7 +14,7 @@ mod session;
 mod status;
 mod store;
 
-pub(crate) use session::Credential;
+pub(crate) use session::Login;
 
 use crate::{
     args::{AuthArgs, AuthCommand, Connection},

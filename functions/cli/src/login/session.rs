@@ -1,4 +1,4 @@
-//! The token that requests carry: the one that is given, or that of the login at the hub, which is refreshed before it expires.
+//! The token of the login at a hub, which is refreshed before it expires.
 
 use super::{
     device::reason,
@@ -9,58 +9,26 @@ use super::{
 use crate::{args::Connection, failure::CliError, output::one_line};
 use ports::Secret;
 use reqwest::Url;
-use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// The credential of a client. It is never shown.
-#[derive(Clone, Debug)]
-pub(crate) enum Credential {
-    /// None is needed, or none is there.
-    None,
-    /// A token that is given and stays.
-    Given(Secret),
-    /// The login at the hub, if there is one.
-    Login(Arc<Login>),
-}
-
-/// A login, read when the first request needs it: commands that need no hub touch nothing.
-#[derive(Debug)]
+/// The login at a hub, read when the first request needs it: commands that need no hub touch nothing.
 pub(crate) struct Login {
     store: Store,
     saved: Mutex<Option<Saved>>,
 }
 
-impl Credential {
-    /// Of a connection to this hub: an option or a variable goes before a login.
-    ///
-    /// # Errors
-    /// [`CliError::Usage`] for a token that cannot be one.
-    pub(crate) fn of(connection: &Connection, hub: &Url) -> Result<Self, CliError> {
-        match connection.token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
-            Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self::Given(Secret::new(token))),
-            Some(_) => Err(CliError::Usage("the token has characters that no token has".into())),
-            // Without a home there is no login.
-            None => Ok(Store::of(hub)
-                .map_or(Self::None, |store| Self::Login(Arc::new(Login { store, saved: Mutex::default() })))),
-        }
+impl Login {
+    /// At this hub; none without a home, where no login can be kept.
+    pub(crate) fn at(hub: &Url) -> Option<Self> {
+        Store::of(hub).ok().map(|store| Self { store, saved: Mutex::default() })
     }
 
-    /// The token for a request that is sent now; none where there is none.
+    /// The token for a request that is sent now; none when nobody is logged in.
     ///
     /// # Errors
     /// [`CliError::Login`] when the login is over, or its file cannot be read; [`CliError::Issuer`] when the issuer does not answer and the token has
     /// expired.
     pub(crate) async fn token(&self) -> Result<Option<Secret>, CliError> {
-        match self {
-            Self::None => Ok(None),
-            Self::Given(token) => Ok(Some(token.clone())),
-            Self::Login(login) => login.token().await,
-        }
-    }
-}
-
-impl Login {
-    async fn token(&self) -> Result<Option<Secret>, CliError> {
         let mut known = self.saved.lock().await;
         if known.is_none() {
             *known = self.store.load()?;

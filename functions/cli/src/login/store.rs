@@ -1,4 +1,4 @@
-//! Logins on this machine: one file per hub, in the folder of this user's state, readable for nobody else.
+//! Logins on this machine: one file per hub, in the folder of this user's state, readable for this user alone.
 
 use crate::{
     failure::CliError,
@@ -124,7 +124,7 @@ impl Store {
         let written = || {
             drop(fs::remove_file(&beside));
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-            // Whatever the mask is.
+            // A umask may have taken the owner's own rights from the mode above.
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
             file.write_all(&serde_json::to_vec_pretty(saved)?)?;
             file.sync_all()?;

@@ -6,9 +6,9 @@
 //! In Lambda this adapter does not receive: Lambda does, and hands records to [`SqsQueue::adopt`], after which they are settled here like received
 //! ones, or by the function's answer.
 
+mod dead_letters;
 mod delays;
 mod flights;
-mod letters;
 mod message;
 mod poll;
 
@@ -23,9 +23,9 @@ use aws_sdk_sqs::{
         QueueAttributeName, SendMessageBatchRequestEntry,
     },
 };
+use dead_letters::Aside;
 use delays::Schedules;
 use flights::Flights;
-use letters::Aside;
 use ports::{
     Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,

@@ -212,16 +212,3 @@ impl Tasks {
         self.mailbox.bus.subscribe(actor_id(workspace, task).as_str()).await.map_err(internal)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_that_is_away_or_full_is_told_from_a_fault() {
-        let away = ports::Error::unavailable("the store", "x");
-        assert_eq!(internal(away).code, Code::UpstreamUnavailable);
-        assert_eq!(internal(ports::Error::full("the store")).code, Code::StorageFull);
-        assert_eq!(internal(ports::Error::Damaged("an item".into())).code, Code::Internal);
-    }
-}

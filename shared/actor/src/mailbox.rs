@@ -2,7 +2,7 @@
 
 use crate::{ActorId, HoldRequest, StopRequest, log};
 use bytes::Bytes;
-use domain::{CommandId, Principal, Timestamp};
+use domain::{ActorKind, Code, CommandId, Principal, Timestamp};
 use ports::{Bus, Expect, Query, QueueMessage, QueueSender, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -195,6 +195,34 @@ impl Mailbox {
     async fn announce(&self, actor: &ActorId) {
         if let Err(error) = self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await {
             tracing::warn!(%actor, %error, "a request to stop was not announced");
+        }
+    }
+}
+
+/// The error of a caller whose command or read did not reach an actor of this kind. The log has its cause; a caller learns that it was not its
+/// fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, else `INTERNAL`.
+pub fn unreachable(kind: ActorKind, error: impl std::error::Error + 'static) -> domain::Error {
+    let (kind, cause): (_, &(dyn std::error::Error + 'static)) = (kind.as_str(), &error);
+    tracing::error!(cause = %cause, "a {kind} could not be reached");
+    if ports::is_full(cause) {
+        return domain::Error::storage_full();
+    }
+    let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
+    let code = if is_away { Code::UpstreamUnavailable } else { Code::Internal };
+    domain::Error::new(code, format!("the {kind} could not be reached")).hint("try again; accepted commands are kept")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_away_or_full_is_told_from_a_fault() {
+        for kind in [ActorKind::Chat, ActorKind::Task] {
+            let away = ports::Error::unavailable("the store", "x");
+            assert_eq!(unreachable(kind, away).code, Code::UpstreamUnavailable);
+            assert_eq!(unreachable(kind, ports::Error::full("the store")).code, Code::StorageFull);
+            assert_eq!(unreachable(kind, ports::Error::Damaged("an item".into())).code, Code::Internal);
         }
     }
 }

@@ -29,7 +29,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0 \
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     case "$TARGETARCH" in arm64) target=aarch64-unknown-linux-gnu ;; *) target=x86_64-unknown-linux-gnu ;; esac \
     && rustup target add "$target" \
-    && cargo build --locked --release --target "$target" --package hub --bin buildscale \
+    && cargo build --locked --release --target "$target" --package buildscale-hub --bin buildscale \
     && cp "target/$target/release/buildscale" /buildscale
 
 FROM debian:12.12-slim

@@ -25,7 +25,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0 \
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     case "$TARGETARCH" in arm64) target=aarch64-unknown-linux-gnu ;; *) target=x86_64-unknown-linux-gnu ;; esac \
     && rustup target add "$target" \
-    && cargo build --locked --profile lambda --target "$target" --package cloud --bin buildscale-stream \
+    && cargo build --locked --profile lambda --target "$target" --package buildscale-cloud --bin buildscale-stream \
     && cp "target/$target/lambda/buildscale-stream" /buildscale-stream
 
 # glibc and certificates, nothing else.

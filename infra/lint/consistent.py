@@ -150,6 +150,12 @@ def one_address(stacks):
     for origin in edge["Origins"]:
         if [named["HeaderName"] for named in origin["OriginCustomHeaders"]] != [header]:
             fault(f"edge.yaml: the origin {origin['Id']} is not told {header}, by which it knows CloudFront")
+    host = re.search(r'NAMES_HOST: HeaderName = HeaderName::from_static\("([a-z-]+)"\)', (ROOT / "functions/cloud/src/origin.rs").read_text())[1]
+    if f"request.headers['{host}'] = {{ value: request.headers.host.value }}" not in stacks["Edge"]["Resources"]["ClientHost"]["Properties"]["FunctionCode"]:
+        fault(f"edge.yaml: the function of CloudFront does not keep the client's host in {host}")
+    for behaviour in [events, edge["DefaultCacheBehavior"]]:
+        if [one["EventType"] for one in behaviour.get("FunctionAssociations", [])] != ["viewer-request"]:
+            fault(f"edge.yaml: origins are not told the client's host, so {host} would be the client's own words")
     silence = int(re.search(r"keep_alive: Duration::from_secs\((\d+)\)", (ROOT / "functions/stream/src/options.rs").read_text())[1])
     for mapping in walk(edge):
         if mapping.get("OriginReadTimeout", silence + 1) <= silence:

@@ -44,6 +44,8 @@ pub(crate) struct Access<N, P> {
     pub caller: Caller,
     /// Their role in the workspace.
     pub role: Role,
+    /// Their access to its files, which the policies decide on path by path.
+    pub files: workspace::Access,
     needs: PhantomData<N>,
 }
 
@@ -55,7 +57,20 @@ impl<N: Needs, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> f
         // None: the route names no workspace, and so there is no role.
         let Standing(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;
         demand(&caller, role, N::ACTION)?;
-        Ok(Self { at, by: caller.principal(), caller, role, needs: PhantomData })
+        let by = caller.principal();
+        let files = workspace::Access::of(&by, Some(as_policies_know(role)));
+        Ok(Self { at, by, caller, role, files, needs: PhantomData })
+    }
+}
+
+/// The role as policies know it.
+pub(crate) fn as_policies_know(role: Role) -> workspace::Role {
+    match role {
+        Role::Viewer => workspace::Role::Viewer,
+        Role::Member => workspace::Role::Member,
+        Role::Editor => workspace::Role::Editor,
+        Role::Admin => workspace::Role::Admin,
+        Role::Owner => workspace::Role::Owner,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Authentication. On a laptop: every caller that reaches the loopback address is accepted. Else: callers with the hub's token, a signed token, an
-//! API key, or, for one event stream, a ticket.
+//! Authentication. On a laptop: every caller that reaches the loopback address is accepted. Else: callers with the hub's token, a signed
+//! token, an API key, or, for one event stream, a ticket.
 //!
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 4] = ["/health", "/ready", "/openapi.json", login::METADATA];
+const OPEN: [&str; 5] = ["/", "/health", "/ready", "/openapi.json", login::METADATA];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).

@@ -8,17 +8,19 @@ use crate::{
     files::{AtPath, InFile},
     schema,
     workspaces::InWorkspace,
-    writes::{IfThere, etag, is_known, write, write_at},
+    writes::{IfThere, author, etag, is_known, write, write_at},
 };
 use axum::{
     body::Body,
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error, FilePath};
+use domain::{Code, Conversion, ConversionStatus, Error, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
 use std::{ops::Range, sync::Arc};
+use utoipa::{IntoParams, ToSchema};
 use workspace::{Content, Given, MAX_FILE, Workspace};
 
 /// Types by the end of the name; all else is bytes. Only those that browsers run no script of are shown in place.
@@ -48,9 +50,44 @@ const TYPES: [(&str, &str); 22] = [
 ];
 const ACTIVE: [&str; 5] = ["text/html", "image/svg+xml", "text/javascript", "application/pdf", "application/wasm"];
 
+/// A form of a content.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Form {
+    /// As it was written.
+    #[default]
+    Raw,
+    /// Of a document, the Markdown that it was converted to.
+    Markdown,
+}
+
+/// The form of the content.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InForm {
+    /// The form: as it was written, or the Markdown of a document.
+    #[serde(default, rename = "as")]
+    #[param(inline, default = "raw")]
+    form: Form,
+}
+
+/// A path, and the form of the content.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AtPathInForm {
+    /// The path.
+    #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
+    path: FilePath,
+    /// The form: as it was written, or the Markdown of a document.
+    #[serde(default, rename = "as")]
+    #[param(inline, default = "raw")]
+    form: Form,
+}
+
 /// The content of a file, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
-    params(InFile, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+    params(InFile, InForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
@@ -58,17 +95,18 @@ const ACTIVE: [&str; 5] = ["text/html", "image/svg+xml", "text/javascript", "app
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InFile>,
+    Access { at, files, .. }: Access<Read, InFile>,
+    Query(InForm { form }): Query<InForm>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let path = workspace.path_of(at.file_id).await?;
-    show(&workspace, &path, &headers).await
+    show(&workspace, &path, form, &headers).await
 }
 
 /// The content of the file at a path, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
-    params(InWorkspace, AtPath, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+    params(InWorkspace, AtPathInForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
@@ -76,15 +114,23 @@ pub(crate) async fn get_content(
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content_by_path(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
-    Query(AtPath { path }): Query<AtPath>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
+    Query(AtPathInForm { path, form }): Query<AtPathInForm>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    show(&context.base.workspaces.open(at.workspace_id).await?, &path, &headers).await
+    show(&context.base.workspaces.open(at.workspace_id, files).await?, &path, form, &headers).await
 }
 
 /// The content at a path as an answer, unless the client has it.
-async fn show(workspace: &Workspace, path: &FilePath, headers: &HeaderMap) -> Answer<Response> {
+async fn show(workspace: &Workspace, path: &FilePath, form: Form, headers: &HeaderMap) -> Answer<Response> {
+    if form == Form::Markdown {
+        let (name, content) = markdown(workspace, path).await?;
+        let tag = etag(content.info.v);
+        if is_known(headers, content.info.v) {
+            return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
+        }
+        return respond(workspace, &name, Given::Bytes(content.bytes), tag, headers).await;
+    }
     let (info, content) = match workspace.read(path, None).await {
         Ok(Content { info, bytes }) => (info, Given::Bytes(bytes)),
         Err(error) if error.code == Code::PayloadTooLarge => {
@@ -102,6 +148,35 @@ async fn show(workspace: &Workspace, path: &FilePath, headers: &HeaderMap) -> An
     respond(workspace, path.name(), content, tag, headers).await
 }
 
+/// The Markdown of a document, and its name. A file that is Markdown or other text already is its own.
+async fn markdown(workspace: &Workspace, path: &FilePath) -> Result<(String, Content), Error> {
+    let info = workspace.stat(path).await?;
+    if let Some(content) = workspace.markdown_of(&info).await? {
+        return Ok((content.info.name.clone(), content));
+    }
+    let is_text = |conversion: &Conversion| conversion.reason.as_deref() == Some("text");
+    match &info.conversion {
+        None => return Ok((info.name, workspace.read(path, None).await?)),
+        Some(conversion) if is_text(conversion) => return Ok((info.name, workspace.read(path, None).await?)),
+        Some(_) => {}
+    }
+    Err(unconverted(path, info.conversion.as_ref()))
+}
+
+/// The refusal to show Markdown that is not there.
+fn unconverted(path: &FilePath, conversion: Option<&Conversion>) -> Error {
+    let Some(conversion) = conversion.filter(|conversion| conversion.status != ConversionStatus::Done) else {
+        return Error::not_found("Markdown of", path).hint("somebody removed it: write the document again");
+    };
+    let status = serde_json::to_value(conversion.status).unwrap_or_default();
+    let message = conversion.message.clone().unwrap_or_else(|| "it is being converted".into());
+    let error = Error::new(Code::Unprocessable, format!("{path} has no Markdown: {message}")).detail("status", status);
+    match &conversion.reason {
+        Some(reason) => error.detail("reason", reason.as_str()).hint("read its content as it is, with as=raw"),
+        None => error.hint("ask again in a moment; the events of the workspace tell when it is done"),
+    }
+}
+
 /// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB; a longer one
 /// goes to an address (`POST …/uploads`).
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
@@ -110,12 +185,12 @@ async fn show(workspace: &Workspace, path: &FilePath, headers: &HeaderMap) -> An
     responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_content(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InFile>,
+    Access { at, by, files, caller, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
-    write(&workspace, at.file_id, Given::Bytes(content), &headers, &by.into()).await
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    write(&workspace, at.file_id, Given::Bytes(content), &headers, &author(&caller, by.into())).await
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -127,13 +202,13 @@ pub(crate) async fn put_content(
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_content_by_path(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
-    write_at(&workspace, &path, Given::Bytes(content), &headers, &by.into()).await
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    write_at(&workspace, &path, Given::Bytes(content), &headers, &author(&caller, by.into())).await
 }
 
 /// A content as an answer: a large one is read as it is sent, and never held.

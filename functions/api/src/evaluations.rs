@@ -57,9 +57,9 @@ enum ReportFormat {
     Junit,
 }
 
-/// Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is durable; its record
-/// grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for a caller who asks to bless, which writes golden files, but may not
-/// write.
+/// Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is durable; its
+/// record grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for a caller who asks to bless, which writes golden
+/// files, but may not write.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", tag = "flows", params(InFlow),
     request_body = schema::CasesToRun,
     responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]

@@ -47,6 +47,7 @@ pub trait Streams: Send + Sync {
     async fn open_changes(
         &self,
         workspace: WorkspaceId,
+        access: workspace::Access,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response>;
@@ -129,13 +130,13 @@ pub(crate) async fn watch_task(
         example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
 pub(crate) async fn watch_workspace(
     State(context): State<Arc<StreamContext>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     context.workspaces.get(at.workspace_id).await?;
-    Ok(context.streams.open_changes(at.workspace_id, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open_changes(at.workspace_id, files, &headers, watch.after.as_deref()).await?)
 }
 
 /// The number after which a client wants events, if it names one.

@@ -1,4 +1,9 @@
-//! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one envelope.
+//! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one
+//! envelope.
+
+mod query;
+
+pub(crate) use query::Query;
 
 use crate::{MAX_JSON, error::ApiError, marks};
 use axum::{
@@ -6,7 +11,7 @@ use axum::{
     extract::{
         FromRequest, FromRequestParts, Request,
         path::ErrorKind,
-        rejection::{JsonRejection, PathRejection, QueryRejection},
+        rejection::{JsonRejection, PathRejection},
     },
 };
 use bytes::{Bytes, BytesMut};
@@ -77,22 +82,6 @@ fn unfit(key: &str, value: &str) -> Error {
         "flow" | "node" | "name" => "it is a name, as it stands in a list",
         _ => "ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12",
     })
-}
-
-/// The query string.
-pub(crate) struct Query<T>(pub T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
-    type Rejection = ApiError;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
-            Ok(axum::extract::Query(value)) => Ok(Self(value)),
-            Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
-                Err(misfit(&cause(&rejection), "query").into())
-            }
-            Err(_) => Err(crate::error::internal()),
-        }
-    }
 }
 
 /// The header of [`Traced`], for the document.

@@ -8,7 +8,7 @@ use crate::{
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
-    writes::{Changed, IfThere, Shown, expect_current, write, write_at},
+    writes::{Changed, IfThere, Shown, author, expect_current, write, write_at},
 };
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
@@ -45,6 +45,9 @@ pub(crate) struct InFolder {
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// Whether files that are derived from documents are listed, too.
+    #[param(default = false)]
+    hidden: Option<bool>,
 }
 
 /// A path.
@@ -140,13 +143,17 @@ impl Encoding {
     responses((status = 200, description = "A page of it.", body = schema::Listing)))]
 pub(crate) async fn list_files(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(folder): Query<InFolder>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let path = folder.path.unwrap_or_else(FilePath::root);
     let limit = page_length(folder.limit, 200, 1000)?;
-    Ok(axum::Json(workspace.ls(&path, limit, folder.cursor).await?))
+    let mut listing = workspace.ls(&path, limit, folder.cursor).await?;
+    if !folder.hidden.unwrap_or(false) {
+        listing.entries.retain(|entry| entry.derived_from.is_none());
+    }
+    Ok(axum::Json(listing))
 }
 
 /// Makes a file or a folder. `CONFLICT` when a file is there already; a folder may be.
@@ -154,12 +161,12 @@ pub(crate) async fn list_files(
     request_body = NewFile, responses((status = 201, description = "It is there.", body = schema::Change)))]
 pub(crate) async fn create_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(new): Json<NewFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
-    let writer = ids.writer(by);
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    let writer = author(&caller, ids.writer(by));
     let change = match (new.kind, new.content, new.sha256) {
         (Making::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
         (Making::Folder, ..) => return Err(Error::invalid("content", "a folder has no content").into()),
@@ -178,10 +185,10 @@ pub(crate) async fn create_file(
     responses((status = 200, description = "The file or folder.", body = schema::Info)))]
 pub(crate) async fn get_file_by_path(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.base.workspaces.open(at.workspace_id).await?.stat(&path).await?))
+    Ok(Shown(context.base.workspaces.open(at.workspace_id, files).await?.stat(&path).await?))
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -193,12 +200,12 @@ pub(crate) async fn get_file_by_path(
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_file_by_path(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, .. }: Access<Write, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
     write_at(&workspace, &path, content, &headers, &by.into()).await
 }
@@ -208,9 +215,9 @@ pub(crate) async fn put_file_by_path(
     responses((status = 200, description = "The file or folder.", body = schema::Info)))]
 pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InFile>,
+    Access { at, files, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.base.workspaces.open(at.workspace_id).await?.by_id(at.file_id).await?))
+    Ok(Shown(context.base.workspaces.open(at.workspace_id, files).await?.by_id(at.file_id).await?))
 }
 
 /// Gives a file a new content, as its next version; the same content makes no version.
@@ -219,11 +226,11 @@ pub(crate) async fn get_file(
     request_body = NewContent, responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InFile>,
+    Access { at, by, files, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
     write(&workspace, at.file_id, content, &headers, &by.into()).await
 }
@@ -249,11 +256,11 @@ async fn given(
     request_body = Move, responses((status = 200, description = "It is there.", body = schema::Change)))]
 pub(crate) async fn move_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InFile>,
+    Access { at, by, files, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
@@ -266,10 +273,10 @@ pub(crate) async fn move_file(
     responses((status = 200, description = "It is in the trash.", body = schema::Change)))]
 pub(crate) async fn delete_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InFile>,
+    Access { at, by, files, .. }: Access<Write, InFile>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };

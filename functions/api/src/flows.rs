@@ -67,6 +67,8 @@ enum Format {
     Dot,
     /// For Markdown.
     Mermaid,
+    /// For terminals: lines of text.
+    Text,
 }
 
 /// The manifest of a path.
@@ -116,13 +118,17 @@ pub(crate) async fn check_flow(
         Some(files) => flows.check_files(&at.flow, files).await?,
         None => flows.check(at.workspace_id, &at.flow).await?,
     };
-    Ok(axum::Json(FlowReport::of(checked)))
+    let shared = match &checked {
+        Ok(flow) => flows.overlaps(at.workspace_id, flow).await?,
+        Err(_) => Vec::new(),
+    };
+    Ok(axum::Json(FlowReport::of(checked, shared)))
 }
 
 /// Draws a flow; with a task, the drawing shows the progress and results of that task.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/graph", tag = "flows", params(InFlow, Drawing),
     responses((status = 200, description = "The drawing.", content(
-        (String = "image/svg+xml"), (String = "text/vnd.graphviz"), (String = "text/vnd.mermaid")))))]
+        (String = "image/svg+xml"), (String = "text/vnd.graphviz"), (String = "text/vnd.mermaid"), (String = "text/plain")))))]
 pub(crate) async fn draw_flow(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InFlow>,
@@ -147,6 +153,7 @@ pub(crate) async fn draw_flow(
         Format::Svg => ("image/svg+xml", flow::draw::svg(&flow, &paint)),
         Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &paint)),
         Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
+        Format::Text => ("text/plain; charset=utf-8", flow::draw::outline(&flow, &paint)),
     };
     let (kind, text) = workspace::blocking::run(draw).await.map_err(|_| internal())?;
     // Names in a drawing are written by people and models: it is no page of this origin, and runs nothing.

@@ -2,7 +2,8 @@
 //!
 //! Before the command there is a record of the key with the request's digest, after it one with the answer. The ids that a
 //! command makes are derived from the key, so a crash in between is harmless: the request, sent again, makes the same
-//! things under the same ids. A refusal frees the key, and so does an answer with a secret in it (`Cache-Control: no-store`). Without the header nothing is written at all.
+//! things under the same ids. A refusal frees the key, and so does an answer with a secret in it (`Cache-Control: no-store`). Without the
+//! header nothing is written at all.
 
 use crate::{
     Context, MAX_JSON, StreamContext,
@@ -26,7 +27,9 @@ use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
-const HEADER: &str = "idempotency-key";
+pub(crate) const KEY: &str = "idempotency-key";
+/// Marks an answer that was given before.
+pub(crate) const REPLAYED: &str = "idempotency-replayed";
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Longer answers are not kept; the command then runs again, under the same ids.
@@ -81,7 +84,7 @@ impl FromRequestParts<Arc<Context>> for Ids {
 
 /// The middleware.
 pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Request, next: Next) -> Answer<Response> {
-    let key = match request.headers().get(HEADER) {
+    let key = match request.headers().get(KEY) {
         Some(value) if request.method() == Method::POST => key_of(value)?,
         _ => return Ok(next.run(request).await),
     };
@@ -112,7 +115,7 @@ fn key_of(value: &HeaderValue) -> Result<String, Error> {
     if (1..=255).contains(&key.len()) {
         return Ok(key.to_owned());
     }
-    Err(Error::invalid(HEADER, "an idempotency key has 1 to 255 printable ASCII characters").hint("a UUID does well"))
+    Err(Error::invalid(KEY, "an idempotency key has 1 to 255 printable ASCII characters").hint("a UUID does well"))
 }
 
 fn digest(parts: &Parts, body: &Bytes) -> String {
@@ -124,8 +127,8 @@ fn digest(parts: &Parts, body: &Bytes) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for and to those above it:
-/// for a lower one the request is made again, and its handler decides by that role's rights.
+/// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for and to those
+/// above it: for a lower one the request is made again, and its handler decides by that role's rights.
 async fn begin(context: &StreamContext, place: &Key, digest: &str, role: Option<Role>) -> Answer<Option<Response>> {
     let record = Record { request: digest.to_owned(), answer: None };
     for _ in 0..2 {
@@ -137,7 +140,7 @@ async fn begin(context: &StreamContext, place: &Key, digest: &str, role: Option<
                     "this idempotency key was used with another request",
                 )
                 .hint("send the same request again, or use a new key")
-                .detail("field", HEADER)
+                .detail("field", KEY)
                 .into());
             }
             return Ok(found.answer.filter(|kept| kept.role <= role).map(replay));
@@ -192,7 +195,7 @@ fn replay(kept: Kept) -> Response {
     let mut response = (status, kept.body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
     for (name, value) in [(header::LOCATION, kept.location), (header::ETAG, kept.etag)] {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             headers.insert(name, value);

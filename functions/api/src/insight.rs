@@ -1,4 +1,5 @@
-//! Inspection of a run: its stages, its trace, its memory, its metadata, and its differences from another run. Looking never changes a task.
+//! Inspection of a run: its stages, its trace, its memory, its metadata, and its differences from another run. Looking never changes a
+//! task.
 
 use crate::{
     Context,
@@ -184,7 +185,8 @@ async fn find(
     Ok(axum::Json(artifacts.find(workspace, wanted, page_length(limit, 50, 200)?, cursor).await?))
 }
 
-/// The origins of a run: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of adapters. Written once.
+/// The origins of a run: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of adapters.
+/// Written once.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata", tag = "tasks", params(InTask),
     responses((status = 200, description = "The metadata.", body = schema::TaskMetadata)))]
 pub(crate) async fn get_metadata(

@@ -16,13 +16,16 @@ mod access;
 mod auth;
 mod chats;
 mod contents;
+mod cors;
 mod error;
 mod evaluations;
 mod events;
+mod explain;
 mod extract;
 mod files;
 mod flows;
 mod health;
+mod home;
 mod idempotency;
 mod insight;
 mod jwks;
@@ -37,6 +40,7 @@ mod openapi;
 mod pace;
 mod personas;
 mod refusals;
+mod rewinds;
 mod room;
 mod sandbox;
 pub mod schema;
@@ -53,6 +57,7 @@ mod workspaces;
 mod writes;
 
 pub use auth::Auth;
+pub use cors::EXPOSED;
 pub use error::{ApiError, status_of};
 pub use events::Streams;
 pub use health::{Check, Probe};
@@ -63,7 +68,6 @@ pub use room::HasRoom;
 
 use ports::{Clock, ModelInfo, Table};
 use std::sync::Arc;
-use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
 pub const MAX_JSON: usize = 1024 * 1024;
@@ -145,7 +149,7 @@ fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext
     let (routes, document) = routes.split_for_parts();
     let login = Arc::new(context.auth.login().clone());
     let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone(), login };
-    let cors = cors(&context.origins);
+    let cors = cors::layer(&context.origins);
     let router = routes
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
@@ -159,36 +163,4 @@ fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext
         Some(cors) => router.layer(cors),
         None => router,
     }
-}
-
-/// Nothing at all when no origin is allowed: browsers then keep other pages out by themselves.
-fn cors(origins: &[String]) -> Option<CorsLayer> {
-    use http::{HeaderName, Method, header};
-    if origins.is_empty() {
-        return None;
-    }
-    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
-    let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let request_id = HeaderName::from_static("x-request-id");
-    let accepted = [
-        header::AUTHORIZATION,
-        header::CONTENT_TYPE,
-        header::IF_MATCH,
-        header::IF_NONE_MATCH,
-        header::RANGE,
-        HeaderName::from_static("idempotency-key"),
-        HeaderName::from_static("last-event-id"),
-        HeaderName::from_static("traceparent"),
-        request_id.clone(),
-    ];
-    let exposed = [
-        header::ETAG,
-        header::LOCATION,
-        header::CONTENT_RANGE,
-        header::RETRY_AFTER,
-        header::WWW_AUTHENTICATE,
-        request_id,
-    ];
-    let cors = CorsLayer::new().allow_origin(AllowOrigin::list(allowed)).allow_methods(methods);
-    Some(cors.allow_headers(accepted).expose_headers(exposed).max_age(std::time::Duration::from_secs(600)))
 }

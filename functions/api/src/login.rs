@@ -67,8 +67,8 @@ impl Login {
     }
 }
 
-/// How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client id of the command line there. A server without an issuer
-/// names none.
+/// How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client id of the command line there. A server
+/// without an issuer names none.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", tag = "login",
     responses((status = 200, description = "The metadata of this server as a protected resource.", body = schema::ResourceMetadata)))]
 pub(crate) async fn resource_metadata(

@@ -21,7 +21,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-const REQUEST_ID: &str = "x-request-id";
+pub(crate) const REQUEST_ID: &str = "x-request-id";
 /// The longest request id of a client that is taken over, in bytes.
 const MAX_ID: usize = 128;
 

@@ -1,9 +1,9 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, evaluations, events, files, flows, health, insight, keys, login, members,
-    models, personas, refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage,
-    versions, workspaces,
+    Context, StreamContext, chats, contents, evaluations, events, explain, files, flows, health, home, insight, keys,
+    login, members, models, personas, refusals, rewinds, sandbox, schema, steering, tasks, tickets, tools, transfers,
+    trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
         (name = "trash", description = "Removed files, until they are restored or purged."),
+        (name = "access", description = "Who may do what at which path, and why."),
         (name = "tools", description = "The very tools that agents use."),
         (name = "sandbox", description = "The machine on which a workspace's commands run."),
         (name = "agents", description = "Personas and skills."),
@@ -94,6 +95,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(steering::answer_task))
         .routes(routes!(steering::replay_task))
         .routes(routes!(steering::retry_task))
+        .routes(routes!(explain::explain_access))
         .routes(routes!(files::create_file, files::list_files))
         .routes(routes!(files::get_file_by_path, files::put_file_by_path))
         .routes(routes!(contents::get_content_by_path, contents::put_content_by_path))
@@ -110,6 +112,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(versions::get_version_content))
         .routes(routes!(versions::restore_version))
         .routes(routes!(versions::diff_versions))
+        .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))
@@ -117,6 +120,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(models::list_models))
         .routes(routes!(usage::get_usage))
         .routes(routes!(health::openapi))
+        .routes(routes!(home::home))
 }
 
 /// The routes that a server has which only holds streams.

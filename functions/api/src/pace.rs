@@ -1,8 +1,8 @@
-//! Limits of requests that put agents to work, or this server to long computations. Looking at the work of agents is free: a page that shows a chat
-//! asks often.
+//! Limits of requests that put agents to work, or this server to long computations. Looking at the work of agents is free: a page that
+//! shows a chat asks often.
 //!
-//! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up no member's allowance, and behind the idempotency key, so
-//! the same request again counts once.
+//! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up no member's allowance, and behind the idempotency
+//! key, so the same request again counts once.
 
 use crate::{Context, error::ApiError, extract};
 use async_trait::async_trait;

@@ -16,9 +16,9 @@ use std::sync::Arc;
     responses((status = 200, description = "All of them.", body = Agents)))]
 pub(crate) async fn list_agents(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Agents>> {
-    Ok(Json(Agents { agents: listed(&context, at, Shelf::Agents).await? }))
+    Ok(Json(Agents { agents: listed(&context, at, files, Shelf::Agents).await? }))
 }
 
 /// The skills that agents can read.
@@ -26,13 +26,13 @@ pub(crate) async fn list_agents(
     responses((status = 200, description = "All of them.", body = Skills)))]
 pub(crate) async fn list_skills(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Skills>> {
-    Ok(Json(Skills { skills: listed(&context, at, Shelf::Skills).await? }))
+    Ok(Json(Skills { skills: listed(&context, at, files, Shelf::Skills).await? }))
 }
 
-async fn listed(context: &Context, at: InWorkspace, shelf: Shelf) -> Answer<Vec<Described>> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+async fn listed(context: &Context, at: InWorkspace, files: workspace::Access, shelf: Shelf) -> Answer<Vec<Described>> {
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let all = chat::described(&workspace, shelf).await?;
     let shown = |one: chat::Described| Described {
         name: one.name,

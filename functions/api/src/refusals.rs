@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
 
 /// Routes that are open to all and stand on nothing.
-const ALONE: [&str; 3] = ["health", "openapi", "resource_metadata"];
+const ALONE: [&str; 4] = ["health", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 4] = ["health", "ready", "openapi", "resource_metadata"];
+const OPEN: [&str; 5] = ["health", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
 const PACED: [&str; 9] = [
     "approve_plan",

@@ -1,5 +1,5 @@
-//! On a full disk, requests that add are refused in front of their handlers, before anything of them is stored; those that read, delete, stop or
-//! pause are not.
+//! On a full disk, requests that add are refused in front of their handlers, before anything of them is stored; those that read, delete,
+//! stop or pause are not.
 
 use crate::{StreamContext, error::Answer};
 use axum::{

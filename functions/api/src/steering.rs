@@ -40,8 +40,8 @@ pub(crate) struct GoOn {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunAgain {
-    /// The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node runs, with
-    /// the recorded answers of models, tools and people.
+    /// The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
+    /// runs, with the recorded answers of models, tools and people.
     from: Option<String>,
 }
 
@@ -162,8 +162,8 @@ pub(crate) async fn replay_task(
     Ok(accepted(at.workspace_id, task))
 }
 
-/// Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless nodes
-/// that run now give them another input. `CONFLICT` when no node failed.
+/// Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
+/// nodes that run now give them another input. `CONFLICT` when no node failed.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn retry_task(

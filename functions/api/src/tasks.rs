@@ -124,7 +124,7 @@ pub(crate) async fn create_task(
 ) -> Answer<impl IntoResponse> {
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
     let priority = priority_of(&priority);
-    let new = NewTask { input, start, files, priority, stepping, breakpoints, trace };
+    let new = NewTask { input, start, files, priority, stepping, breakpoints, trace, handoff: None };
     let task = context.tasks.create(at.workspace_id, TaskId::root(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }

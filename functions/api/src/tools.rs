@@ -12,6 +12,7 @@ use crate::{
 use ::tools::{Call, ToolKind};
 use axum::extract::State;
 use domain::{CallId, Error};
+use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
@@ -52,7 +53,7 @@ pub(crate) async fn list_tools(
     request_body = ToolCall, responses((status = 200, description = "The result of the call.", body = schema::ToolResult)))]
 pub(crate) async fn call_tool(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {
@@ -60,11 +61,12 @@ pub(crate) async fn call_tool(
     if adds && !(context.base.has_room)() {
         return Err(Error::storage_full().into());
     }
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     // People may edit a file without a read before: they look at it while they write.
     let seen = BTreeMap::new();
     let call_id = CallId(ids.id("call"));
-    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None };
+    let may_run = caller.scopes.has(Action::Run);
+    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None, may_run };
     let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
     Ok(axum::Json(schema::ToolResult {
         success: outcome.success,

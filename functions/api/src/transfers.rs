@@ -61,10 +61,10 @@ pub(crate) struct InContents {
     request_body = ToUpload, responses((status = 201, description = "The address is good from now on.", body = schema::Transfer)))]
 pub(crate) async fn create_upload(
     State(context): State<Arc<Context>>,
-    Access { at, caller, .. }: Access<Write, InWorkspace>,
+    Access { at, caller, files, .. }: Access<Write, InWorkspace>,
     Json(wanted): Json<ToUpload>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let ToUpload { sha256, size } = wanted;
     let way = workspace.address_for(sha256, size, TRANSFER_LIFE).await?;
     let told = told(&context, &caller, at.workspace_id, way, Some((sha256, size)), true)?;
@@ -77,9 +77,9 @@ pub(crate) async fn create_upload(
     responses((status = 200, description = "The address is good from now on.", body = schema::Transfer)))]
 pub(crate) async fn get_address(
     State(context): State<Arc<Context>>,
-    Access { at, caller, .. }: Access<Read, InFile>,
+    Access { at, caller, files, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (way, content) = workspace.address_of(&workspace.path_of(at.file_id).await?, TRANSFER_LIFE).await?;
     Ok(([NO_STORE], axum::Json(told(&context, &caller, at.workspace_id, way, content, false)?)))
 }
@@ -133,7 +133,7 @@ impl<S: Sync> FromRequestParts<S> for Ticket {
     responses((status = 204, description = "It is durable.")))]
 pub(crate) async fn upload(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Write, InContents>,
+    Access { at, files, .. }: Access<Write, InContents>,
     Ticket(ticket): Ticket,
     headers: HeaderMap,
     body: Body,
@@ -149,7 +149,7 @@ pub(crate) async fn upload(
     let _one = COMING_IN.try_acquire().map_err(|_| {
         Error::new(Code::RateLimited, format!("{AT_ONCE} contents are coming in already")).hint("try again in a moment")
     })?;
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let mut upload = workspace.receive(at.sha256, length).await?;
     let mut pieces = Pieces::of(body);
     while let Some(piece) = pieces.next().await? {
@@ -168,7 +168,7 @@ pub(crate) async fn upload(
         (status = 206, description = "The range.", body = Vec<u8>, content_type = "*/*")))]
 pub(crate) async fn download(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InContents>,
+    Access { at, files, .. }: Access<Read, InContents>,
     Ticket(ticket): Ticket,
     headers: HeaderMap,
 ) -> Answer<Response> {
@@ -177,7 +177,7 @@ pub(crate) async fn download(
     if leave.writes.is_some() {
         return Err(other_way().into());
     }
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = match workspace.length_of(at.sha256).await? {
         size if size > MAX_FILE as u64 => Given::Large { sha256: at.sha256, size },
         _ => workspace.uploaded(at.sha256).await?,

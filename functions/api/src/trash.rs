@@ -20,10 +20,10 @@ use std::sync::Arc;
     responses((status = 200, description = "A page of it.", body = schema::TrashPage)))]
 pub(crate) async fn list_trash(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(axum::Json(workspace.trash(paging.limit()?, paging.cursor).await?))
 }
 
@@ -32,10 +32,10 @@ pub(crate) async fn list_trash(
     responses((status = 200, description = "It is back.", body = schema::Change)))]
 pub(crate) async fn restore_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, InFile>,
+    Access { at, by, files, .. }: Access<Write, InFile>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(Changed(StatusCode::OK, workspace.restore(at.file_id, &ids.writer(by)).await?))
 }
 
@@ -44,8 +44,8 @@ pub(crate) async fn restore_file(
     responses((status = 200, description = "It is gone.", body = schema::Change)))]
 pub(crate) async fn purge_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Administer, InFile>,
+    Access { at, by, files, .. }: Access<Administer, InFile>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(Changed(StatusCode::OK, workspace.purge(at.file_id, &by.into()).await?))
 }

@@ -91,7 +91,8 @@ pub(crate) struct Decision {
     /// Yes or no.
     #[schema(value_type = schema::Outcome)]
     outcome: PermissionOutcome,
-    /// With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this chat.
+    /// With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this
+    /// chat.
     #[serde(default)]
     always: bool,
     /// With `declined`: why, in words that the agent reads; at most 1,000 characters.
@@ -156,8 +157,8 @@ pub(crate) struct AtPermission {
     permission_id: PermissionId,
 }
 
-/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its failed turn
-/// again, and then reads the message.
+/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its
+/// failed turn again, and then reads the message.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat, TraceParent),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
@@ -207,8 +208,8 @@ pub(crate) async fn answer_question(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the request offers,
-/// for this chat; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the
+/// request offers, for this chat; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
     tag = "chats", params(AtPermission), request_body = Decision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
@@ -225,7 +226,8 @@ pub(crate) async fn decide_permission(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Takes back all rules that were granted in a chat with `always`. A turn that runs keeps them until it ends or waits for a person. Again is harmless.
+/// Takes back all rules that were granted in a chat with `always`. A turn that runs keeps them until it ends or waits for a person. Again
+/// is harmless.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", tag = "chats", params(InChat),
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn forget_permissions(
@@ -236,9 +238,9 @@ pub(crate) async fn forget_permissions(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run unasked while
-/// the plan is the approved one, but for the marks of its steps. `NOT_FOUND` when there is no such plan or version, `STALE_VERSION` when the plan has
-/// changed since, `UNPROCESSABLE` when it has no steps.
+/// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run
+/// unasked while the plan is the approved one, but for the marks of its steps. `NOT_FOUND` when there is no such plan or version,
+/// `STALE_VERSION` when the plan has changed since, `UNPROCESSABLE` when it has no steps.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat, TraceParent),
     request_body = Approval, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn approve_plan(

@@ -10,7 +10,7 @@ use crate::{
     idempotency::Ids,
     schema,
     workspaces::Paging,
-    writes::{Changed, IfMatch, etag},
+    writes::{Changed, IfMatch, author, etag},
 };
 use axum::{
     extract::State,
@@ -58,10 +58,10 @@ pub(crate) struct Compared {
     params(InFile, Paging), responses((status = 200, description = "A page of them.", body = schema::VersionPage)))]
 pub(crate) async fn list_versions(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InFile>,
+    Access { at, files, .. }: Access<Read, InFile>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let first = paging.cursor.is_none();
     let page = workspace.versions(at.file_id, paging.limit()?, paging.cursor).await?;
     if first && page.versions.is_empty() {
@@ -76,9 +76,9 @@ pub(crate) async fn list_versions(
     params(AtVersion), responses((status = 200, description = "The version.", body = schema::Version)))]
 pub(crate) async fn get_version(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, AtVersion>,
+    Access { at, files, .. }: Access<Read, AtVersion>,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
     if version.size <= workspace::MAX_FILE as u64 {
         // One that cannot be read is not shown as if it could.
@@ -95,10 +95,10 @@ pub(crate) async fn get_version(
         (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*")))]
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, AtVersion>,
+    Access { at, files, .. }: Access<Read, AtVersion>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
     let content = if version.size > workspace::MAX_FILE as u64 {
         Given::Large { sha256: version.sha256, size: version.size }
@@ -116,11 +116,11 @@ pub(crate) async fn get_version_content(
     responses((status = 200, description = "It is current.", body = schema::Change)))]
 pub(crate) async fn restore_version(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Write, AtVersion>,
+    Access { at, by, files, caller, .. }: Access<Write, AtVersion>,
     ids: Ids,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let expect = match IfMatch::of(&headers)? {
         IfMatch::Anything => Expect::File(at.file_id),
         asked @ IfMatch::Versions(_) => {
@@ -129,7 +129,8 @@ pub(crate) async fn restore_version(
             Expect::Version(info.v)
         }
     };
-    Ok(Changed(StatusCode::OK, workspace.restore_version(at.file_id, at.v, expect, &ids.writer(by)).await?))
+    let writer = author(&caller, ids.writer(by));
+    Ok(Changed(StatusCode::OK, workspace.restore_version(at.file_id, at.v, expect, &writer).await?))
 }
 
 /// The differences between two versions.
@@ -137,14 +138,14 @@ pub(crate) async fn restore_version(
     params(InFile, Compared), responses((status = 200, description = "The difference.", body = schema::Diff)))]
 pub(crate) async fn diff_versions(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InFile>,
+    Access { at, files, .. }: Access<Read, InFile>,
     Query(Compared { from, to }): Query<Compared>,
 ) -> Answer<impl IntoResponse> {
     if from == 0 || to == 0 {
         let field = if from == 0 { "from" } else { "to" };
         return Err(Error::invalid(field, "versions count from 1").into());
     }
-    let workspace = context.base.workspaces.open(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let diff = workspace.diff(at.file_id, from, to).await?;
     Ok(axum::Json(schema::Diff { from, to, diff }))
 }

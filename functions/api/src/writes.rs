@@ -8,6 +8,7 @@ use crate::{error::Answer, idempotency::Ids};
 use axum::response::{IntoResponse, Response};
 use domain::{CallId, Code, Error, FileId, Principal};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use identity::{Action, Caller};
 use workspace::{Change, Expect, Given, Info, Workspace, Writer};
 
 /// How often a write is sent after a file that is moved meanwhile.
@@ -21,6 +22,11 @@ impl Ids {
             Self::Fresh(_) => Writer::new(by),
         }
     }
+}
+
+/// The author of a version as their credential lets them act: what a key without the scope `run` writes starts no flow.
+pub(crate) fn author(caller: &Caller, writer: Writer) -> Writer {
+    Writer { may_run: caller.scopes.has(Action::Run), ..writer }
 }
 
 /// The precondition of `If-Match` (RFC 9110, 13.1.1).

@@ -1,5 +1,5 @@
-//! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks alike, of
-//! all callers; the usage of single flows is counted by [`telemetry::TaskMetrics`], as their manifests say.
+//! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks
+//! alike, of all callers; the usage of single flows is counted by [`telemetry::TaskMetrics`], as their manifests say.
 
 use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;

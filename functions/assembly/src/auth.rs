@@ -35,8 +35,8 @@ pub struct Auth {
     pub ticket_secret: Option<Secret>,
     /// A token that opens `/metrics` and nothing else, for a server whose callers have accounts.
     pub metrics_token: Option<Secret>,
-    /// The URL under which clients reach this server, which they are told as the resource that tokens are for (RFC 9728); without it, the address that
-    /// each request names.
+    /// The URL under which clients reach this server, which they are told as the resource that tokens are for (RFC 9728); without it, the
+    /// address that each request names.
     pub resource: Option<String>,
     /// The public client id of the command line at the issuer, for `buildscale auth login` (RFC 8628).
     pub cli_client_id: Option<String>,
@@ -72,8 +72,8 @@ impl Auth {
     /// The door of a hub: for its people, for callers with its `token`, or, with neither, for callers that reach a loopback address.
     ///
     /// # Errors
-    /// [`SetupError::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32 bytes;
-    /// `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`; `resource` is no URL.
+    /// [`SetupError::Config`] with the key: `secret` and `jwks_url` are both set; `secret` or `ticket_secret` has a key of less than 32
+    /// bytes; `jwks_url` is neither HTTPS nor on this machine, or comes without `issuer` or `audience`; `resource` is no URL.
     pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, SetupError> {
         let token = given_secret(token);
         let door = match (self.verifier(clock)?, &token) {

@@ -4,17 +4,30 @@ use crate::Readers;
 use async_trait::async_trait;
 use domain::{ChatView, Code, TaskView, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
 use engine::tasks::TaskFilter;
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 use stream::{Changes, Records};
+use workspace::{Access, Workspace};
 
 /// The chats that were active last, and the newest tasks, whose states a stream compares with what it has told. It hears of the others
 /// by the bus alone.
 const LISTED: usize = 100;
 
-/// The changes of one workspace.
+/// The changes of one workspace, as its watcher may see them.
 pub(crate) struct WorkspaceChanges {
-    pub workspace: WorkspaceId,
-    pub readers: Readers,
+    workspace: WorkspaceId,
+    access: Access,
+    readers: Readers,
+    /// As it was opened for the last check: so other policies show within a beat.
+    files: Mutex<Option<Workspace>>,
+}
+
+impl WorkspaceChanges {
+    pub fn new(workspace: WorkspaceId, access: Access, readers: Readers) -> Self {
+        Self { workspace, access, readers, files: Mutex::default() }
+    }
 }
 
 #[async_trait]
@@ -32,9 +45,13 @@ impl Changes for WorkspaceChanges {
         workspace::CHANGES_KEPT
     }
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records> {
-        let files = self.readers.workspaces.open(self.workspace).await.map_err(unreadable)?;
+        let files = self.readers.workspaces.open(self.workspace, self.access.clone()).await.map_err(unreadable)?;
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(files.clone());
         let page = files.changes_from(from, cursor).await.map_err(unreadable)?;
         Ok((page.changes, page.next))
+    }
+    fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.seen(event)
     }
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
         let chats = self.readers.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;

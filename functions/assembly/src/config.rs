@@ -11,6 +11,7 @@ use crate::{
     grants::{Grant, Grants},
 };
 use domain::Limits;
+use engine::handoff::HandoffLimits;
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
 use serde::Deserialize;
@@ -124,11 +125,13 @@ pub struct Files {
     pub trash_days: u32,
     /// How many days after the beginning of a round the archive is compared with its digests again; 0 for never.
     pub scrub_days: u32,
+    /// Whether what is put under `/data` is converted to Markdown in the background.
+    pub convert: bool,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { trash_days: 30, scrub_days: 7 }
+        Self { trash_days: 30, scrub_days: 7, convert: true }
     }
 }
 
@@ -151,11 +154,17 @@ pub struct Tasks {
     /// How many messages of tasks one workspace may have waiting; one that has as many is refused further tasks until some are
     /// done. The limits of a single flow are in its `execution.yaml`.
     pub max_waiting: usize,
+    /// How many tasks may follow each other in a workspace, each started by a file that the one before it wrote; 1 to 100. The next one is refused,
+    /// and the refusal names the loop, if there is one.
+    pub handoff_depth: usize,
+    /// How many tasks files may start in a workspace in a minute; 1 to 10000. More wait.
+    pub handoffs_per_minute: usize,
 }
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { max_waiting: engine::tasks::MOST_WAITING }
+        let HandoffLimits { depth, per_minute } = HandoffLimits::default();
+        Self { max_waiting: engine::tasks::MOST_WAITING, handoff_depth: depth, handoffs_per_minute: per_minute }
     }
 }
 
@@ -304,6 +313,11 @@ impl Config {
             permission_timeout: Duration::from_secs(ai.permission_timeout_seconds),
             limits: ai.limits,
             most_waiting: self.tasks.max_waiting,
+            handoffs: HandoffLimits {
+                depth: self.tasks.handoff_depth.clamp(1, 100),
+                per_minute: self.tasks.handoffs_per_minute.clamp(1, 10_000),
+            },
+            converts: self.files.convert,
         }
     }
 

@@ -1,8 +1,8 @@
-//! Metrics for processes that cannot be scraped: a line of the log in CloudWatch's embedded metric format, at the end of each invocation, with the
-//! counts since the last one.
+//! Metrics for processes that cannot be scraped: a line of the log in CloudWatch's embedded metric format, at the end of each invocation,
+//! with the counts since the last one.
 //!
-//! There is no second set of counters: the line is made of the very text that `/metrics` shows elsewhere. Only sums are in it, so that any number of
-//! instances add up; of a gauge, each would tell its own. Zeros are left out: they add nothing, and each name is paid for.
+//! There is no second set of counters: the line is made of the very text that `/metrics` shows elsewhere. Only sums are in it, so that any
+//! number of instances add up; of a gauge, each would tell its own. Zeros are left out: they add nothing, and each name is paid for.
 
 use api::Counters;
 use domain::Timestamp;

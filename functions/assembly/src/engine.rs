@@ -10,8 +10,9 @@ use crate::{
 use actor::{ActorDriver, EntryObserver, Executor, Mailbox, NoObserver, Quarantine, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
+use documents::Documents;
 use engine::{
-    FlowModels, Flows, TaskEffects, TaskMachine,
+    FlowModels, Flows, Handoffs, TaskEffects, TaskMachine,
     artifact::Artifacts,
     memory::{Bm25, Memory, Ranker},
     provider::FlowProviders,
@@ -19,7 +20,8 @@ use engine::{
 use evaluation::ScriptedOverride;
 use flow::op::Functions;
 use ports::{
-    Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef, Secrets,
+    Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef,
+    Secrets,
 };
 use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
@@ -145,8 +147,14 @@ impl Engine {
         self
     }
 
-    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
-    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 4] {
+    /// The driver of documents, for a worker with a converter: so many conversions run at once.
+    pub fn documents(&self, converter: Arc<dyn Converter>, at_once: usize) -> Arc<dyn ActorDriver> {
+        Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once))
+    }
+
+    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, and new versions
+    /// of files that start tasks.
+    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 5] {
         let Services { base, queue, workspaces, cache, evaluations, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
         let machine = ChatMachine {
@@ -205,6 +213,13 @@ impl Engine {
             Arc::new(follow),
             actor::Options { warm_actors: 256, ..options },
         );
+        let handoffs = Handoffs {
+            workspaces: workspaces.clone(),
+            tasks: self.services.tasks.clone(),
+            triggers: self.services.triggers.clone(),
+            limits: self.settings.handoffs,
+            clock: clock.clone(),
+        };
         let quarantine = Quarantine::default();
         let semaphores = Runtime::new(
             SlotsMachine,
@@ -221,6 +236,7 @@ impl Engine {
             Arc::new(chats.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
             Arc::new(tasks.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
             Arc::new(evaluations.clone()),
+            Arc::new(handoffs),
         ]
     }
 }

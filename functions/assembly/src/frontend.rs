@@ -101,10 +101,11 @@ impl Streams for OwnFeeds {
     async fn open_changes(
         &self,
         workspace: WorkspaceId,
+        access: workspace::Access,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
-        let changes = Arc::new(WorkspaceChanges { workspace, readers: self.readers.clone() });
+        let changes = Arc::new(WorkspaceChanges::new(workspace, access, self.readers.clone()));
         self.feeds.changes(changes, Cursor::from_request(headers, after)).await
     }
 }

@@ -31,8 +31,8 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// The grants of the configuration. With accounts there are no others. On a hub for one person, the secrets of its folder go to every address
-    /// that a flow names, and the usual variable of a provider goes to that provider.
+    /// The grants of the configuration. With accounts there are no others. On a hub for one person, the secrets of its folder go to every
+    /// address that a flow names, and the usual variable of a provider goes to that provider.
     pub fn new(listed: &[Grant], has_accounts: bool) -> Self {
         Self { listed: listed.to_vec(), is_of_one_person: !has_accounts }
     }

@@ -34,8 +34,8 @@ impl Format {
     }
 }
 
-/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`; when it is
-/// absent or malformed, messages of `level` and above are logged. In a process that logs already, as a test may, it has no effect.
+/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`; when
+/// it is absent or malformed, messages of `level` and above are logged. In a process that logs already, as a test may, it has no effect.
 pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: Format, known: KnownSecrets) {
     let asked = std::env::var("BUILDSCALE_LOG").ok().filter(|text| !text.trim().is_empty());
     let filter: Option<Targets> = asked.as_deref().and_then(|text| text.parse().ok());

@@ -12,8 +12,8 @@ const NOTHING: &str = "ready";
 /// A part that answers when `check` does.
 ///
 /// # Errors
-/// The probe turns every error of `check` into `Unavailable` with the name of the part. The cause is only logged: anybody may ask, and errors of
-/// services tell names of resources and of roles.
+/// The probe turns every error of `check` into `Unavailable` with the name of the part. The cause is only logged: anybody may ask, and
+/// errors of services tell names of resources and of roles.
 pub fn probe<F>(name: &'static str, check: impl Fn() -> F + Send + Sync + 'static) -> Probe
 where
     F: Future<Output = Result<()>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The identity and the resources of this process, by the names that every dashboard knows. Values that the system does not tell are left out.
+//! The identity and the resources of this process, by the names that every dashboard knows. Values that the system does not tell are left
+//! out.
 
 use std::fmt::Write as _;
 

@@ -85,8 +85,8 @@ fn in_address(text: &str) -> Vec<Secret> {
     password.map(Secret::new).into_iter().collect()
 }
 
-/// Keeps known secrets out at the door: messages of people to agents and tasks come in without them, and refusals, of any part of the hub, go out
-/// without them. Contents of files are people's own and pass as they are.
+/// Keeps known secrets out at the door: messages of people to agents and tasks come in without them, and refusals, of any part of the hub,
+/// go out without them. Contents of files are people's own and pass as they are.
 pub async fn redact(State(known): State<KnownSecrets>, request: Request, next: Next) -> Response {
     let redactor = known.redactor();
     let request =

@@ -3,7 +3,10 @@
 
 use chat::{Chats, Transcript};
 use domain::Limits;
-use engine::{FlowCache, Flows, FunctionTools, Tasks};
+use engine::{
+    FlowCache, Flows, FunctionTools, Tasks,
+    handoff::{HandoffLimits, Outbox, Triggers},
+};
 use evaluation::{Evaluations, ScriptLoader};
 use flow::{
     load::{KnownNames, SERVED},
@@ -67,6 +70,10 @@ pub struct Settings {
     pub limits: Limits,
     /// How many messages of tasks one workspace may have waiting.
     pub most_waiting: usize,
+    /// How many tasks files may start in a workspace.
+    pub handoffs: HandoffLimits,
+    /// Whether documents are converted to Markdown. Some worker needs a converter then.
+    pub converts: bool,
 }
 
 impl Default for Settings {
@@ -78,6 +85,8 @@ impl Default for Settings {
             permission_timeout: Duration::from_secs(3600),
             limits: Limits::default(),
             most_waiting: engine::tasks::MOST_WAITING,
+            handoffs: HandoffLimits::default(),
+            converts: false,
         }
     }
 }
@@ -101,6 +110,8 @@ pub struct Services {
     pub tasks: Tasks,
     /// The way in to evaluations.
     pub evaluations: Evaluations,
+    /// The files that start tasks.
+    pub triggers: Triggers,
 }
 
 impl Services {
@@ -127,6 +138,8 @@ impl Services {
         let known = KnownNames { models: Some(models), sandbox: has_commands, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
         let services = Self::over(base, queue, settings, known, sandboxes, LOAD_SCRIPT);
+        let outbox = Outbox { queue: services.queue.clone(), triggers: services.triggers.clone() };
+        services.workspaces.hand_off_to(Arc::new(outbox));
         if !services.base.keeps_mirrors {
             let transcript = Transcript::new(services.base.table.clone(), services.workspaces.clone());
             services.workspaces.project_on_read(Arc::new(transcript));
@@ -144,6 +157,9 @@ impl Services {
     ) -> Self {
         let mut workspaces = base.workspaces();
         let Base { table, bus, clock, .. } = base.clone();
+        if settings.converts {
+            workspaces = workspaces.converting(queue.clone());
+        }
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
@@ -158,7 +174,8 @@ impl Services {
         let tasks = Tasks::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), flows.clone())
             .with_most_waiting(settings.most_waiting);
         let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock, play);
-        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations }
+        let triggers = Triggers::default();
+        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers }
     }
 }
 

@@ -4,10 +4,14 @@
 //! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
 //! a page at a time.
 
+mod documents;
+mod handoffs;
 mod scrub;
 mod stalled;
 mod trash;
 
+pub use documents::Unconverted;
+pub use handoffs::Handoffs;
 pub use scrub::Scrub;
 pub use stalled::{NeverBegun, NotEnded, Stalled};
 pub use trash::Trash;
@@ -27,6 +31,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long a message may wait for a worker, and an actor be at one thing, before it is looked after.
 const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long a version of a file may wait for its flows: they begin at once, so a minute says that a process died.
+const HANDED_OFF_WITHIN: Duration = Duration::from_secs(60);
 /// The partition of all cursors.
 const PARTITION: &str = "sweeps";
 
@@ -91,7 +97,16 @@ impl Sweeps {
             clock: clock.clone(),
         };
         let scrub = Scrub { workspaces: workspaces.clone(), every: config.files.scrub_every(), clock: clock.clone() };
-        let all: [Arc<dyn Sweep>; 5] = [
+        let handoffs = Handoffs {
+            workspaces: workspaces.clone(),
+            queue: services.queue.clone(),
+            patience: HANDED_OFF_WITHIN,
+            clock: clock.clone(),
+        };
+        let unconverted = Unconverted { workspaces: workspaces.clone(), patience, clock: clock.clone() };
+        let all: [Arc<dyn Sweep>; 7] = [
+            Arc::new(handoffs),
+            Arc::new(unconverted),
             Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),

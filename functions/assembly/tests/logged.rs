@@ -1,6 +1,6 @@
 //! The log of a process: it can be begun once, so this has a process of its own.
 
-use assembly::log::Format;
+use buildscale_assembly::log::Format;
 use ports::{KnownSecrets, Secret};
 use serde_json::Value;
 use std::{
@@ -27,7 +27,7 @@ impl Write for Kept {
 fn a_panic_is_a_line_of_the_log_without_secrets_and_of_bounded_length() -> Result<(), Box<dyn Error>> {
     let known = KnownSecrets::default();
     known.learn([&Secret::new("hunter2-hunter2")]);
-    assembly::log::begin(|| Kept, LevelFilter::INFO, Format::Json, known);
+    buildscale_assembly::log::begin(|| Kept, LevelFilter::INFO, Format::Json, known);
     let thread = std::thread::Builder::new().name("reads".into());
     let panicked = thread.spawn(|| panic!("cannot read hunter2-hunter2{}", "{a,".repeat(30_000)))?.join();
     assert!(panicked.is_err());

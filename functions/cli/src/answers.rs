@@ -1,7 +1,7 @@
 //! From a line that a person typed to the JSON that a question's schema asks for.
 //!
-//! The hub checks the answer against the whole schema; this module only converts the type, and refuses plain mistakes at once, so that they are asked
-//! again.
+//! The hub checks the answer against the whole schema; this module only converts the type, and refuses plain mistakes at once, so that they
+//! are asked again.
 
 use crate::value::shown;
 use domain::event::Question;

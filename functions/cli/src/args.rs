@@ -2,12 +2,14 @@
 
 mod files;
 mod people;
+mod rewind;
 mod sandbox;
 mod work;
 
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use rewind::RewindArgs;
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
@@ -52,12 +54,19 @@ pub enum Command {
     Task(TaskArgs),
     /// Work with the files of a workspace
     Files(FilesArgs),
+    /// Take changes of files back: of a folder since a time, or those of a chat, a turn or a task
+    ///
+    /// Without --yes the steps are only shown. Files that others changed since are kept and listed. A rewind is taken back with --undo.
+    #[command(after_help = EXIT_CODES)]
+    Rewind(RewindArgs),
     /// Show the machine on which a workspace's commands run; run a command there, start it or end it
     Sandbox(SandboxArgs),
     /// List chats, the last active first; remove or export one
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
+    /// Explain who may do what at a path: the decisions and the policies that made them
+    Access(AccessArgs),
     /// Show the usage of a workspace: tokens, money, calls
     Usage(UsageArgs),
     /// Log in at a hub and out again; show your identity and your rights there
@@ -82,10 +91,12 @@ impl Command {
             Self::Repl(args) => &args.connection,
             Self::Task(args) => &args.connection,
             Self::Files(args) => &args.connection,
+            Self::Rewind(args) => &args.connection,
             Self::Sandbox(args) => &args.connection,
             Self::Chats(args) => &args.connection,
             Self::Workspaces(args) => &args.connection,
             Self::Stop(args) => &args.connection,
+            Self::Access(args) => &args.connection,
             Self::Usage(args) => &args.connection,
             Self::Auth(args) => &args.connection,
             Self::Models(args) => &args.connection,
@@ -107,9 +118,11 @@ impl Command {
             Self::Repl(args) => &mut args.place.workspace,
             Self::Task(args) => &mut args.place.workspace,
             Self::Files(args) => &mut args.workspace,
+            Self::Rewind(args) => &mut args.workspace,
             Self::Sandbox(args) => &mut args.place.workspace,
             Self::Chats(args) => &mut args.workspace,
             Self::Stop(args) => &mut args.workspace,
+            Self::Access(args) => &mut args.workspace,
             Self::Usage(args) => &mut args.workspace,
             Self::Member(args) => &mut args.workspace,
             Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) => {
@@ -271,6 +284,24 @@ pub(crate) enum ChatsCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct AccessArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Whose access: me, user:ID, agent:PERSONA, agent:PERSONA:ID, task or task:ID; admins ask about others
+    #[arg(long, default_value = "me", value_name = "PRINCIPAL")]
+    pub(crate) principal: String,
+    /// One action: list, read, write, delete, move, restore, purge, execute or share [default: all]
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) action: Option<String>,
+    /// The path; nothing needs to be there
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
 }
 
 #[derive(Debug, Args)]

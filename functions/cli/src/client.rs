@@ -108,9 +108,13 @@ impl Client {
         Ok(self.hub().await?.download(workspace, file_id).await?)
     }
 
-    /// Watches events, with the token of this moment.
-    pub(crate) async fn watch(&self, source: ::client::Source) -> Result<Watch, CliError> {
-        Ok(self.hub().await?.watch(source))
+    /// Watches events; each connection has the token of its moment.
+    pub(crate) fn watch(&self, source: ::client::Source) -> Watch {
+        let watch = self.hub.watch(source);
+        match &self.login {
+            Some(login) => watch.with_tokens(login.clone()),
+            None => watch,
+        }
     }
 
     /// The failure that an error of a response that is being read means.

@@ -40,6 +40,9 @@ impl Local {
             return Ok(Self::Bytes(content));
         }
         let about = std::fs::metadata(path).map_err(wrong)?;
+        if about.is_dir() {
+            return Err(CliError::Folder(path.display().to_string()));
+        }
         match about.is_file() && about.len() > SHORT {
             true => Ok(Self::File(path.to_owned(), about.len())),
             false => std::fs::read(path).map(Self::Bytes).map_err(wrong),

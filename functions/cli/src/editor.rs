@@ -1,7 +1,7 @@
 //! Lines that a person edits on a terminal: with history, completion, and keys as in every shell.
 //!
-//! The editor blocks, so it has a thread of its own, which does one thing at a time: it edits a line, or it reads one as the terminal gives it, while
-//! a task runs and Ctrl-C has to reach the task. It reads only on request.
+//! The editor blocks, so it has a thread of its own, which does one thing at a time: it edits a line, or it reads one as the terminal gives
+//! it, while a task runs and Ctrl-C has to reach the task. It reads only on request.
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -39,8 +39,8 @@ pub(crate) enum Typed {
     End,
 }
 
-/// The words that can be completed: those that a line may begin with, and by these the words that may come after them. By `@` the words that begin
-/// with it, anywhere in a line.
+/// The words that can be completed: those that a line may begin with, and by these the words that may come after them. By `@` the words
+/// that begin with it, anywhere in a line.
 #[derive(Debug, Default)]
 pub(crate) struct Words(pub(crate) Vec<(String, Vec<String>)>);
 

@@ -1,8 +1,9 @@
 //! The end of a command: the exit codes that scripts use, and the messages on standard error.
 
+use ::client::Error;
 pub use ::client::Refusal;
 use serde_json::{Value, json};
-use std::{io, process::ExitCode};
+use std::{borrow::Cow, io, process::ExitCode};
 
 /// How a command ended. The numbers are listed in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +51,12 @@ pub enum CliError {
     /// A path was named, and no folder is there.
     #[error("there is no folder {0}")]
     NoFolder(String),
-    /// The hub refused.
-    #[error("{}", .0.message)]
-    Refused(Box<Refusal>),
-    /// No hub answers at the address.
-    #[error("cannot reach the hub at {url}: {reason}")]
-    Unreachable {
-        /// The address that was tried.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// Something answers that is not a hub, or not one of this version.
-    #[error("{url} does not answer like a BuildScale hub: {reason}")]
-    Foreign {
-        /// The address that answered.
-        url: String,
-        /// The odd part of the answer.
-        reason: String,
-    },
+    /// A folder of this machine, where a file is wanted.
+    #[error("{0} is a folder")]
+    Folder(String),
+    /// The hub refused, cannot be reached, or is none.
+    #[error(transparent)]
+    Client(#[from] Error),
     /// The issuer of tokens does not answer, or not as one.
     #[error("{url}: {reason}")]
     Issuer {
@@ -105,22 +93,11 @@ pub enum CliError {
         /// Stable, for programs.
         code: &'static str,
         /// Advice for the user.
-        hint: Option<&'static str>,
+        hint: Option<Cow<'static, str>>,
     },
     /// Standard output or standard error.
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-impl From<::client::Error> for CliError {
-    fn from(error: ::client::Error) -> Self {
-        match error {
-            ::client::Error::Unusable(message) => Self::Usage(message),
-            ::client::Error::Refused(refusal) => Self::Refused(refusal),
-            ::client::Error::Unreachable { url, reason } => Self::Unreachable { url, reason },
-            ::client::Error::Foreign { url, reason, .. } => Self::Foreign { url, reason },
-        }
-    }
 }
 
 /// An error with its causes, the outermost first; a cause that is told already is told once.
@@ -137,12 +114,20 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 impl CliError {
+    /// The refusal of the hub, if it refused.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Client(Error::Refused(refusal)) => Some(refusal),
+            _ => None,
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::Folder(_) | Self::Client(Error::Unusable(_)) => Exit::Usage,
             Self::NotFound(_) | Self::NoFolder(_) => Exit::NotFound,
-            Self::Refused(refusal) => match (refusal.code.as_str(), refusal.status) {
+            Self::Client(Error::Refused(refusal)) => match (refusal.code.as_str(), refusal.status) {
                 ("NOT_FOUND", _) => Exit::NotFound,
                 ("CONFLICT" | "IDEMPOTENCY_MISMATCH" | "STALE_VERSION" | "PAUSED", _) => Exit::Conflict,
                 ("INVALID_ARGUMENT", _) => Exit::Usage,
@@ -150,11 +135,11 @@ impl CliError {
                 (_, 409 | 412) => Exit::Conflict,
                 _ => Exit::Failed,
             },
-            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) => Exit::Unreachable,
             Self::Interrupted => Exit::Interrupted,
             // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Self::Foreign { .. }
+            Self::Client(Error::Foreign { .. } | Error::NoToken { .. })
             | Self::Issuer { .. }
             | Self::Login { .. }
             | Self::Local { .. }
@@ -180,13 +165,13 @@ impl CliError {
     /// The stable code: the hub's, or one of ours.
     pub fn code(&self) -> &str {
         match self {
-            Self::Usage(_) => "INVALID_ARGUMENT",
+            Self::Usage(_) | Self::Folder(_) | Self::Client(Error::Unusable(_)) => "INVALID_ARGUMENT",
             Self::NotFound(_) | Self::NoFolder(_) => "NOT_FOUND",
-            Self::Refused(refusal) => &refusal.code,
-            Self::Unreachable { .. } => "UNREACHABLE",
-            Self::Foreign { .. } => "NOT_A_HUB",
-            Self::Issuer { .. } => "ISSUER",
-            Self::Login { .. } => "UNAUTHORIZED",
+            Self::Client(Error::Refused(refusal)) => &refusal.code,
+            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) => "UNREACHABLE",
+            Self::Client(Error::Foreign { .. }) => "NOT_A_HUB",
+            Self::Issuer { .. } | Self::Client(Error::NoToken { is_passing: true, .. }) => "ISSUER",
+            Self::Login { .. } | Self::Client(Error::NoToken { is_passing: false, .. }) => "UNAUTHORIZED",
             Self::Local { .. } | Self::Io(_) => "IO",
             Self::Interrupted => "CANCELLED",
             Self::Hub { code, .. } => code,
@@ -197,14 +182,24 @@ impl CliError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             // The hub's own hint speaks of a header of HTTP.
-            Self::Refused(refusal) if refusal.status == 401 => {
+            Self::Client(Error::Refused(refusal)) if refusal.status == 401 => {
                 Some("log in with `buildscale auth login`, or set BUILDSCALE_TOKEN to a token or an API key")
             }
-            Self::Refused(refusal) => refusal.hint.as_deref(),
-            Self::Hub { hint, .. } | Self::Login { hint, .. } => *hint,
-            Self::Issuer { .. } => Some("try again; if it stays so, ask the operator of the hub"),
-            Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
-            Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
+            Self::Client(Error::Refused(refusal)) => refusal.hint.as_deref(),
+            Self::Hub { hint, .. } => hint.as_deref(),
+            Self::Login { hint, .. } => *hint,
+            Self::Client(Error::NoToken { is_passing: false, .. }) => Some("log in again with: buildscale auth login"),
+            Self::Issuer { .. } | Self::Client(Error::NoToken { is_passing: true, .. }) => {
+                Some("try again; if it stays so, ask the operator of the hub")
+            }
+            Self::Client(Error::Unreachable { .. }) => {
+                Some("start it with: buildscale serve (or name another with --url)")
+            }
+            Self::Client(Error::NoTls { .. }) => {
+                Some("begin the address (--url or BUILDSCALE_URL) with http:// instead of https://")
+            }
+            Self::Client(Error::Foreign { .. }) => Some("check --url and BUILDSCALE_URL"),
+            Self::Folder(_) => Some("send a folder with: buildscale files sync DIR /FOLDER"),
             Self::NoFolder(_) => {
                 Some("a flow is a folder with a workflow.yaml; make one with: buildscale flow new DIR")
             }
@@ -218,7 +213,7 @@ impl CliError {
         if let Some(hint) = self.hint() {
             error["hint"] = json!(hint);
         }
-        if let Self::Refused(refusal) = self {
+        if let Some(refusal) = self.refusal() {
             if let Some(id) = &refusal.request_id {
                 error["request_id"] = json!(id);
             }
@@ -236,7 +231,7 @@ mod tests {
 
     fn refused(status: u16, code: &str) -> CliError {
         let (code, message) = (code.to_owned(), "no".to_owned());
-        CliError::Refused(Box::new(Refusal { status, code, message, ..Refusal::default() }))
+        Error::Refused(Box::new(Refusal { status, code, message, ..Refusal::default() })).into()
     }
 
     #[test]
@@ -253,7 +248,10 @@ mod tests {
             (CliError::Usage("x".into()), Exit::Usage),
             (CliError::NotFound("x".into()), Exit::NotFound),
             (CliError::NoFolder("x".into()), Exit::NotFound),
-            (CliError::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
+            (Error::Unreachable { url: "u".into(), reason: "r".into() }.into(), Exit::Unreachable),
+            (Error::NoTls { url: "u".into() }.into(), Exit::Unreachable),
+            (Error::Unusable("x".into()).into(), Exit::Usage),
+            (Error::NoToken { reason: "r".into(), is_passing: true }.into(), Exit::Failed),
             (CliError::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
             (CliError::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
         ] {
@@ -271,7 +269,7 @@ mod tests {
     #[test]
     fn a_refusal_keeps_the_words_of_the_hub() -> Result<(), serde_json::Error> {
         let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
-        let json = CliError::Refused(Box::new(serde_json::from_str(text)?)).json();
+        let json = CliError::from(Error::Refused(Box::new(serde_json::from_str(text)?))).json();
         assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));
         Ok(())
     }

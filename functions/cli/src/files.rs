@@ -35,7 +35,7 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
     let files = Files { client, workspace };
     match args.command {
         FilesCommand::Ls { trash: true, .. } => files.trash(out).await,
-        FilesCommand::Ls { path, long, .. } => files.ls(&absolute(&path), long, out).await,
+        FilesCommand::Ls { path, long, all, .. } => files.ls(&absolute(&path), long, all, out).await,
         FilesCommand::Cat { path, version } => files.cat(&path, version, out).await,
         FilesCommand::Put { local, path, if_version } => files.put(&local, &path, if_version, out).await,
         FilesCommand::Get { path, local } => files.get(&absolute(&path), local.as_deref(), out).await,
@@ -91,24 +91,33 @@ impl Files {
         }
     }
 
-    async fn ls(&self, path: &str, long: bool, out: &mut Output) -> Result<(), CliError> {
-        let entries = self.client.list(&self.at(&[]), "entries", &[("path", path)], usize::MAX).await?;
+    async fn ls(&self, path: &str, long: bool, all: bool, out: &mut Output) -> Result<(), CliError> {
+        let query: &[(&str, &str)] = if all { &[("path", path), ("hidden", "true")] } else { &[("path", path)] };
+        let entries = self.client.list(&self.at(&[]), "entries", query, usize::MAX).await?;
         if out.is_json() {
             return out.json(&json!({ "entries": entries }));
         }
-        let mut table = Table::new(&["v", "size", "changed", "name", "by"]);
+        let has_status = entries.iter().any(|entry| conversion(entry).is_some());
+        let headings = ["v", "size", "changed", "name", "by", "conversion"];
+        let columns = headings.len() - usize::from(!has_status);
+        let mut table = Table::new(headings.get(..columns).unwrap_or_default());
         for entry in &entries {
             let style = out.style();
             let name = one_line(text(entry, "name"), 255);
             let (name, look) = if is_folder(entry) { (name + "/", Some(Look::Bold)) } else { (name, None) };
             if !long {
-                out.line(look.map_or_else(|| name.clone(), |look| style.paint(look, &name)))?;
+                let status = conversion(entry).map(|status| style.paint(Look::Dim, &format!("  [{status}]")));
+                let name = look.map_or_else(|| name.clone(), |look| style.paint(look, &name));
+                out.line(name + &status.unwrap_or_default())?;
                 continue;
             }
             let version = if is_folder(entry) { String::new() } else { format!("v{}", number(entry, "v")) };
             let (size, time) = (number(entry, "size").to_string(), when(text(entry, "updated_at"), out));
             let author = one_line(text(entry, "author"), 40);
-            table.row(vec![(version, None), (size, None), (time, None), (name, look), (author, Some(Look::Dim))]);
+            let status = conversion(entry).unwrap_or_default();
+            let mut row = vec![(version, None), (size, None), (time, None), (name, look), (author, Some(Look::Dim))];
+            row.extend(has_status.then_some((status, Some(Look::Dim))));
+            table.row(row);
         }
         table.print(out)
     }
@@ -291,6 +300,16 @@ impl Files {
         }
         let version = Some(number(change, "v")).filter(|v| *v > 0).map(|v| format!(" v{v}")).unwrap_or_default();
         out.line(format_args!("{what} {}{version}", one_line(text(change, "path"), 4096)))
+    }
+}
+
+/// How far the conversion of a document is, while people have a reason to look: it waits, or it failed.
+fn conversion(entry: &Value) -> Option<String> {
+    let conversion = entry.get("conversion")?;
+    match (text(conversion, "status"), text(conversion, "reason")) {
+        ("failed", reason) => Some(format!("failed: {reason}")),
+        (status @ ("queued" | "running"), _) => Some(status.to_owned()),
+        _ => None,
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Follower {
     source: Source,
     after: Option<u64>,
     patience: Option<Duration>,
-    /// None until the first look: the token of a login may have to be refreshed before.
+    /// None until the first look: a task of tokio reads them.
     events: Option<Events>,
     /// Whether `Ended` or `Over` was told.
     ended: bool,
@@ -87,15 +87,15 @@ impl Follower {
         Self { client, source, after, patience, events: None, ended: false }
     }
 
-    async fn start(&self) -> Result<Events, CliError> {
-        let mut watch = self.client.watch(self.source.clone()).await?;
+    fn start(&self) -> Events {
+        let mut watch = self.client.watch(self.source.clone());
         if let Some(after) = self.after {
             watch = watch.after(after);
         }
         if let Some(patience) = self.patience {
             watch = watch.give_up_after(patience);
         }
-        Ok(watch.start())
+        watch.start()
     }
 
     /// The next message. May be dropped at any time without losing anything.
@@ -104,13 +104,7 @@ impl Follower {
             return std::future::pending().await; // there is nothing more
         }
         if self.events.is_none() {
-            match self.start().await {
-                Ok(events) => self.events = Some(events),
-                Err(failure) => {
-                    self.ended = true;
-                    return Told::Over(failure);
-                }
-            }
+            self.events = Some(self.start());
         }
         let Some(events) = &mut self.events else { return Told::Ended };
         let update = events.next().await;

@@ -82,8 +82,8 @@ impl History {
     }
 }
 
-/// The file of the history; none without a home directory. Of the file that a profile names only the last name counts: profiles come with flows, and
-/// a flow has no say in which files of this machine are written.
+/// The file of the history; none without a home directory. Of the file that a profile names only the last name counts: profiles come with
+/// flows, and a flow has no say in which files of this machine are written.
 fn place(named: Option<&str>) -> Option<PathBuf> {
     let name = named.and_then(|named| Path::new(named).file_name()).unwrap_or("repl_history".as_ref());
     Some(state()?.join(name))

@@ -52,8 +52,8 @@ impl Lines {
         self.terminal.as_ref()
     }
 
-    /// A line that a person edits after this prompt, plain and as it looks; without an editor, the next line. May be dropped at any time without
-    /// losing a line.
+    /// A line that a person edits after this prompt, plain and as it looks; without an editor, the next line. May be dropped at any time
+    /// without losing a line.
     pub(crate) async fn edit(&mut self, prompt: (String, String), words: &Arc<Words>) -> Typed {
         let typed = match &mut self.terminal {
             Some(terminal) => terminal.edit(prompt, words.clone()).await,

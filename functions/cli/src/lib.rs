@@ -13,6 +13,7 @@
 //!
 //! Stable for scripts: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
 
+mod access;
 mod answers;
 mod args;
 mod asks;
@@ -34,6 +35,7 @@ mod markdown;
 mod output;
 mod people;
 mod render;
+mod rewind;
 mod sandbox;
 mod table;
 mod tail;
@@ -71,10 +73,12 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Repl(args) => return flows::run(args.into(), out).await,
         Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
+        Command::Rewind(args) => return rewind::run(args, out).await,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::Auth(args) => login::run(args, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,

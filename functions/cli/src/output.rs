@@ -221,7 +221,8 @@ impl Output {
         self.err_style
     }
 
-    /// Draws a line on standard error in place of the one drawn before; the next output takes its place. It has to fit into a line of the terminal.
+    /// Draws a line on standard error in place of the one drawn before; the next output takes its place. It has to fit into a line of the
+    /// terminal.
     ///
     /// # Errors
     /// Those of [`Output`].
@@ -314,7 +315,7 @@ impl Output {
         if let Some(hint) = failure.hint() {
             writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
         }
-        if let CliError::Refused(refusal) = failure
+        if let Some(refusal) = failure.refusal()
             && let (true, Some(id)) = (refusal.status >= 500, &refusal.request_id)
         {
             writeln!(self.err, "{} {id}", style.paint(Look::Dim, "request:"))?;
@@ -329,8 +330,8 @@ fn columns(terminal: &impl std::os::fd::AsFd) -> usize {
     size.ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// `text` without characters that could drive a terminal: texts of agents and files must not move the cursor, rewrite a question for permission, or
-/// reverse the reading direction. Line ends and tabs stay.
+/// `text` without characters that could drive a terminal: texts of agents and files must not move the cursor, rewrite a question for
+/// permission, or reverse the reading direction. Line ends and tabs stay.
 pub fn clean(text: &str) -> String {
     let drives = |c: char| {
         (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,7 +1,7 @@
 //! A chat's events as people read them in a terminal.
 //!
-//! Text streams piece by piece. When a message is complete, only its unshown rest is added: pieces expire in the hub once their message is there, so
-//! a client that was away gets the rest of a message this way.
+//! Text streams piece by piece. When a message is complete, only its unshown rest is added: pieces expire in the hub once their message is
+//! there, so a client that was away gets the rest of a message this way.
 
 use crate::{
     failure::CliError,

@@ -125,7 +125,7 @@ fn ended(ran: &Value, out: &mut Output) -> Result<Exit, CliError> {
 /// Why the command did not run: the words of the hub.
 fn not_run(ran: &Value) -> CliError {
     match ran.get("error").cloned().and_then(|error| serde_json::from_value::<Refusal>(error).ok()) {
-        Some(refusal) => CliError::Refused(Box::new(refusal)),
+        Some(refusal) => ::client::Error::Refused(Box::new(refusal)).into(),
         None => CliError::Usage("the hub ran no command".into()),
     }
 }

@@ -1,5 +1,5 @@
-//! Files and folders to this machine and back, and their differences. A content goes through [`Files::content`] and [`Files::save`], which know how
-//! long ones travel.
+//! Files and folders to this machine and back, and their differences. A content goes through [`Files::content`] and [`Files::save`], which
+//! know how long ones travel.
 
 use crate::{
     failure::CliError,

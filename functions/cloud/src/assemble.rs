@@ -24,6 +24,8 @@ const DEPLOYED: &str = "BUILDSCALE__AWS__";
 const ORIGIN_TOKEN: &str = "BUILDSCALE__AWS__ORIGIN_TOKEN";
 /// The variable in which Lambda names the function.
 const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
+/// The variable in which Lambda says how many megabytes of memory the function has.
+const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
 const SCRATCH: &str = "/tmp";
 
@@ -102,7 +104,16 @@ impl Account {
         )?;
         let engine = engine.traced(observing.collector.clone());
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
-        let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue.clone(), options);
+        // One at a time: the function's memory is for its actors, too.
+        let mut converter = sandbox::ChildConverter::default();
+        let memory = self.environment.iter().find(|(name, _)| name == FUNCTION_MEMORY);
+        let memory = memory.and_then(|(_, megabytes)| megabytes.parse::<u64>().ok());
+        if let Some(memory) = memory {
+            converter = converter.beside(memory << 20);
+        }
+        let documents = engine.documents(Arc::new(converter), 1);
+        let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
+        let worker = Worker::new(kinds, queue.clone(), options);
         let counted = [
             counters::worker(&worker),
             counters::activity(engine.activity.clone()),

@@ -8,8 +8,8 @@
 //! | `buildscale-stream` | a container behind a load balancer, or a Lambda that streams | watchers |
 //! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands |
 //!
-//! Their work is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which adapter stands
-//! behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
+//! Their work is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which
+//! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
 
 pub mod assemble;
 pub mod refusal;

@@ -1,7 +1,8 @@
-//! One public address. CloudFront stands in front of all functions that answer HTTP and names itself in a header; a request that
-//! comes by a function's own address is refused before anything is read for it.
+//! One public address. CloudFront stands in front of all functions that answer HTTP, and names itself and the host that the client
+//! asked for in headers; a request that comes by a function's own address is refused before anything is read for it.
 //!
-//! The header is no credential: it opens nothing, and the caller is authenticated afterwards all the same.
+//! The first header is no credential: it opens nothing, and the caller is authenticated afterwards all the same. The second one is
+//! believed only together with it.
 
 use crate::refusal::not_the_address;
 use axum::{
@@ -10,10 +11,15 @@ use axum::{
     middleware::{Next, from_fn},
 };
 use domain::Sha256;
-use http::HeaderName;
+use http::{HeaderName, HeaderValue, header};
 
 /// The header that CloudFront sets, over any value that a client sends by this name (`infra/edge.yaml`).
 const NAMES_ITSELF: HeaderName = HeaderName::from_static("x-buildscale-origin");
+/// The header in which a function of CloudFront keeps the client's `Host`, since the origin is asked by its own name. Metadata about the
+/// login (RFC 9728) names the address that the client used.
+const NAMES_HOST: HeaderName = HeaderName::from_static("x-buildscale-host");
+/// The header with the scheme of the client's request.
+const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Lets only those requests through that carry `token`; all of them without one.
 pub(crate) fn behind(router: Router, token: Option<&str>) -> Router {
@@ -21,10 +27,49 @@ pub(crate) fn behind(router: Router, token: Option<&str>) -> Router {
     // Digests, so that the time of the comparison says nothing about the token.
     let expected = Sha256::of(token.as_bytes());
     router.layer(from_fn(move |mut request: Request, next: Next| async move {
-        let named = request.headers_mut().remove(NAMES_ITSELF);
-        match named.is_some_and(|named| Sha256::of(named.as_bytes()) == expected) {
-            true => next.run(request).await,
-            false => not_the_address(),
+        let headers = request.headers_mut();
+        let (named, host) = (headers.remove(NAMES_ITSELF), headers.remove(NAMES_HOST));
+        if named.is_none_or(|named| Sha256::of(named.as_bytes()) != expected) {
+            return not_the_address();
         }
+        if let Some(host) = host {
+            headers.insert(header::HOST, host);
+            // CloudFront takes no other requests, and asks some origins over HTTP.
+            headers.insert(SCHEME, HeaderValue::from_static("https"));
+        }
+        next.run(request).await
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{body::Body, http::StatusCode, routing::get};
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn the_clients_host_is_believed_together_with_the_token_alone() -> Result<(), Box<dyn std::error::Error>> {
+        let echo = |request: Request| async move {
+            let text = |name: HeaderName| {
+                let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+                value.unwrap_or("none").to_owned()
+            };
+            [text(SCHEME), text(header::HOST), text(NAMES_HOST), text(NAMES_ITSELF)].join(" ")
+        };
+        let router = behind(Router::new().route("/", get(echo)), Some("secret"));
+        let ask = async |token: &str, host: Option<&str>| {
+            let mut request = Request::get("/").header("host", "origin.example").header(NAMES_ITSELF, token);
+            if let Some(host) = host {
+                request = request.header(NAMES_HOST, host);
+            }
+            let response = router.clone().oneshot(request.body(Body::empty())?).await?;
+            let (status, body) = (response.status(), axum::body::to_bytes(response.into_body(), 1024).await?);
+            Ok::<_, Box<dyn std::error::Error>>((status, String::from_utf8_lossy(&body).into_owned()))
+        };
+        let told = (StatusCode::OK, "https a.cloudfront.net none none".to_owned());
+        assert_eq!(ask("secret", Some("a.cloudfront.net")).await?, told);
+        assert_eq!(ask("secret", None).await?, (StatusCode::OK, "none origin.example none none".to_owned()));
+        assert_eq!(ask("forged", Some("a.cloudfront.net")).await?.0, StatusCode::FORBIDDEN);
+        Ok(())
+    }
 }

@@ -33,8 +33,8 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
-/// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until it has been idle for long enough. It logs JSON lines;
-/// of its token it has only the digest, so there is no secret that a line could have in it.
+/// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until it has been idle for long enough. It logs
+/// JSON lines; of its token it has only the digest, so there is no secret that a line could have in it.
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.

@@ -33,7 +33,13 @@ impl api::Streams for Elsewhere {
     async fn open(&self, _: ActorRef, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
         Err(ports::Error::unavailable("event streams", NotHere))
     }
-    async fn open_changes(&self, _: WorkspaceId, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
+    async fn open_changes(
+        &self,
+        _: WorkspaceId,
+        _: workspace::Access,
+        _: &HeaderMap,
+        _: Option<&str>,
+    ) -> ports::Result<Response> {
         Err(ports::Error::unavailable("event streams", NotHere))
     }
 }

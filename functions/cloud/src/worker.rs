@@ -13,8 +13,8 @@ pub const MARGIN: Duration = Duration::from_secs(20);
 /// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// How long observers of tasks may take for the events that they have not been told yet. Lambda freezes the process with the answer, so events that
-/// still wait then are told with the next invocation, or never.
+/// How long observers of tasks may take for the events that they have not been told yet. Lambda freezes the process with the answer, so
+/// events that still wait then are told with the next invocation, or never.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Drives the records, and names those that have to come again; Lambda deletes the rest.

@@ -1,13 +1,17 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{HubError, backup::STORE, parts, secrets};
+use crate::{
+    HubError,
+    layout::{STORE, WORKSPACES},
+    parts, secrets,
+};
 use actor::held::Watchdog;
 use assembly::{
     Base, Config, Durability, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Readers,
     Services, TurnTraces, counters, sweeps::Sweeps,
 };
 use chat::Transcript;
-use embedded::{LocalBlobs, LocalBus, Store};
+use embedded::{LocalBlobs, LocalBus, OpenError, Store};
 use engine::Tasks;
 use ports::{Blobs, Bus, Clock, Spilling, SystemClock, Table};
 use std::{fs, path::Path, sync::Arc, time::Duration};
@@ -20,9 +24,6 @@ use workspace::Workspaces;
 const HELD: Duration = Duration::from_millis(500);
 /// How much of the disk is kept for deletions and the log when it is full, in bytes: enough for some hundred of them.
 const RESERVE: u64 = 4 * 1024 * 1024;
-
-/// The folder of the data directory that has everybody's files.
-pub(crate) const WORKSPACES: &str = "workspaces";
 
 /// The parts of a hub, not yet running.
 pub struct Hub {
@@ -59,15 +60,15 @@ pub struct Hub {
 /// Opens the data directory and puts everything together. `shutdown` ends the event streams.
 ///
 /// # Errors
-/// [`HubError::Io`] when the data directory or a thread cannot be made; [`HubError::Store`] when the store is in use, missing, of a later
-/// version, or cannot be opened; [`HubError::Models`] and [`HubError::Config`] for a configuration that makes no sense.
+/// [`HubError::Io`] when a thread cannot be made; [`HubError::Store`] when the data directory cannot be made or used, or the store is in
+/// use, missing, of a later version, or cannot be opened; [`HubError::Models`] and [`HubError::Config`] for a configuration that makes no sense.
 pub fn assemble(
     data: &Path,
     config: &Config,
     environment: &[(String, String)],
     shutdown: CancellationToken,
 ) -> Result<Hub, HubError> {
-    parts::keep_private(data).map_err(HubError::Io)?;
+    parts::keep_private(data).map_err(|source| OpenError::Folder { path: data.to_owned(), source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let durability = match config.store.durability {
         Durability::Full => embedded::Durability::Full,
@@ -109,7 +110,9 @@ pub fn assemble(
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone());
 
-    let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working).on(engine.executor.clone());
+    let documents = engine.documents(Arc::new(sandbox::ChildConverter::default()), parts::conversions_at_once());
+    let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
+    let worker = Worker::new(kinds, queue, working).on(engine.executor.clone());
     let table = engine.services.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let sweeps = Sweeps::of(&engine.services, config, []);

@@ -11,8 +11,8 @@ use std::{path::Path, sync::Arc};
 /// The folder of the data directory.
 const FOLDER: &str = "crashes";
 
-/// Reads and logs the computations that the previous hub ended in, and begins to note those of this one. To be called when nothing else uses
-/// the data directory. A hub that cannot note them works without marks.
+/// Reads and logs the computations that the previous hub ended in, and begins to note those of this one. To be called when nothing else
+/// uses the data directory. A hub that cannot note them works without marks.
 pub(crate) fn begin(data: &Path) {
     let (marks, left) = match Marks::open(&data.join(FOLDER)) {
         Ok(opened) => opened,

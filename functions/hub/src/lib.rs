@@ -4,13 +4,16 @@
 pub mod assemble;
 pub mod backup;
 mod crashes;
-pub mod driver;
+mod layout;
 pub mod notify;
+mod occupied;
 mod parts;
 mod secrets;
 pub mod serve;
 mod sweeping;
 mod transcripts;
+
+use std::borrow::Cow;
 
 /// Why the hub did not start or did not go on.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,8 @@ pub enum HubError {
         /// The cause.
         #[source]
         source: std::io::Error,
+        /// The way out, where it is known.
+        hint: Option<String>,
     },
     /// The data directory cannot be used.
     #[error(transparent)]
@@ -36,9 +41,6 @@ pub enum HubError {
     /// The files on disk could not be brought in line with the index.
     #[error("the workspaces could not be repaired: {0}")]
     Repair(domain::Error),
-    /// A scenario of [`driver`] was not prepared, or one of its tasks failed.
-    #[error("the scenario failed: {0}")]
-    Scenario(domain::Error),
     /// A backup was not made, or not restored.
     #[error(transparent)]
     Backup(#[from] backup::BackupError),
@@ -58,10 +60,11 @@ impl HubError {
     }
 
     /// Advice for the operator.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Store(error) => error.hint(),
-            Self::Backup(failure) => failure.hint(),
+            Self::Listen { hint, .. } => hint.clone().map(Cow::Owned),
+            Self::Store(error) => error.hint().map(Cow::Borrowed),
+            Self::Backup(failure) => failure.hint().map(Cow::Borrowed),
             _ => None,
         }
     }

@@ -7,6 +7,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // This program also begins the worlds of commands; such a process has one thread.
     sandbox::enter();
+    // It converts documents, too, each in a process with one thread at its start.
+    sandbox::convert_if_asked(|name, content, output| {
+        ingest::convert(name, content, ingest::Budget { output, ..ingest::Budget::default() })
+    });
     run()
 }
 

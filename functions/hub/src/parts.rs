@@ -62,6 +62,12 @@ fn outer(world: Result<Outer, String>, has_accounts: bool) -> Outer {
     }
 }
 
+/// The conversions of documents that run at once: one for each processor, and few of them, since each may take half a GiB of memory.
+pub(crate) fn conversions_at_once() -> usize {
+    const MOST: usize = 4;
+    std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST))
+}
+
 /// Keeps the data directory from other users of the machine, also one that an earlier hub made for everybody.
 ///
 /// # Errors

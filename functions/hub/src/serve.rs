@@ -1,13 +1,14 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{HubError, assemble, assemble::Hub, crashes, notify::Notifier, secrets, sweeping, transcripts};
+use crate::{HubError, assemble, assemble::Hub, crashes, notify::Notifier, occupied, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
+use embedded::OpenError;
 use models::Router;
 use ports::{KnownSecrets, Model, crash};
 use std::{
-    io::{IsTerminal, Write},
+    io::{ErrorKind, IsTerminal, Write},
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -51,9 +52,9 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Serves until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Before it serves: [`HubError::Config`] for a configuration or an address that is not allowed, [`HubError::Listen`] when the address cannot
-/// be had, [`HubError::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later: [`HubError::Io`]
-/// when the server fails or the worker ends by itself.
+/// Before it serves: [`HubError::Config`] for a configuration or an address that is not allowed, [`HubError::Listen`] when the address
+/// cannot be had, [`HubError::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later:
+/// [`HubError::Io`] when the server fails or the worker ends by itself.
 pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -73,7 +74,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
     let descriptors = raise_descriptors();
-    let listener = listen(&address, &config).await?;
+    let listener = listen(&address, &config, &args.data_dir).await?;
     let address = listener.local_addr()?;
     config.server.listen = Some(address.to_string());
     let shutdown = CancellationToken::new();
@@ -86,7 +87,8 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         rebuilt = repaired.rebuilt,
         "workspaces are in line with the index"
     );
-    transcripts::note(&args.data_dir, &repaired)?;
+    transcripts::note(&args.data_dir, &repaired)
+        .map_err(|source| OpenError::Folder { path: args.data_dir.clone(), source })?;
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
@@ -219,16 +221,16 @@ fn raise_descriptors() -> u64 {
     wanted
 }
 
-/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold connections open stop
-/// no work.
+/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold connections
+/// open stop no work.
 fn connections_within(descriptors: u64) -> ServeOptions {
     let usual = ServeOptions::default();
     let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX).max(1);
     ServeOptions { max_connections: usual.max_connections.min(half), ..usual }
 }
 
-async fn listen(address: &str, config: &Config) -> Result<TcpListener, HubError> {
-    let failed = |source| HubError::Listen { address: address.to_owned(), source };
+async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListener, HubError> {
+    let failed = |source| HubError::Listen { address: address.to_owned(), source, hint: None };
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
     let public = addresses.iter().any(|address| !address.ip().is_loopback());
     let guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
@@ -237,7 +239,13 @@ async fn listen(address: &str, config: &Config) -> Result<TcpListener, HubError>
             "{address} can be reached from other machines: that needs --allow-public and an auth token, or accounts ([auth])"
         )));
     }
-    TcpListener::bind(addresses.as_slice()).await.map_err(failed)
+    match TcpListener::bind(addresses.as_slice()).await {
+        Err(source) if source.kind() == ErrorKind::AddrInUse => {
+            let hint = Some(occupied::hint(&addresses, data).await);
+            Err(HubError::Listen { address: address.to_owned(), source, hint })
+        }
+        bound => bound.map_err(failed),
+    }
 }
 
 /// The warnings about a configuration that do not keep a hub from working.

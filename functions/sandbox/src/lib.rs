@@ -7,11 +7,11 @@
 //!                                                             └── Commands, confined
 //! ```
 //!
-//! It is told the contents of its mirror, and reads only contents, by their digests: it has no access to the table. After a while without use it
-//! ends itself with code 0, and with it the task. [`sandbox::wire`] defines the requests.
+//! It is told the contents of its mirror, and reads only contents, by their digests: it has no access to the table. After a while without
+//! use it ends itself with code 0, and with it the task. [`sandbox::wire`] defines the requests.
 //!
-//! Deliberately absent: tools (the caller of this library supplies the search of a folder), users and permissions. A caller with the token may do
-//! everything here, and everything here belongs to one workspace.
+//! Deliberately absent: tools (the caller of this library supplies the search of a folder), users and permissions. A caller with the token
+//! may do everything here, and everything here belongs to one workspace.
 
 mod answer;
 mod door;

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 /// How long requests in flight have when the machine ends. Commands are over by then.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves on `listener` until `shutdown`, or until the machine has been unused for as long as it may be idle. In both cases all commands are ended
-/// before this returns.
+/// Serves on `listener` until `shutdown`, or until the machine has been unused for as long as it may be idle. In both cases all commands
+/// are ended before this returns.
 ///
 /// # Errors
 /// When the socket fails.

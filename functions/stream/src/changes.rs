@@ -63,6 +63,8 @@ pub trait Changes: Send + Sync + 'static {
     /// # Errors
     /// Those of [`Changes`].
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records>;
+    /// An announced change of a file as the watcher sees it; none when it is out of their sight. Records are given as they see them.
+    fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent>;
     /// The present states of chats and tasks: of all that were active lately.
     ///
     /// # Errors
@@ -317,7 +319,11 @@ impl Watcher {
 
     fn receive(&mut self, message: &[u8]) {
         match serde_json::from_slice::<Announced>(message) {
-            Ok(Announced { id: Some(id), event }) => self.tell_record(id, &event),
+            Ok(Announced { id: Some(id), event }) => {
+                if let Some(event) = self.of.seen(event) {
+                    self.tell_record(id, &event);
+                }
+            }
             Ok(Announced { id: None, event }) => self.tell_state(&event, Timestamp::default()),
             // Something may have been missed, or a newer version announces a change that is unknown here.
             Err(_) => {

@@ -104,8 +104,8 @@ impl Feed {
         lock(&self.state).window.next()
     }
 
-    /// Listens, and returns the numbers of the log's oldest event and of the next one. The first caller does the work; when that fails, the next one
-    /// tries again.
+    /// Listens, and returns the numbers of the log's oldest event and of the next one. The first caller does the work; when that fails, the
+    /// next one tries again.
     pub(crate) async fn start(self: &Arc<Self>) -> Result<(u64, u64)> {
         let oldest = self.oldest.get_or_try_init(|| async {
             // First the bus, then the log: an event published in between arrives twice, and none is missed.

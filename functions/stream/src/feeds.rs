@@ -67,8 +67,8 @@ impl Feeds {
     /// or too old is no error: the stream then begins with a `reset` event.
     ///
     /// # Errors
-    /// [`ports::Error::Unavailable`] when the table does not answer, and [`ports::Error::Damaged`] when the log cannot be read. The bus is not
-    /// needed: without it the feed looks at the log at every beat. [`ports::Error::Invalid`] for an evaluation, which has no events.
+    /// [`ports::Error::Unavailable`] when the table does not answer, and [`ports::Error::Damaged`] when the log cannot be read. The bus is
+    /// not needed: without it the feed looks at the log at every beat. [`ports::Error::Invalid`] for an evaluation, which has no events.
     pub async fn subscribe(&self, actor: ActorRef, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
         let Some(kind) = Kind::of(actor) else {
             return Err(ports::Error::Invalid(format!("{actor} has no events")));

@@ -13,8 +13,8 @@ const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
     Err(_) => "",
 };
 
-/// Keeps an idle connection open: a comment, and no blank line after it. A blank line ends an event; clients that follow the standard ignore one that
-/// has no data, and others (httpx-sse 0.4) make an empty `message` of it.
+/// Keeps an idle connection open: a comment, and no blank line after it. A blank line ends an event; clients that follow the standard
+/// ignore one that has no data, and others (httpx-sse 0.4) make an empty `message` of it.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
 
 /// The kind of actor whose events a log has. A feed learns it once, so that each event is parsed as the right type.

@@ -38,8 +38,8 @@ impl fmt::Debug for Handover {
     }
 }
 
-/// The head of a response whose body ends with the connection. That is the plainest framing (RFC 9112 §6.3), and as good as any for an event stream:
-/// a client comes back with its cursor however the stream ended.
+/// The head of a response whose body ends with the connection. That is the plainest framing (RFC 9112 §6.3), and as good as any for an
+/// event stream: a client comes back with its cursor however the stream ended.
 pub(crate) fn head(parts: &Parts, clock: &dyn Clock) -> Vec<u8> {
     const FRAMING: [HeaderName; 4] =
         [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::DATE];

@@ -6,9 +6,9 @@
 //!   log (the truth)┘  of frames         └─ ...
 //! ```
 //!
-//! One [`Feeds`] per process keeps one feed per watched actor. A feed listens to the bus *first*, then asks the log where it ends, and from then on
-//! knows which number must come next: on a gap it reads the log. It renders each event once and keeps the newest frames in a window bounded by bytes
-//! and count.
+//! One [`Feeds`] per process keeps one feed per watched actor. A feed listens to the bus *first*, then asks the log where it ends, and from
+//! then on knows which number must come next: on a gap it reads the log. It renders each event once and keeps the newest frames in a window
+//! bounded by bytes and count.
 //!
 //! Each watcher has nothing but a cursor. Live, replay and lag are the same read: frames after the cursor, from the window
 //! when it reaches that far back, else from the log. Hence the invariants:
@@ -19,7 +19,8 @@
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
 //!
-//! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and commands.
+//! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
+//! commands.
 
 mod block;
 mod changes;

@@ -20,8 +20,8 @@ pub struct FeedOptions {
     pub keep_alive: Duration,
     /// The time that clients are told to wait before they connect again.
     pub retry: Duration,
-    /// The longest life of a stream. Permission is checked when it begins and again when it is resumed: so a member who was removed, or whose token
-    /// has expired, sees events without permission for at most this long.
+    /// The longest life of a stream. Permission is checked when it begins and again when it is resumed: so a member who was removed, or
+    /// whose token has expired, sees events without permission for at most this long.
     pub max_life: Duration,
 }
 

@@ -41,8 +41,8 @@ const BEYOND: usize = 64;
 /// How long one of them may take.
 const BRIEFLY: Duration = Duration::from_secs(5);
 
-/// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight end, and returns when they
-/// have, after `options.drain` at the latest. Requests left then end with the runtime.
+/// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight end, and returns
+/// when they have, after `options.drain` at the latest. Requests left then end with the runtime.
 ///
 /// Requests carry the peer's address as [`ConnectInfo<SocketAddr>`]. Event streams end when the token of their
 /// [`crate::Feeds`] is cancelled, which should be the same one or a child of it.
@@ -232,8 +232,8 @@ const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
     \0\0\x2d\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d\
     HTTP/2 is not served here: use HTTP/1";
 
-/// Answers the first bytes of HTTP/2 and closes. The rest of the client's bytes is read, for a while: a close before that would throw away the answer
-/// with it.
+/// Answers the first bytes of HTTP/2 and closes. The rest of the client's bytes is read, for a while: a close before that would throw away
+/// the answer with it.
 async fn refuse_http2(mut io: StallGuard<TcpStream>) {
     const PATIENCE: Duration = Duration::from_secs(1);
     let refused = async {

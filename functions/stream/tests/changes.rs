@@ -5,6 +5,7 @@ mod support;
 
 use async_trait::async_trait;
 use axum::body::BodyDataStream;
+use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Metrics, Records};
 use domain::{Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent};
 use futures::StreamExt;
 use ports::Bus;
@@ -16,7 +17,6 @@ use std::{
     },
     time::Duration,
 };
-use stream::{Changes, Cursor, FeedOptions, Feeds, Metrics, Records};
 use support::{Faults, MemoryBus, MemoryTable, Random};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -64,6 +64,9 @@ impl Changes for Workspace {
         let page: Vec<_> = rest.by_ref().take(PAGE).collect();
         Ok((page, rest.next().map(|(id, _)| id.to_string())))
     }
+    fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
+        Some(event)
+    }
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
         Ok(self.chats.lock().unwrap().clone())
     }
@@ -96,6 +99,7 @@ impl Workspace {
             from: None,
             author: "user:ann".into(),
             at: drawn,
+            conversion: None,
         };
         let id = id(drawn, self.serial.fetch_add(1, SeqCst));
         self.records.lock().unwrap().insert(id, event.clone());

@@ -3,13 +3,13 @@
 
 mod support;
 
+use buildscale_stream::{Cursor, FeedOptions, Feeds, Metrics, Start, Subscription};
 use domain::{ActorRef, NodeId, TaskEvent};
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
-use stream::{Cursor, FeedOptions, Feeds, Metrics, Start, Subscription};
 use support::{Faults, Log, MemoryBus, MemoryTable, Random, hidden, numbers, parse, text};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -11,11 +11,11 @@ use axum::{
     response::Response,
     routing::get,
 };
+use buildscale_stream::{Counts, FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use domain::ActorRef;
 use futures::StreamExt;
 use serde::Deserialize;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
-use stream::{Counts, FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use support::{Faults, Log, MemoryBus, MemoryTable, numbers, text};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

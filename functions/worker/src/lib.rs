@@ -1,9 +1,9 @@
 //! The worker: takes deliveries off the queue, has the actor runtime drive them, and settles them by its verdict.
 //!
-//! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue ensures that none runs twice. They
-//! share the processors by turns ([`Executor`]). The first part of a group names the kind of actor, and so the runtime that drives it. On shutdown it
-//! takes no more deliveries, lets running actors end for a while, and then has them checkpointed: the actor tells itself to continue, and goes on in
-//! the next process.
+//! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue ensures that none runs
+//! twice. They share the processors by turns ([`Executor`]). The first part of a group names the kind of actor, and so the runtime that
+//! drives it. On shutdown it takes no more deliveries, lets running actors end for a while, and then has them checkpointed: the actor tells
+//! itself to continue, and goes on in the next process.
 
 mod metrics;
 
@@ -143,12 +143,13 @@ impl Worker {
         verdict
     }
 
-    /// Drives a batch that another receiver took off the queue, as SQS does for a function: as [`Worker::handle`] does for one group, for each group
-    /// in it at once. The receiver acknowledges the rest, all but the receipts that are returned: these were given back, and come again in order.
+    /// Drives a batch that another receiver took off the queue, as SQS does for a function: as [`Worker::handle`] does for one group, for
+    /// each group in it at once. The receiver acknowledges the rest, all but the receipts that are returned: these were given back, and
+    /// come again in order.
     ///
-    /// A group is acknowledged here when it is done while others still run: its next command need not wait for the longest of them, nor come again
-    /// when one of them takes the process along. The last one is left to the receiver of the batch, so that a batch of one group costs no request
-    /// more.
+    /// A group is acknowledged here when it is done while others still run: its next command need not wait for the longest of them, nor
+    /// come again when one of them takes the process along. The last one is left to the receiver of the batch, so that a batch of one group
+    /// costs no request more.
     ///
     /// Such a batch is leased for the longest time that the function may run, so its visibility is shortened first: then a worker
     /// that dies is replaced after [`Options::visibility`].
@@ -185,7 +186,7 @@ impl Worker {
         let group = group_of(deliveries);
         let mut verdict = tokio::select! {
             biased;
-            verdict = self.drive(group, deliveries, cut) => verdict,
+            verdict = self.dispatch(group, deliveries, cut) => verdict,
             // Another worker has them: further work of this one, a model call above all, would be thrown away.
             () = self.keep_invisible(group, &receipts, lease) => Verdict { done: 0, again: Duration::ZERO },
         };
@@ -198,7 +199,7 @@ impl Worker {
         (verdict, receipts)
     }
 
-    async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn dispatch(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let actor = ActorId::from_group(group);
         let span = actor_span(group);
         match self.kinds.get(actor.kind()) {

@@ -3,6 +3,7 @@
 
 use actor::{ActorDriver, Verdict};
 use async_trait::async_trait;
+use buildscale_worker::{Options, Worker};
 use ports::{DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender};
 use std::{
     sync::{Arc, Mutex, atomic::Ordering::Relaxed},
@@ -14,7 +15,6 @@ use testkit::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use worker::{Options, Worker};
 
 /// Notes the groups that it is given.
 struct Noting(&'static str, Arc<Mutex<Vec<String>>>);

@@ -6,6 +6,7 @@ use actor::{
     Machine, OutboxMessage, Runtime, Step, View,
 };
 use async_trait::async_trait;
+use buildscale_worker::{Options, Worker};
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, QueueMessage, QueueSender};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use testkit::{
     fakes::{FakeBus, FakeQueue, FakeTable, Faults},
 };
 use tokio_util::sync::CancellationToken;
-use worker::{Options, Worker};
 
 /// Children tell their parent each number that they are told, some of them only after something was done outside.
 struct Family;

@@ -102,14 +102,14 @@ def walk(words, variant, path, out):
 
 
 def pages():
-    program = rust.item("Program", f"{OWN}/mod.rs")
+    program = rust.item("Program", f"{OWN}.rs")
     commands = []
-    for variant in rust.item("Command", f"{OWN}/mod.rs").variants:
+    for variant in rust.item("Command", f"{OWN}.rs").variants:
         if "flatten" in (rust.attr(variant.attrs, "command") or ""):
             library = rust.item("Command", "functions/cli/src/args.rs")
             commands += [(each, library.path) for each in library.variants]
         else:
-            commands.append((variant, f"{OWN}/mod.rs"))
+            commands.append((variant, f"{OWN}.rs"))
     if len(commands) < 10:
         raise Fault("fewer than 10 commands were found: change the generator")
     out = []

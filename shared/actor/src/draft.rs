@@ -8,8 +8,8 @@ use uuid::Uuid;
 /// A draft with so many bytes of commands and messages is full: entries stay well below the table's limit for its own bodies.
 const BYTES: usize = 32 * 1024;
 
-/// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one before it; if
-/// the write fails, the state is thrown away.
+/// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one
+/// before it; if the write fails, the state is thrown away.
 pub(crate) struct Draft<M: Machine> {
     first: u64,
     at: Timestamp,

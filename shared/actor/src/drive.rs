@@ -218,7 +218,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// Reads the requests to stop or hold the actor's tree. One read for each delivery of an actor that works in a tree, and none for any other.
+    /// Reads the requests to stop or hold the actor's tree. One read for each delivery of an actor that works in a tree, and none for any
+    /// other.
     async fn asked_of_tree(&mut self, next: Option<&M::Command>) -> Result<AskedOfTree, DriveError> {
         if self.tree.is_none() {
             self.tree = M::tree(&self.loaded.state, next);
@@ -358,8 +359,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry without events takes the next
-    /// one and skips all numbers that clients may have seen.
+    /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry without events takes
+    /// the next one and skips all numbers that clients may have seen.
     async fn skip_expired_numbers(&mut self) -> Result<(), DriveError> {
         let stamp = self.ports.clock.stamp();
         if stamp.at.since(self.loaded.newest_at) < TRANSIENT_KEPT / 2 {

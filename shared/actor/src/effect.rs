@@ -12,13 +12,13 @@ use tracing::Instrument;
 /// Carries out the effects of machines.
 #[async_trait]
 pub trait EffectRunner<M: Machine>: Send + Sync {
-    /// Runs one effect to its end and returns its last report. It may run again after a crash, with a new attempt in its key: so its actions outside
-    /// have to tolerate a repetition.
+    /// Runs one effect to its end and returns its last report. It may run again after a crash, with a new attempt in its key: so its
+    /// actions outside have to tolerate a repetition.
     async fn perform(&self, effect: M::Effect, context: EffectContext<M>) -> M::Report;
 
-    /// Loads data that the machine's decisions need and cannot wait for: immutable things, named by `state` and by `next`, the command that is
-    /// decided next. Called before each command is decided and before work in flight is resumed, also for an actor that was in memory, so it has to
-    /// be quick when there is nothing to do.
+    /// Loads data that the machine's decisions need and cannot wait for: immutable things, named by `state` and by `next`, the command that
+    /// is decided next. Called before each command is decided and before work in flight is resumed, also for an actor that was in memory,
+    /// so it has to be quick when there is nothing to do.
     ///
     /// # Errors
     /// Those of the ports that it reads. An error fails the delivery, which comes again; in the end the actor is paused. So it is not asked

@@ -1,9 +1,9 @@
 //! Polls deliveries and their effects lane by lane, on a few runners of the async runtime.
 //!
-//! The queue of the async runtime is first come, first served. A future of one tenant that is ready would wait there behind every ready future
-//! of another tenant, at each of its awaits. Here a future that is woken waits among those of its lane, and lanes take turns, a poll each.
-//! There are as many runners as the runtime has threads, and a runner steps back after each poll. So a future waits for a poll or two of
-//! another lane, and the runtime's other work, such as serving requests, waits for no more.
+//! The queue of the async runtime is first come, first served. A future of one tenant that is ready would wait there behind every ready
+//! future of another tenant, at each of its awaits. Here a future that is woken waits among those of its lane, and lanes take turns, a poll
+//! each. There are as many runners as the runtime has threads, and a runner steps back after each poll. So a future waits for a poll or two
+//! of another lane, and the runtime's other work, such as serving requests, waits for no more.
 //!
 //! A poll is not interrupted: one that computes for long holds up the others for as long.
 

@@ -1,8 +1,8 @@
 //! Threads of a runtime that a computation holds: other work on them waits meanwhile, and only this module reports it.
 //!
-//! A future of an actor records its name while it is polled ([`watched`]). A [`Watchdog`] reads the records of all threads from a thread of its own,
-//! several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per poll, which only the
-//! watchdog contends for, and no clock.
+//! A future of an actor records its name while it is polled ([`watched`]). A [`Watchdog`] reads the records of all threads from a thread of
+//! its own, several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per
+//! poll, which only the watchdog contends for, and no clock.
 
 use ports::crash::gate;
 use std::{
@@ -98,7 +98,8 @@ struct Found {
 }
 
 impl Watchdog {
-    /// Reports each computation that holds a thread for longer than about `bound`: once in the log when it passes the bound, and once when it ends.
+    /// Reports each computation that holds a thread for longer than about `bound`: once in the log when it passes the bound, and once when
+    /// it ends.
     ///
     /// # Errors
     /// When its thread cannot be started.

@@ -3,10 +3,10 @@
 //! An actor is an id, a mailbox (a queue group), an append-only log, and a pure state machine ([`Machine`]). No actor
 //! lives anywhere: a worker loads it, drives it to rest, and forgets it or keeps it warm. The log decides, not the memory.
 //!
-//! The way of a command, by file: [`mailbox`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`] commits, publishes, sends and
-//! runs effects until the actor rests, [`runtime`] settles the delivery. Commands that come together and need nothing from outside in between become
-//! one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer`]. Failures that are an actor's own fault: [`trial`].
-//! Turns on the processors: [`executor`].
+//! The way of a command, by file: [`mailbox`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`]
+//! commits, publishes, sends and runs effects until the actor rests, [`runtime`] settles the delivery. Commands that come together and need
+//! nothing from outside in between become one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer`].
+//! Failures that are an actor's own fault: [`trial`]. Turns on the processors: [`executor`].
 
 mod draft;
 mod drive;

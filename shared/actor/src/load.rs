@@ -6,10 +6,10 @@ use ports::{Expect, QueueMessage, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{HashSet, VecDeque};
 
-/// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers in order, and no more
-/// than a batch is unacknowledged at once, so a batch would do; more covers queues that repeat acknowledged messages, and senders that repeat
-/// themselves after the queue forgot. A machine that gets thousands of commands within minutes, such as the parent of a fan-out, must tolerate a
-/// command that comes twice all the same.
+/// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers in order,
+/// and no more than a batch is unacknowledged at once, so a batch would do; more covers queues that repeat acknowledged messages, and
+/// senders that repeat themselves after the queue forgot. A machine that gets thousands of commands within minutes, such as the parent of a
+/// fan-out, must tolerate a command that comes twice all the same.
 const CONSUMED_REMEMBERED: usize = 256;
 const _: () = assert!(CONSUMED_REMEMBERED >= 2 * ports::MAX_BATCH);
 
@@ -37,8 +37,8 @@ pub(crate) struct Loaded<M: Machine> {
     pub snapshot_bytes: usize,
 }
 
-/// Whether the actor is known to have consumed this command: for a sender that got no answer. Its effects, above all on the view, are visible before
-/// this says yes. Commands older than the actor's memory count as not consumed.
+/// Whether the actor is known to have consumed this command: for a sender that got no answer. Its effects, above all on the view, are
+/// visible before this says yes. Commands older than the actor's memory count as not consumed.
 ///
 /// # Errors
 /// As [`consumed`].
@@ -112,14 +112,16 @@ struct Snapshot<S> {
     state: S,
 }
 
-/// A snapshot; none when it is damaged. The log has all that a snapshot has, so the damage costs a longer read, and goes with the next snapshot.
+/// A snapshot; none when it is damaged. The log has all that a snapshot has, so the damage costs a longer read, and goes with the next
+/// snapshot.
 fn readable<S: DeserializeOwned>(actor: &ActorId, snapshot: &str) -> Option<S> {
     let read = serde_json::from_str(snapshot);
     read.inspect_err(|error| tracing::error!(%actor, %error, "a snapshot is damaged: the whole log is read instead"))
         .ok()
 }
 
-/// A snapshot that this version of the fold made, so that it stands for the log before it; none for one of another version, or a damaged one.
+/// A snapshot that this version of the fold made, so that it stands for the log before it; none for one of another version, or a damaged
+/// one.
 fn own_snapshot<M: Machine>(actor: &ActorId, snapshot: &str) -> Option<Snapshot<M::State>> {
     let made: MadeBy = readable(actor, snapshot)?;
     if made.v == M::VERSION { readable(actor, snapshot) } else { None }
@@ -212,8 +214,8 @@ impl<M: Machine> Loaded<M> {
         self.logged_bytes += bytes;
     }
 
-    /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in distance as they grow, so that
-    /// their cost stays in proportion to the log.
+    /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in distance as they grow,
+    /// so that their cost stays in proportion to the log.
     pub fn wants_snapshot(&self) -> bool {
         const SMALLEST: usize = 32 * 1024;
         self.logged_bytes > self.snapshot_bytes.max(SMALLEST)

@@ -56,7 +56,8 @@ impl ActorId {
     pub fn waiting_key(&self, command: CommandId) -> Key {
         Key::new(&self.0, format!("waiting/{command}"))
     }
-    /// The key of the newest request to stop `target`. A request for everything has a key of its own, so that no later request for less replaces it.
+    /// The key of the newest request to stop `target`. A request for everything has a key of its own, so that no later request for less
+    /// replaces it.
     pub fn control_key(&self, target: Target) -> Key {
         let place = match target {
             Target::Everything => "control/everything",
@@ -105,8 +106,8 @@ impl fmt::Debug for ActorId {
     }
 }
 
-/// One entry of a log: the decision of one step, or of several that needed nothing from outside in between. The table keeps it as JSON, and the bus
-/// carries the same JSON. A worker that finds unknown fields in it leaves the actor to a newer worker.
+/// One entry of a log: the decision of one step, or of several that needed nothing from outside in between. The table keeps it as JSON, and
+/// the bus carries the same JSON. A worker that finds unknown fields in it leaves the actor to a newer worker.
 ///
 /// Events are numbered through: the one at position `i` has the number `first + i`, beginning with 1 for an actor's first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,8 +115,8 @@ impl fmt::Debug for ActorId {
 pub struct Entry<E> {
     /// The number of the first event.
     pub first: u64,
-    /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than `first + events.len()` if
-    /// numbers were skipped.
+    /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than
+    /// `first + events.len()` if numbers were skipped.
     pub next: u64,
     /// When the first of its steps began.
     pub at: Timestamp,
@@ -165,7 +166,8 @@ pub struct LogPage<E> {
 
 /// Reads the entries that hold events numbered above `after`, oldest first, at most `limit` (at least 1) of them.
 ///
-/// Entries of transient events may have expired: numbers can be missing between two entries, and the whole message that follows has their text.
+/// Entries of transient events may have expired: numbers can be missing between two entries, and the whole message that follows has their
+/// text.
 ///
 /// # Errors
 /// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.

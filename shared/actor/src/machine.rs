@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 ///
 /// # Example
 /// ```
-/// use actor::{Input, Machine, Step, View};
+/// use buildscale_actor::{Input, Machine, Step, View};
 /// use domain::{CommandId, Principal, Stamp, Timestamp};
 /// use serde::{Deserialize, Serialize};
 ///
@@ -94,8 +94,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
     }
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
-    /// Whether the command ends the actor for good. Earlier commands do not matter then: it is taken in before work in flight is resumed, and also
-    /// while the actor is paused, whose messages are dropped with it.
+    /// Whether the command ends the actor for good. Earlier commands do not matter then: it is taken in before work in flight is resumed,
+    /// and also while the actor is paused, whose messages are dropped with it.
     fn ends(command: &Self::Command) -> bool {
         let _ = command;
         false
@@ -111,8 +111,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = command;
         false
     }
-    /// The tree of actors that this one works in, if it works for others: a stop of the tree is a stop of this actor. `next` is the command that is
-    /// decided next; an actor without events finds the tree in it.
+    /// The tree of actors that this one works in, if it works for others: a stop of the tree is a stop of this actor. `next` is the command
+    /// that is decided next; an actor without events finds the tree in it.
     fn tree(state: &Self::State, next: Option<&Self::Command>) -> Option<Tree> {
         let _ = (state, next);
         None
@@ -171,11 +171,11 @@ pub enum Input<M: Machine> {
     Resume,
     /// Somebody wants the running work stopped.
     Stop(StopRequest),
-    /// The tree that the actor works in was stopped, and nothing of the actor runs: its last decision was not begun, or the worker that ran it is
-    /// gone. It ends at once.
+    /// The tree that the actor works in was stopped, and nothing of the actor runs: its last decision was not begun, or the worker that ran
+    /// it is gone. It ends at once.
     Halt(StopRequest),
-    /// The tree that the actor works in is held. This is decided before the next input, and once in a drive at least: the same request again changes
-    /// nothing.
+    /// The tree that the actor works in is held. This is decided before the next input, and once in a drive at least: the same request
+    /// again changes nothing.
     Hold(HoldRequest),
     /// A command failed again and again; nothing more is done until somebody resumes the actor, unless the machine gives it up
     /// ([`Decision::gives_up`]).
@@ -235,8 +235,8 @@ pub enum Target {
     This(uuid::Uuid),
     /// Nothing was seen running: the first work that was asked for before the request.
     First,
-    /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is already in
-    /// its mailbox.
+    /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is
+    /// already in its mailbox.
     Everything,
     /// The actor and all that works for it: see [`Tree`].
     Tree,

@@ -28,7 +28,8 @@ pub struct Envelope<C> {
 
 /// The content of a message of a mailbox.
 ///
-/// An envelope is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
+/// An envelope is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it
+/// unreadable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mail", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content<C> {
@@ -115,8 +116,8 @@ impl Mailbox {
         self.queue.send(messages).await
     }
 
-    /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender that says so
-    /// in the command ([`crate::Machine::is_noted`]). If the command is then never sent, the note expires after [`NOTED_FOR`].
+    /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender that
+    /// says so in the command ([`crate::Machine::is_noted`]). If the command is then never sent, the note expires after [`NOTED_FOR`].
     ///
     /// # Errors
     /// [`ports::Error::Invalid`] for a note that is no JSON; those of [`Table::commit`].
@@ -137,8 +138,8 @@ impl Mailbox {
         page.items.iter().map(|item| log::parse(&item.body)).collect()
     }
 
-    /// Asks the worker that runs `actor` to stop its work. It does not queue behind the work that it stops: it is kept in the table and announced on
-    /// the bus, and the worker watches both. An actor that no worker runs sees it when it is next loaded.
+    /// Asks the worker that runs `actor` to stop its work. It does not queue behind the work that it stops: it is kept in the table and
+    /// announced on the bus, and the worker watches both. An actor that no worker runs sees it when it is next loaded.
     ///
     /// # Errors
     /// Those of [`Table::commit`]. The request is kept when only the bus fails: the worker sees it a moment later.
@@ -149,8 +150,9 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop it and to begin nothing more of it. It overtakes
-    /// waiting commands: it is kept beside the root's log, which each worker reads before it begins something, and announced on the root's channel.
+    /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop it and to begin nothing more of it. It
+    /// overtakes waiting commands: it is kept beside the root's log, which each worker reads before it begins something, and announced on
+    /// the root's channel.
     ///
     /// # Errors
     /// As [`Mailbox::stop`].
@@ -162,8 +164,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Asks all workers that drive the last of `request.path`, or anything below it in the tree of `root`, to begin nothing more of it until
-    /// [`Mailbox::release_tree`]. It overtakes waiting commands, as a stop of the tree does.
+    /// Asks all workers that drive the last of `request.path`, or anything below it in the tree of `root`, to begin nothing more of it
+    /// until [`Mailbox::release_tree`]. It overtakes waiting commands, as a stop of the tree does.
     ///
     /// # Errors
     /// As [`Mailbox::stop`]. An empty path holds nothing, without an error.
@@ -199,8 +201,8 @@ impl Mailbox {
     }
 }
 
-/// The error of a caller whose command or read did not reach an actor of this kind. The log has its cause; a caller learns that it was not its
-/// fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, else `INTERNAL`.
+/// The error of a caller whose command or read did not reach an actor of this kind. The log has its cause; a caller learns that it was not
+/// its fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, else `INTERNAL`.
 pub fn unreachable(kind: ActorKind, error: impl std::error::Error + 'static) -> domain::Error {
     let (kind, cause): (_, &(dyn std::error::Error + 'static)) = (kind.as_str(), &error);
     tracing::error!(cause = %cause, "a {kind} could not be reached");

@@ -1,5 +1,5 @@
-//! Restarts an actor whose message was lost after a commit: a worker died before it had sent the outbox of its entry, and the delivery that would
-//! have made up for it was put aside or purged.
+//! Restarts an actor whose message was lost after a commit: a worker died before it had sent the outbox of its entry, and the delivery that
+//! would have made up for it was put aside or purged.
 
 use crate::{ActorId, Content, Envelope, log};
 use domain::{CommandId, Principal, Timestamp};
@@ -20,8 +20,8 @@ struct Sent {
     outbox: Vec<QueueMessage>,
 }
 
-/// Sends the outboxes of the entries since the last command again, and tells the actor to go on; false when it has moved since `since`, or has never
-/// begun.
+/// Sends the outboxes of the entries since the last command again, and tells the actor to go on; false when it has moved since `since`, or
+/// has never begun.
 ///
 /// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight writes nothing.
 ///

@@ -57,9 +57,9 @@ enum NotDriven {
 /// How the runtime behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says which failures count. The
-    /// queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are not its own, and dead letters are only
-    /// for deliveries that even a pause could not settle.
+    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says which failures count.
+    /// The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are not its own, and dead
+    /// letters are only for deliveries that even a pause could not settle.
     pub max_attempts: u32,
     /// How long a resting actor stays in memory (spec 000 §3).
     pub inactivity: Duration,
@@ -90,7 +90,7 @@ pub(crate) struct Ports<M: Machine> {
 ///
 /// # Example
 /// ```
-/// use actor::{Machine, Runtime};
+/// use buildscale_actor::{Machine, Runtime};
 /// use ports::QueueReceiver;
 /// use std::time::Duration;
 /// use tokio_util::sync::CancellationToken;
@@ -131,8 +131,8 @@ impl<M: Machine> Runtime<M> {
         Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
     }
 
-    /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor that is
-    /// read from its log again has the same state as the one in memory.
+    /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor
+    /// that is read from its log again has the same state as the one in memory.
     #[must_use]
     pub fn redacting(mut self, secrets: KnownSecrets) -> Self {
         self.ports.secrets = secrets;
@@ -308,8 +308,8 @@ impl<M: Machine> Runtime<M> {
         }
     }
 
-    /// Settles a delivery that this version cannot handle: it rests until a worker of a newer version comes. After long enough the actor is paused,
-    /// if its log can be read; else the delivery goes on resting, until the queue puts it aside.
+    /// Settles a delivery that this version cannot handle: it rests until a worker of a newer version comes. After long enough the actor is
+    /// paused, if its log can be read; else the delivery goes on resting, until the queue puts it aside.
     async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: DriveError, trial: &mut Trial) -> Settled {
         if trial.unread() >= newer::PATIENCE {
             return self.park(actor, delivery, failure.to_string(), trial).await;

@@ -3,8 +3,8 @@
 use crate::{Decision, EffectKey, Machine, OutboxMessage, redact};
 use ports::Redactor;
 
-/// One step: the machine decides on an input. The step owns the state for that time and folds each event as it is pushed, so the state always has
-/// what the step has decided. A machine asks the state, and never its own events.
+/// One step: the machine decides on an input. The step owns the state for that time and folds each event as it is pushed, so the state
+/// always has what the step has decided. A machine asks the state, and never its own events.
 ///
 /// A step that panics takes its state along: only the log has it then.
 pub struct Step<M: Machine> {

@@ -9,17 +9,17 @@
 //!   process at a time, and a note in the table says so for as long as it computes. A worker that finds this note knows that the
 //!   process died in the middle of that.
 //!
-//! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in this process. It does
-//! not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the note says so then, and a death does not
-//! count.
+//! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in this process.
+//! It does not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the note says so then, and a
+//! death does not count.
 //!
-//! An attempt computes several times: first it is read and decided on, and again when a report has come from outside. Deaths add up in one of these
-//! computations, as long as no attempt comes out of it; one that does shows that they had another reason. A death in an earlier computation says
-//! nothing of the later one.
+//! An attempt computes several times: first it is read and decided on, and again when a report has come from outside. Deaths add up in one
+//! of these computations, as long as no attempt comes out of it; one that does shows that they had another reason. A death in an earlier
+//! computation says nothing of the later one.
 //!
-//! Both counts begin anew with each step forward: when an effect has ended and its report is durable, or when the delivery is done. Attempts are
-//! spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never failed costs nothing of
-//! this: the note is first read with the second delivery.
+//! Both counts begin anew with each step forward: when an effect has ended and its report is durable, or when the delivery is done.
+//! Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never
+//! failed costs nothing of this: the note is first read with the second delivery.
 
 use crate::{ActorId, drive::DriveError, log, retry::while_unavailable};
 use domain::Timestamp;
@@ -245,8 +245,8 @@ impl Trial {
         self.note.unread
     }
 
-    /// Writes the note, and logs a failure of that. A caller that is about to compute ends the attempt then. One that has computed goes on: without
-    /// its note a failure is not counted, or a death is that was none.
+    /// Writes the note, and logs a failure of that. A caller that is about to compute ends the attempt then. One that has computed goes on:
+    /// without its note a failure is not counted, or a death is that was none.
     async fn write(&mut self) -> Result<()> {
         let body = serde_json::to_string(&self.note).map_err(|error| Error::Invalid(error.to_string()))?;
         let put = Write::put(self.actor.trial_key(), body, Expect::Any).expiring(self.clock.now() + KEPT);

@@ -1,11 +1,11 @@
 //! Deliveries that come together: one entry if nothing is needed from outside, and separate blame for each.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{
+use async_trait::async_trait;
+use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input, Machine, Options,
     OutboxMessage, Runtime, Step, Verdict, View,
 };
-use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Error, Key, Receipt};
 use serde::{Deserialize, Serialize};

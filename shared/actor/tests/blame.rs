@@ -1,12 +1,12 @@
-//! Blame for a delivery that comes again: a failure of the actor's own counts, and so does a death of the process while the actor computed in
-//! quarantine. Nothing else does, after any number of deliveries.
+//! Blame for a delivery that comes again: a failure of the actor's own counts, and so does a death of the process while the actor computed
+//! in quarantine. Nothing else does, after any number of deliveries.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{
+use async_trait::async_trait;
+use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options,
     Quarantine, Runtime, Step, Verdict, View,
 };
-use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Receipt};
 use serde::{Deserialize, Serialize};

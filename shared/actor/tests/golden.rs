@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{Content, Entry, Envelope, HoldRequest, Parking, StopRequest, Target};
+use buildscale_actor::{Content, Entry, Envelope, HoldRequest, Parking, StopRequest, Target};
 use domain::{CommandId, Principal, StopId, Timestamp};
 use ports::QueueMessage;
 use serde_json::{Value, json};

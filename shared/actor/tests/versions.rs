@@ -1,11 +1,11 @@
 //! Two versions of a machine at work on the same actors: nothing is lost, nothing is done by halves.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{
+use async_trait::async_trait;
+use buildscale_actor::{
     ActorId, Content, EffectContext, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options, Runtime, Step,
     Unreadable, Verdict, View, has_consumed,
 };
-use async_trait::async_trait;
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Expect, Receipt, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -276,8 +276,8 @@ async fn an_envelope_that_says_more_is_left_alone() {
     assert_eq!(world.events().len(), 2);
 }
 
-/// A snapshot saves reading the log for the version that made it, and is nothing to any other: data that an older worker does not know, and so leaves
-/// out of its own, is in the log.
+/// A snapshot saves reading the log for the version that made it, and is nothing to any other: data that an older worker does not know, and
+/// so leaves out of its own, is in the log.
 #[tokio::test(start_paused = true)]
 async fn no_version_loses_what_another_left_out_of_its_snapshot() {
     let world = world();

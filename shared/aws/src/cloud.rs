@@ -12,8 +12,8 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// One account and region, with the resources deployed in it.
 ///
-/// Making it sends no request: credentials are fetched with the first one, and each client is made when its adapter is. They all share one pool of
-/// connections.
+/// Making it sends no request: credentials are fetched with the first one, and each client is made when its adapter is. They all share one
+/// pool of connections.
 ///
 /// # Errors
 /// A method that needs a variable fails with [`ConfigError`], which names it, when it is not set.
@@ -64,8 +64,8 @@ impl Cloud {
             scheduler_group: self.config.scheduler_group()?.to_owned(),
             scheduler_role_arn: self.config.scheduler_role_arn()?.to_owned(),
         };
-        // Receiving takes longer by itself, and has time-outs of its own. A sender waits for the answer to a person's request, and a lost one has to
-        // be noticed while there is time to ask again.
+        // Receiving takes longer by itself, and has time-outs of its own. A sender waits for the answer to a person's request, and a lost
+        // one has to be noticed while there is time to ask again.
         let sdk = self.impatient();
         Ok(crate::SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), sdk, names, self.clock.clone()))
     }

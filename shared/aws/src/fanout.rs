@@ -49,8 +49,8 @@ impl Fanout {
         stream::poll_fn(move |context| {
             let _whole = &leave;
             match from.poll_recv(context) {
-                // The last messages were dropped, so no later message may show the gap. (A task that did much is told to wait although there is
-                // more.)
+                // The last messages were dropped, so no later message may show the gap. (A task that did much is told to wait although
+                // there is more.)
                 Poll::Pending if from.is_empty() && missed.swap(false, Ordering::AcqRel) => Poll::Ready(Some(GAP)),
                 other => other,
             }

@@ -12,8 +12,8 @@ use aws_smithy_types::config_bag::ConfigBag;
 #[derive(Debug)]
 struct Https(SharedHttpClient);
 
-/// One for all clients. The root certificates are read by a thread of their own meanwhile: a function polls for work at once, and the sender of the
-/// first request waits for the rest of it.
+/// One for all clients. The root certificates are read by a thread of their own meanwhile: a function polls for work at once, and the
+/// sender of the first request waits for the rest of it.
 pub(crate) fn client() -> SharedHttpClient {
     let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
     let client = Builder::new().tls_provider(ring).build_https();

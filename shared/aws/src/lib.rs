@@ -1,8 +1,8 @@
 //! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM, ECS.
 //!
 //! They keep the promises of [`ports`] and no more; the conformance suites of `testkit` hold them to it, on emulators of the real protocols
-//! (`tests/emulators`). Beyond that they bound the price: one request for one write, for one page, for ten messages; no scan anywhere; retries only
-//! by the SDK's standard mode, except for failures that the SDK does not retry.
+//! (`tests/emulators`). Beyond that they bound the price: one request for one write, for one page, for ten messages; no scan anywhere;
+//! retries only by the SDK's standard mode, except for failures that the SDK does not retry.
 //!
 //! * [`Config`] names the deployed resources, from the environment; [`Cloud`] makes each client once, when it is first asked for.
 //! * [`DynamoTable`] keeps every item of the system in one table with one index.
@@ -12,8 +12,8 @@
 //! * [`AwsSecrets`] reads keys.
 //! * [`EcsSandboxes`] starts machines for commands, and ends them.
 //!
-//! A function links the adapters that it uses: each is behind a feature of this crate. [`Fault`] says why a service did not fulfil a request, as the
-//! source of [`ports::Error::Unavailable`].
+//! A function links the adapters that it uses: each is behind a feature of this crate. [`Fault`] says why a service did not fulfil a
+//! request, as the source of [`ports::Error::Unavailable`].
 
 #[cfg_attr(
     not(all(

@@ -24,8 +24,8 @@ const WHAT: &str = "the bus";
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long Redis may take for one message. The publisher has a step to go on with.
 const PROMPTLY: Duration = Duration::from_secs(1);
-/// After so long without a message the publisher's connection is replaced: Lambda freezes processes for minutes, and the network in between drops
-/// idle connections silently (AWS's after 350 s).
+/// After so long without a message the publisher's connection is replaced: Lambda freezes processes for minutes, and the network in between
+/// drops idle connections silently (AWS's after 350 s).
 const IDLE: Duration = Duration::from_secs(30);
 /// How long a subscription may take, reconnecting included.
 const SUBSCRIBING: Duration = Duration::from_secs(5);
@@ -40,9 +40,9 @@ const TOGETHER: usize = 1000;
 
 /// A bus on Redis or Valkey.
 ///
-/// It reconnects by itself, ever more slowly, and listens again to every channel that has subscribers. Each of them then gets an empty message:
-/// something may have been missed, look at the log. While Redis is away, publishing fails within seconds, and so does subscribing to a channel
-/// without listeners; for a moment after that, they fail at once.
+/// It reconnects by itself, ever more slowly, and listens again to every channel that has subscribers. Each of them then gets an empty
+/// message: something may have been missed, look at the log. While Redis is away, publishing fails within seconds, and so does subscribing
+/// to a channel without listeners; for a moment after that, they fail at once.
 pub struct RedisBus {
     publisher: Publisher,
     rest: Rest,

@@ -1,7 +1,8 @@
-//! The sources of a deployed process's credentials, region and endpoints: the variables and addresses that Lambda and ECS give it, and no others.
+//! The sources of a deployed process's credentials, region and endpoints: the variables and addresses that Lambda and ECS give it, and no
+//! others.
 //!
-//! The SDK would look in more places: a profile's files, web identities, the metadata of an instance. None of them applies here, each costs a client
-//! or a parser in every binary, and a start that waits.
+//! The SDK would look in more places: a profile's files, web identities, the metadata of an instance. None of them applies here, each costs
+//! a client or a parser in every binary, and a start that waits.
 
 use aws_config::{
     BehaviorVersion, Region, SdkConfig, ecs::EcsCredentialsProvider,

@@ -18,9 +18,9 @@ const GOOD_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// The secrets of a deployment, below one prefix.
 ///
-/// The author of a flow names a secret, and may name none but those made for flows: the prefix is put before every name. A name that begins with `/`
-/// is a parameter of SSM, any other one a secret of Secrets Manager. Variables and files of the function are refused. Values are cached for five
-/// minutes.
+/// The author of a flow names a secret, and may name none but those made for flows: the prefix is put before every name. A name that begins
+/// with `/` is a parameter of SSM, any other one a secret of Secrets Manager. Variables and files of the function are refused. Values are
+/// cached for five minutes.
 pub struct AwsSecrets {
     sdk: SdkConfig,
     prefix: String,

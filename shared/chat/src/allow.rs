@@ -1,10 +1,10 @@
 //! The rules that people grant with "always here": the rule that a call would get, and the calls that a rule covers.
 //!
-//! A rule is compared with words, never with text. So a command counts only when its words are known without a shell: it is given as words, or as
-//! a plain line, which has no character that means something to a shell. Of the other arguments, the folder is part of the rule, since
-//! the same words run other files elsewhere. A command with standard input has no rule, because an interpreter runs what it reads there.
-//! The time limit does not matter: a longer run can do nothing that two runs cannot. The network is not an argument: the installation
-//! gives it to all commands or to none.
+//! A rule is compared with words, never with text. So a command counts only when its words are known without a shell: it is given as words,
+//! or as a plain line, which has no character that means something to a shell. Of the other arguments, the folder is part of the rule,
+//! since the same words run other files elsewhere. A command with standard input has no rule, because an interpreter runs what it reads
+//! there. The time limit does not matter: a longer run can do nothing that two runs cannot. The network is not an argument: the
+//! installation gives it to all commands or to none.
 
 use crate::gate::GateRequest;
 use domain::{FilePath, Mode, PermissionRule, json_length};

@@ -17,7 +17,7 @@ use domain::{
     Principal, QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
 use tools::ToolKind;
-use workspace::Workspace;
+use workspace::{Access, Workspace};
 
 /// The approval of a plan.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Chats {
         }
         let view = self.get(workspace, chat).await?;
         agent::check_not_of_task(&view)?;
-        let files = self.workspaces.open(workspace).await?;
+        let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
         let plan = match (approve.plan.or(view.plan_id), &view.plan_path) {
             (Some(plan), _) => plan,
             (None, Some(path)) => files.stat(path).await?.file_id,

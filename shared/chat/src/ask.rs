@@ -90,7 +90,10 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     let (always, by, at) = (offered.filter(|_| always), by.to_owned(), step.stamp.at);
     step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
     match (outcome, step.next_unanswered()) {
-        (PermissionOutcome::Approved, Some(call)) => step.call_tool(call, 1),
+        (PermissionOutcome::Approved, Some(call)) => {
+            let tried = step.turn().and_then(|turn| turn.tried).filter(|tried| tried.call_id == call.call_id);
+            step.call_tool(call, tried.map_or(1, |tried| tried.attempt + 1));
+        }
         _ => go_on(step, &declined, Status::Partial),
     }
 }

@@ -1,5 +1,5 @@
-//! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a message that is due
-//! then has the model asked again.
+//! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a message that
+//! is due then has the model asked again.
 
 use crate::{phase::Phase, state::Turn, turn::Step};
 use domain::{ChatCommand, ChatEvent, Error, MessageId, StopReason};

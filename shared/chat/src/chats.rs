@@ -22,7 +22,7 @@ use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write,
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use workspace::Workspaces;
+use workspace::{Access, Workspaces};
 
 /// Chats, for those who talk to them.
 ///
@@ -154,7 +154,7 @@ impl Chats {
     ) -> Result<Accepted, Error> {
         check_content("goal", &new.goal)?;
         check_limits(new.limits)?;
-        let files = self.workspaces.open(workspace).await?;
+        let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
         let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
         let plan = match new.plan {
             Some(id) => Some(PlanFile { path: files.by_id(id).await?.path, id }),
@@ -212,7 +212,8 @@ impl Chats {
 
         // The file first: in the trash it tells that the chat was made by this very request before, and deleted since.
         let path = transcript::path(chat)?;
-        match files.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
+        let kept = self.workspaces.open(workspace, Access::platform("the file of a new chat")).await?;
+        match kept.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
@@ -257,7 +258,7 @@ impl Chats {
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
         } else {
-            let files = self.workspaces.open(workspace).await?;
+            let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
             attached::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
         let turn_id = TurnId(command.0);

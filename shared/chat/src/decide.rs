@@ -1,5 +1,5 @@
-//! Decisions of people on permissions: a yes, which may grant a rule, or a no, which may have a reason. The API checks them, and so does the chat
-//! itself, as the view at the API may be behind.
+//! Decisions of people on permissions: a yes, which may grant a rule, or a no, which may have a reason. The API checks them, and so does
+//! the chat itself, as the view at the API may be behind.
 
 use crate::{
     Chats,
@@ -69,8 +69,8 @@ impl Chats {
     /// Decides on a permission. The caller has seen to it that `by` may approve.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` about `always` or `reason`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open, unless this very
-    /// command decided on it.
+    /// `INVALID_ARGUMENT` about `always` or `reason`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
+    /// unless this very command decided on it.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -92,8 +92,8 @@ impl Chats {
         self.send(workspace, chat, command, by, decide).await
     }
 
-    /// Takes back all rules that were granted in a chat. The chat does so between two turns, or while it waits for a person; a turn that runs
-    /// keeps them until then. The caller has seen to it that `by` may approve.
+    /// Takes back all rules that were granted in a chat. The chat does so between two turns, or while it waits for a person; a turn that
+    /// runs keeps them until then. The caller has seen to it that `by` may approve.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat.

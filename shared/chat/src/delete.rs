@@ -9,7 +9,7 @@ use crate::{
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Clock, Expect, Write};
-use workspace::Workspaces;
+use workspace::{Access, Workspaces};
 
 impl Chats {
     /// Takes a chat off the list and puts its file into the trash; its log is kept. Its running turn is stopped, and its
@@ -36,7 +36,7 @@ pub async fn delete(
     by: &Principal,
 ) -> Result<(), Error> {
     // The file goes first: the command takes the view away, and without the view the request could not be repeated.
-    let files = workspaces.open(workspace).await?;
+    let files = workspaces.open(workspace, Access::platform("the file of a deleted chat")).await?;
     match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
         Ok(_) => {}
         Err(error) if error.code == Code::NotFound => {}

@@ -1,12 +1,15 @@
 //! The decision point in front of every tool call: permit, deny, or ask a person (ARCHITECTURE.md, "Security").
 //!
-//! It is pure: it sees the call and the chat, and reads nothing. Declarative policies will be another [`Gate`].
+//! It is pure: it sees the call and the chat, and reads nothing. So it decides by the modes, by granted rules, and by the built-in policies of
+//! `shared/access`. Policies of a workspace are files: the workspace itself decides by them when the call runs, and a question that they ask comes back
+//! here ([`Gate::ask`]).
 
 use crate::{allow, mode};
 use domain::{ChatConfig, Mode, PermissionRule};
 use serde_json::Value;
 use std::time::Duration;
 use tools::{Access, Effects, ToolKind};
+use workspace::{Action, Effect, Policies, Subject};
 
 /// A call that wants to run.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,9 @@ pub trait Gate: Send + Sync {
     /// Decides on this call. A call that it does not know is denied.
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision;
 
+    /// The question to a person about a call that a policy of the workspace asks about, for this reason.
+    fn ask(&self, request: &GateRequest<'_>, reason: &str) -> GateDecision;
+
     /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
     fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool;
 }
@@ -79,6 +85,11 @@ impl Gate for SimpleGate {
         }
     }
 
+    fn ask(&self, request: &GateRequest<'_>, reason: &str) -> GateDecision {
+        let (category, reason) = ("file".into(), reason.to_owned());
+        GateDecision::Ask { category, reason, always: allow::rule(request), timeout: self.timeout }
+    }
+
     fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool {
         mode::offers(config.mode, kind)
     }
@@ -102,15 +113,23 @@ impl SimpleGate {
                 return GateDecision::Deny { reason };
             }
         }
-        match effects.changed().find(|path| path.names().next() == Some("system")) {
+        let subject = Subject::Agent { persona: config.role.clone(), person: config.user };
+        let asks = |touch: &&tools::Touch| {
+            let action = match touch.access {
+                Access::Read => Action::Read,
+                Access::Write => Action::Write,
+                Access::Remove => Action::Delete,
+            };
+            Policies::builtin().decide(&subject, action, &touch.path).effect == Effect::Ask
+        };
+        match effects.touches.iter().find(asks) {
+            // A refusal is left to the workspace, which knows all policies: an error of its own has the policy.
             None => GateDecision::Permit,
             Some(_) if allow::is_covered(request) => GateDecision::Permit,
-            Some(path) => GateDecision::Ask {
-                category: "file".into(),
-                reason: format!("{path} is part of how agents in this workspace are set up"),
-                always: allow::rule(request),
-                timeout: self.timeout,
-            },
+            Some(touch) => {
+                let reason = format!("{} is part of how agents in this workspace are set up", touch.path);
+                self.ask(request, &reason)
+            }
         }
     }
 

@@ -62,6 +62,8 @@ pub enum ChatEffect {
         plan_path: Option<FilePath>,
         /// How long it has waited for its machine, where it is a command.
         waited: Duration,
+        /// Whether a person has allowed this very call, or a rule of theirs covers it.
+        allowed: bool,
     },
     /// Look whether the plan is still the one that was approved, before a command runs because of it.
     CheckPlan {

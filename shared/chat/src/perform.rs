@@ -15,7 +15,7 @@ use ports::{Clock, Delta, Model, ModelError, ModelRequest};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tools::{Call, Registry, Waits};
-use workspace::Workspaces;
+use workspace::{Access, Workspaces};
 
 /// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
 const JOINED_FOR: Duration = Duration::from_millis(50);
@@ -41,9 +41,9 @@ impl EffectRunner<ChatMachine> for ChatEffects {
             ChatEffect::CallModel { message_id, request, deadline } => {
                 self.call_model(message_id, *request, deadline, &context).await
             }
-            ChatEffect::CallTool { call, config, seen, plan_path, waited } => tokio::select! {
+            ChatEffect::CallTool { call, config, seen, plan_path, waited, allowed } => tokio::select! {
                 biased;
-                report = self.call_tool(call, &config, seen, plan_path, waited) => report,
+                report = self.call_tool(call, &config, seen, plan_path, (waited, allowed)) => report,
                 // Of commands alone: each other tool completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
@@ -53,7 +53,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::KillCommand { workspace, call_id } => {
-                if let Ok(workspace) = self.workspaces.open(workspace).await {
+                if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
                     tools::kill_command(&workspace, call_id).await;
                 }
                 Report::Told
@@ -72,7 +72,7 @@ impl ChatEffects {
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
-        let model = request.model.clone().unwrap_or_else(|| "default".to_owned());
+        let named = request.model.clone();
         let mut pieces = Pieces::new(message_id);
         let answering = self.read_answer(message_id, request, &mut pieces, context);
         let report = tokio::select! {
@@ -81,10 +81,12 @@ impl ChatEffects {
                 Ok(answer) => return Report::ModelFinished(Box::new(answer)),
                 Err(Unread::Model(ModelError::Postponed { after, failures, why })) => {
                     let wait_ms = after.as_millis() as u64;
+                    let model = model_of(named, &*self.model);
                     tracing::warn!(%message_id, model, failures, wait_ms, error = %why, "a model call failed; it is made again");
                     return Report::ModelPostponed { message_id, error: provider_failed(&why), failures, after };
                 }
                 Err(error) => {
+                    let model = model_of(named, &*self.model);
                     tracing::warn!(%message_id, model, %error, "a model call failed");
                     failed(for_people(&error), false)
                 }
@@ -150,7 +152,8 @@ impl ChatEffects {
     async fn plan_changed(&self, workspace: WorkspaceId, call: CallId, approval: &Approval) -> Option<String> {
         let Approval { plan_path, plan_id, v, digest, .. } = approval;
         let looked = async {
-            let files = self.workspaces.open(workspace).await?;
+            // The person who approved it has named the file.
+            let files = self.workspaces.open(workspace, Access::platform("compares an approved plan")).await?;
             if files.begun(call).await?.is_some() {
                 return Ok(None);
             }
@@ -174,26 +177,27 @@ impl ChatEffects {
         config: &Arc<ChatConfig>,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
-        waited: Duration,
+        (waited, allowed): (Duration, bool),
     ) -> Report {
         let call_id = call.call_id;
+        let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+        let access = Access::of(&by, None).gated(allowed);
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
         let outcome = match agent::runs(config, &call) {
             Err(refusal) => refusal.error.into(),
             Ok(Runs::Function(name, parameters)) => self.tools.call_function(name, parameters, &call.args),
-            Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace).await {
+            Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
                     self.tools.call_command(&workspace, call_id, &tool, root, &call.args, Waits::AsRows(waited)).await
                 }
             },
-            Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace).await {
+            Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
-                    let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
                     let seen = seen.into_iter().collect();
                     let (chat, waited) = (Some(config.chat), Some(waited));
-                    let context = Call { workspace, call_id, by, chat, seen: &seen, plan_path, waited };
+                    let context = Call { workspace, call_id, by, chat, seen: &seen, plan_path, waited, may_run: true };
                     self.tools.call(&context, name, &args).await
                 }
             },
@@ -305,5 +309,45 @@ impl Pieces {
             self.report(context).await;
         }
         std::mem::take(&mut self.joined)
+    }
+}
+
+/// The model of a request that names this one or none, for the log.
+fn model_of(named: Option<String>, models: &dyn Model) -> String {
+    let default = || models.catalog().into_iter().find(|model| model.default).map(|model| model.id);
+    named.or_else(default).unwrap_or_else(|| "default".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::{ModelInfo, ModelStream};
+
+    struct Catalog(Vec<ModelInfo>);
+
+    #[async_trait]
+    impl Model for Catalog {
+        async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
+            Err(ModelError::Rejected("nothing is asked here".into()))
+        }
+        fn catalog(&self) -> Vec<ModelInfo> {
+            self.0.clone()
+        }
+    }
+
+    #[test]
+    fn the_log_names_the_model_that_was_asked() {
+        let model = |id: &str, default| ModelInfo {
+            id: id.into(),
+            provider: "p".into(),
+            available: true,
+            note: None,
+            default,
+            context_tokens: None,
+        };
+        let models = Catalog(vec![model("p/small", false), model("p/large", true)]);
+        assert_eq!(model_of(Some("p/small".into()), &models), "p/small");
+        assert_eq!(model_of(None, &models), "p/large");
+        assert_eq!(model_of(None, &Catalog(Vec::new())), "default");
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for a place on the machine that a command runs on. The call rests as rows: the chat has sent a request to the machine's
-//! semaphore, and a message starts the command when the place is its own. So does a command whose machine is not ready: a message that is due later
-//! has it tried again.
+//! semaphore, and a message starts the command when the place is its own. So does a command whose machine is not ready: a message that is
+//! due later has it tried again.
 
 use crate::{
     machine::actor_id,
@@ -76,8 +76,8 @@ impl Step<'_> {
         self.next_call();
     }
 
-    /// Gives back the place that a command had before this step and has no more. It is done at the end of each step, so that no way of ending a
-    /// command can forget it.
+    /// Gives back the place that a command had before this step and has no more. It is done at the end of each step, so that no way of
+    /// ending a command can forget it.
     pub(crate) fn give_place(&mut self, before: Option<CallId>) {
         let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.place) != Some(*before)) else {
             return;

@@ -62,8 +62,8 @@ impl Step<'_> {
         }
     }
 
-    /// Gives back the slots that the chat had before this step and has no more. It is done at the end of each step, so that no way of ending a
-    /// call can forget it.
+    /// Gives back the slots that the chat had before this step and has no more. It is done at the end of each step, so that no way of
+    /// ending a call can forget it.
     pub(crate) fn give_slots(&mut self, before: Option<String>) {
         let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.slots.as_ref()) != Some(before))
         else {

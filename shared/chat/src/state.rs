@@ -4,6 +4,7 @@ use crate::{phase::Phase, report::Round};
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
     PermissionRule, PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    event::PermissionOutcome,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -120,6 +121,15 @@ impl QueuedTurn {
     }
 }
 
+/// A call that was run and then asked about, because a policy of the workspace asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The call.
+    pub call_id: CallId,
+    /// Its last attempt.
+    pub attempt: u32,
+}
+
 /// The turn that runs or waits.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Turn {
@@ -143,6 +153,12 @@ pub struct Turn {
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// The call that a person has allowed, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<CallId>,
+    /// The call that was asked about after it had been run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
     /// Model calls begun.
     pub steps: u32,
     /// Its usage so far.
@@ -288,9 +304,17 @@ impl ChatState {
                     turn.calls.retain(|call| call.call_id != *call_id);
                     turn.place = turn.place.filter(|holder| holder != call_id);
                     turn.unready_since = None;
+                    turn.allowed = turn.allowed.filter(|allowed| allowed != call_id);
+                    turn.tried = turn.tried.filter(|tried| tried.call_id != *call_id);
                 }
             }
             ChatEvent::PermissionRequired { permission_id, at, .. } => {
+                // A policy of the workspace asked when the call was run already.
+                if let Some(turn) = &mut self.turn
+                    && let Phase::Tool { call_id, attempt } = turn.phase
+                {
+                    turn.tried = Some(Tried { call_id, attempt });
+                }
                 let asked = Box::new(event.clone());
                 self.set_phase(Phase::Permission { permission_id: *permission_id, asked, since: *at }, None);
             }
@@ -359,7 +383,13 @@ impl ChatState {
                 self.deleted = true;
                 self.queued.clear();
             }
-            ChatEvent::PermissionResolved { always, at, .. } => {
+            ChatEvent::PermissionResolved { always, outcome, at, .. } => {
+                if let Some(turn) = self.turn.as_mut().filter(|_| *outcome == PermissionOutcome::Approved)
+                    && let Phase::Permission { asked, .. } = &turn.phase
+                    && let ChatEvent::PermissionRequired { call_id, .. } = &**asked
+                {
+                    turn.allowed = Some(*call_id);
+                }
                 if let Some(rule) = always {
                     self.permit(rule);
                 }
@@ -397,6 +427,8 @@ impl ChatState {
         self.queued.retain(|queued| queued.command_id.0 != id.0);
         self.history.push_back(PastTurn::default());
         self.turn = Some(Turn {
+            allowed: None,
+            tried: None,
             id,
             number,
             attempt,

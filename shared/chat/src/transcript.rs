@@ -20,7 +20,7 @@ use std::{
     fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
 };
-use workspace::{Projector, Workspace, Workspaces};
+use workspace::{Access, Projector, Workspace, Workspaces};
 
 /// Chats whose file is known to be up to date; more are looked up again.
 const REMEMBERED: usize = 4096;
@@ -142,6 +142,9 @@ fn render(entries: &[Entry<ChatEvent>], after: u64) -> String {
     text
 }
 
+/// Why the file of a chat is written without a decision.
+const FILE: &str = "the file of a chat follows its log";
+
 impl Transcript {
     /// Over the log and the files.
     pub fn new(table: Arc<dyn Table>, workspaces: Workspaces) -> Self {
@@ -156,7 +159,7 @@ impl Transcript {
         let place = self.place(chat);
         let mut written = place.lock().await;
         *written = None;
-        let files = self.workspaces.open(workspace).await?;
+        let files = self.workspaces.open(workspace, Access::platform(FILE)).await?;
         *written = Some(self.repair(&files, workspace, chat).await?);
         Ok(())
     }
@@ -219,11 +222,11 @@ impl Transcript {
         let known = written.take().is_some();
         let text = render(std::slice::from_ref(entry), 0);
         *written = if !known {
-            let files = self.workspaces.open(config.workspace).await?;
+            let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
             Some(self.repair(&files, config.workspace, config.chat).await?)
         } else {
             if !text.is_empty() {
-                let files = self.workspaces.open(config.workspace).await?;
+                let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
                 files.append_projection(&path(config.chat)?, text).await?;
             }
             Some(last)

@@ -8,7 +8,7 @@ use crate::{
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, kill_key, model_key, tool_key},
     mode,
     phase::Phase,
-    report,
+    policy, report,
     size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
@@ -239,7 +239,7 @@ impl<'a> Step<'a> {
     }
 
     /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
-    fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
+    pub fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
         let config = self.config()?;
         let plan = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
         Some(agent::effects(&self.machine.tools, config, call, &plan))
@@ -262,9 +262,11 @@ impl<'a> Step<'a> {
         self.started(&call, attempt);
         let state = self.state();
         let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone());
+        let allowed = self.is_allowed(&call);
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
-        self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path, waited });
+        let key = tool_key(call.call_id, attempt);
+        self.run(key, ChatEffect::CallTool { call, config, seen, plan_path, waited, allowed });
     }
 
     /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
@@ -422,7 +424,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
             match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
                 Some((error, after)) => step.come_again(call_id, attempt, error, after),
-                None => tool_finished(step, call_id, *outcome),
+                None => policy::tool_finished(step, call_id, *outcome),
             }
         }
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
@@ -473,7 +475,7 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     if is_last { step.finish(answer.reason) } else { step.next_call() }
 }
 
-fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
     let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
         return;
     };

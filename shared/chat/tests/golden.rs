@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Machine as _;
-use chat::{ChatMachine, ChatState, TurnUsage};
+use buildscale_chat::{ChatMachine, ChatState, TurnUsage};
 use domain::{ChatEvent, ChatId, TaskId, TurnId, Usage};
 use serde_json::json;
 use testkit::golden;

@@ -31,6 +31,20 @@ pub enum Error {
         /// The HTTP status, where the whole answer is odd.
         status: Option<u16>,
     },
+    /// The URL begins with `https://`, and the server at its address speaks HTTP without TLS.
+    #[error("cannot reach the hub at {url}: it speaks http, not https")]
+    NoTls {
+        /// The address that was tried.
+        url: String,
+    },
+    /// The source of tokens gave none, so nothing was sent.
+    #[error("{reason}")]
+    NoToken {
+        /// The reason.
+        reason: String,
+        /// Whether it may give one a moment later.
+        is_passing: bool,
+    },
 }
 
 /// The hub's error body. Its code stays text: a newer hub may have codes that this program does not know.
@@ -62,7 +76,11 @@ impl Error {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused(refusal) => Some(&refusal.code),
-            Self::Unusable(_) | Self::Unreachable { .. } | Self::Foreign { .. } => None,
+            Self::Unusable(_)
+            | Self::Unreachable { .. }
+            | Self::Foreign { .. }
+            | Self::NoTls { .. }
+            | Self::NoToken { .. } => None,
         }
     }
 
@@ -71,7 +89,7 @@ impl Error {
         match self {
             Self::Refused(refusal) => Some(refusal.status),
             Self::Foreign { status, .. } => *status,
-            Self::Unusable(_) | Self::Unreachable { .. } => None,
+            Self::Unusable(_) | Self::Unreachable { .. } | Self::NoTls { .. } | Self::NoToken { .. } => None,
         }
     }
 
@@ -79,7 +97,11 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after,
-            Self::Unusable(_) | Self::Unreachable { .. } | Self::Foreign { .. } => None,
+            Self::Unusable(_)
+            | Self::Unreachable { .. }
+            | Self::Foreign { .. }
+            | Self::NoTls { .. }
+            | Self::NoToken { .. } => None,
         }
     }
 
@@ -90,7 +112,8 @@ impl Error {
             Self::Unreachable { .. } => true,
             Self::Refused(refusal) => refusal.retry_after.is_some(),
             Self::Foreign { status, .. } => matches!(status, Some(502..=504)),
-            Self::Unusable(_) => false,
+            Self::NoToken { is_passing, .. } => *is_passing,
+            Self::Unusable(_) | Self::NoTls { .. } => false,
         }
     }
 }
@@ -100,11 +123,30 @@ pub fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }
+    if is_without_tls(error) {
+        return "it speaks http, not https".into();
+    }
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
         inner = source;
     }
     inner.to_string()
+}
+
+/// Whether the other end of an HTTPS request answers without TLS.
+pub(crate) fn is_without_tls(error: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = next {
+        if let Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) = one.downcast_ref() {
+            return true;
+        }
+        // An I/O error has its cause inside, and names only the cause's own cause.
+        next = match one.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inside) => Some(inside as &(dyn std::error::Error + 'static)),
+            None => one.source(),
+        };
+    }
+    false
 }
 
 #[cfg(test)]
@@ -127,6 +169,9 @@ mod tests {
             (foreign(None), false),
             (Error::Unreachable { url: "u".into(), reason: "r".into() }, true),
             (Error::Unusable("x".into()), false),
+            (Error::NoTls { url: "u".into() }, false),
+            (Error::NoToken { reason: "r".into(), is_passing: true }, true),
+            (Error::NoToken { reason: "r".into(), is_passing: false }, false),
         ] {
             assert_eq!(error.is_passing(), passes, "{error:?}");
         }

@@ -22,7 +22,7 @@
 //! # Example
 //! A goal is posted, and the answer shown as it is written:
 //! ```no_run
-//! use client::{Client, Error, Source};
+//! use buildscale_client::{Client, Error, Source};
 //! use serde_json::json;
 //!
 //! async fn ask(goal: &str) -> Result<String, Error> {
@@ -70,4 +70,4 @@ pub use raw::Answer;
 pub use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 pub use sse::{Frame, Parser, TooLong};
 pub use transfer::Address;
-pub use watch::{Events, Source, Update, Watch};
+pub use watch::{Events, Source, TokenSource, Update, Watch};

@@ -1,6 +1,9 @@
 //! The raw layer: any request with the token, and any answer as it is. Nothing is repeated, no status is an error, and no time is too long.
 
-use crate::{Client, Connection, Error, Refusal, address, error::causes};
+use crate::{
+    Client, Connection, Error, Refusal, address,
+    error::{causes, is_without_tls},
+};
 use reqwest::{
     Method, Request, RequestBuilder, Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
@@ -146,7 +149,8 @@ impl Client {
 
     /// The error that one of a response that is being read means.
     pub fn broken(&self, error: &reqwest::Error) -> Error {
-        Error::Unreachable { url: address::shown(&self.base.borrow()), reason: causes(error) }
+        let url = address::shown(&self.base.borrow());
+        if is_without_tls(error) { Error::NoTls { url } } else { Error::Unreachable { url, reason: causes(error) } }
     }
 
     pub(crate) fn foreign(&self, reason: String, status: Option<u16>) -> Error {

@@ -4,11 +4,12 @@
 //! ends it as it does every quarter of an hour, it is opened again after the last event that was passed on.
 
 use crate::{Client, Connection, Error, Event, Reset};
-use futures::Stream;
+use futures::{Stream, future::BoxFuture};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -83,12 +84,22 @@ pub struct Watch {
     after: Option<u64>,
     patience: Option<Duration>,
     by_ticket: bool,
+    tokens: Option<Arc<dyn TokenSource>>,
+}
+
+/// The tokens of somebody whose token changes, such as that of a login which is refreshed before it expires.
+pub trait TokenSource: Send + Sync {
+    /// The token for a request that is sent now; none for an anonymous caller.
+    ///
+    /// # Errors
+    /// [`Error::NoToken`], which says whether to ask again.
+    fn token(&self) -> BoxFuture<'_, Result<Option<String>, Error>>;
 }
 
 impl Client {
     /// Watches events.
     pub fn watch(&self, source: Source) -> Watch {
-        Watch { client: self.clone(), source, after: None, patience: None, by_ticket: false }
+        Watch { client: self.clone(), source, after: None, patience: None, by_ticket: false, tokens: None }
     }
 }
 
@@ -109,32 +120,46 @@ impl Watch {
         Self { by_ticket: true, ..self }
     }
 
+    /// Asks this source for the token of each connection: a stream outlives a token.
+    pub fn with_tokens(self, tokens: Arc<dyn TokenSource>) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+
+    /// The client for a connection that is opened now.
+    async fn client(&self) -> Result<Client, Error> {
+        match &self.tokens {
+            Some(tokens) => self.client.with_token(tokens.token().await?.as_deref()),
+            None => Ok(self.client.clone()),
+        }
+    }
+
     /// Opens one connection, which is not opened again when it breaks; none when no event will come, because the task has ended.
     ///
     /// # Errors
-    /// When it is refused, or no hub answers.
+    /// When it is refused, no hub answers, or there is no token for it.
     pub async fn connect(&self) -> Result<Option<Connection>, Error> {
-        let resource = |path: &[&str]| self.client.resource(Method::GET, path, &[]);
+        let client = self.client().await?;
+        let resource = |path: &[&str]| client.resource(Method::GET, path, &[]);
         let mut request = match &self.source {
             source if self.by_ticket => {
                 let Some((workspace, wanted)) = source.ticket() else {
                     return Err(Error::Unusable("a path has its ticket in it".into()));
                 };
-                let made = self.client.post(&["workspaces", workspace, "stream-tickets"], &wanted).await?;
+                let made = client.post(&["workspaces", workspace, "stream-tickets"], &wanted).await?;
                 let Some(url) = made["url"].as_str() else {
-                    return Err(self.client.foreign("its ticket has no url".into(), None));
+                    return Err(client.foreign("its ticket has no url".into(), None));
                 };
-                self.client.http.get(self.client.address(url))
+                client.http.get(client.address(url))
             }
             Source::Chat { workspace, chat } => resource(&["workspaces", workspace, "chats", chat, "events"]),
             Source::Task { workspace, task } => resource(&["workspaces", workspace, "tasks", task, "events"]),
             Source::Workspace { workspace } => resource(&["workspaces", workspace, "events"]),
-            Source::Path(path) => self.client.signed(self.client.http.get(self.client.address(path))),
+            Source::Path(path) => client.signed(client.http.get(client.address(path))),
         };
         if let Some(after) = self.after {
             request = request.header("last-event-id", after);
         }
-        self.client.connect(request).await
+        client.connect(request).await
     }
 
     /// Begins, on the tokio runtime that this is called in.
@@ -307,7 +332,8 @@ fn is_final(failure: &Error) -> bool {
     match failure {
         Error::Refused(refusal) => refusal.status < 500 && !failure.is_passing(),
         Error::Foreign { status, .. } => status.is_none(),
-        Error::Unusable(_) => true,
+        Error::NoToken { is_passing, .. } => !is_passing,
+        Error::Unusable(_) | Error::NoTls { .. } => true,
         Error::Unreachable { .. } => false,
     }
 }

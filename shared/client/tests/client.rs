@@ -6,8 +6,8 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use client::{Address, Body, Client, Error, Event, Method, Source, Update};
-use futures::StreamExt;
+use buildscale_client::{Address, Body, Client, Error, Event, Method, Source, TokenSource, Update};
+use futures::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
@@ -331,6 +331,43 @@ async fn each_connection_by_ticket_has_a_new_one_and_no_token() -> Result {
         assert_eq!((asked[at].line.as_str(), asked[at].header("authorization")), (line, ""));
     }
     assert_eq!((asked[1].header("last-event-id"), asked[3].header("last-event-id")), ("0", "1"));
+    Ok(())
+}
+
+/// Gives these tokens in this order; without more of them, none can be had.
+struct Tokens(Mutex<VecDeque<&'static str>>);
+
+impl TokenSource for Tokens {
+    fn token(&self) -> BoxFuture<'_, std::result::Result<Option<String>, Error>> {
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let none = || Error::NoToken { reason: "the login is over".into(), is_passing: false };
+        Box::pin(async move { next.map(|token| Some(token.to_owned())).ok_or_else(none) })
+    }
+}
+
+#[tokio::test]
+async fn each_connection_has_the_token_of_its_moment() -> Result {
+    let server =
+        Server::start([stream("id: 1\nevent: chunk\ndata: {}\n\n"), stream("id: 2\nevent: done\ndata: {}\n\n")])
+            .await?;
+    let tokens = Arc::new(Tokens(Mutex::new(["first", "second"].into())));
+    let mut events = server.client()?.watch(Source::chat("w", "c")).with_tokens(tokens).after(0).start();
+    assert_eq!(events.next_event().await?, Some(event(1, "chunk")));
+    assert_eq!(events.next_event().await?, Some(event(2, "done")));
+    let over = events.next_event().await.err().ok_or("there is no third token")?;
+    assert_eq!(over.to_string(), "the login is over");
+    let asked: Vec<String> = server.asked().iter().map(|asked| asked.header("authorization").to_owned()).collect();
+    assert_eq!(asked, ["Bearer first", "Bearer second"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn https_to_a_hub_without_tls_says_so_at_once() -> Result {
+    let server = Server::start([]).await?;
+    let client = Client::new(&server.url.replace("http://", "https://"), None)?;
+    let error = client.get(&["models"], &[]).await.err().ok_or("it cannot work")?;
+    assert!(matches!(error, Error::NoTls { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("it speaks http, not https"), "{error}");
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! Changes in a workspace: of its files, and of the state of its chats and tasks. Their stream lets a client refresh a view
 //! that it loaded before.
 
-use crate::{ChatId, ChatStatus, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, WorkspaceId};
+use crate::{
+    ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, WorkspaceId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,6 +35,8 @@ pub enum FileOp {
     Restored,
     /// It is gone for good.
     Purged,
+    /// Its conversion to Markdown has another status; its content is the same.
+    Converted,
 }
 
 /// One change in a workspace. Those of chats and tasks carry their state after the change, so only the latest one counts.
@@ -58,6 +62,9 @@ pub enum WorkspaceEvent {
         author: String,
         /// The time of the change.
         at: Timestamp,
+        /// Its conversion to Markdown, if it is a document.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversion: Option<Conversion>,
     },
     /// A chat was made, has another status or title, or began or ended a turn.
     ChatUpdated {
@@ -148,12 +155,15 @@ impl WorkspaceEvent {
 /// The name and the data of `event` on the wire.
 pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
     match event {
-        WorkspaceEvent::FileUpdated { path, v, file_id, kind, op, from, author, at } => {
+        WorkspaceEvent::FileUpdated { path, v, file_id, kind, op, from, author, at, conversion } => {
             let mut data = json!({
                 "path": path, "v": v, "file_id": file_id, "kind": kind, "op": op, "author": author, "at": at,
             });
             if let Some(from) = from {
                 data["from"] = json!(from);
+            }
+            if let Some(conversion) = conversion {
+                data["conversion"] = json!(conversion);
             }
             ("file_updated", data)
         }

@@ -239,8 +239,8 @@ pub struct ChatConfig {
     pub agent: Option<Box<AgentOf>>,
 }
 
-/// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the task
-/// when it ends. It is on no list of chats and has no file; the task's history has its messages.
+/// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the
+/// task when it ends. It is on no list of chats and has no file; the task's history has its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentOf {

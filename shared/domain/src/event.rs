@@ -162,12 +162,12 @@ pub enum ChatEvent {
         output: String,
         /// Whether it succeeded.
         success: bool,
-        /// Whether the call itself was wrong, rather than the state that it met (spec 002 §3.4): arguments that the tool does not take, a place
-        /// that it may not touch, a tool that is not there.
+        /// Whether the call itself was wrong, rather than the state that it met (spec 002 §3.4): arguments that the tool does not take, a
+        /// place that it may not touch, a tool that is not there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         misuse: bool,
-        /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome is
-        /// not known, anything else that it has ended.
+        /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome
+        /// is not known, anything else that it has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<Code>,
         /// The resources that a command used.
@@ -286,8 +286,8 @@ pub enum ChatEvent {
         /// The approval, with its plan, person and time.
         approval: Box<Approval>,
     },
-    /// A person without the right to approve has answered a question of the turn: from here on, a call that the approval of a plan would allow
-    /// needs a person's consent.
+    /// A person without the right to approve has answered a question of the turn: from here on, a call that the approval of a plan would
+    /// allow needs a person's consent.
     RightsNarrowed {
         /// The person.
         by: String,

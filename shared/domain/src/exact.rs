@@ -1,8 +1,8 @@
 //! Detects JSON numbers that a round trip would change.
 //!
 //! RFC 8259 §6 bounds no number; RFC 7493 §2.2 asks senders to write as texts those that are larger or more exact than a double.
-//! A number is kept here as a 64-bit integer or a double, so any other one would come back changed. Code that takes JSON from outside into a
-//! log refuses it instead: nothing is changed silently.
+//! A number is kept here as a 64-bit integer or a double, so any other one would come back changed. Code that takes JSON from outside into
+//! a log refuses it instead: nothing is changed silently.
 
 use crate::{Code, Error};
 

@@ -1,5 +1,5 @@
-//! Typed ids. All are UUIDs: version 7 where they are drawn, version 5 where they are derived from a key, and version 8 for tasks. So those that are
-//! drawn sort by the time of their making, and all can be made anywhere without a round trip.
+//! Typed ids. All are UUIDs: version 7 where they are drawn, version 5 where they are derived from a key, and version 8 for tasks. So those
+//! that are drawn sort by the time of their making, and all can be made anywhere without a round trip.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};

@@ -7,6 +7,7 @@ mod actor;
 mod address;
 pub mod change;
 pub mod chat;
+mod conversion;
 mod digest;
 pub mod error;
 pub mod event;
@@ -31,6 +32,7 @@ pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
     PlanFile, QueuedMessage,
 };
+pub use conversion::{Conversion, ConversionStatus};
 pub use digest::{Hasher, Sha256};
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};

@@ -97,8 +97,8 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// The tool's name as the model gave it; it may not exist.
     pub tool: String,
-    /// The arguments exactly as the model wrote them: JSON, or text that the model took for JSON. Kept as text so that the bytes that a model
-    /// gets back never change.
+    /// The arguments exactly as the model wrote them: JSON, or text that the model took for JSON. Kept as text so that the bytes that a
+    /// model gets back never change.
     pub args: String,
 }
 

@@ -26,7 +26,7 @@ pub enum PermissionRule {
         #[serde(default = "FilePath::root", skip_serializing_if = "FilePath::is_root")]
         folder: FilePath,
     },
-    /// New contents of one file under `/system`. Moves and removals are not among them.
+    /// New contents of one file that a policy asks about, such as one under `/system`. Moves and removals are not among them.
     File {
         /// The file.
         path: FilePath,

@@ -1,5 +1,5 @@
-//! BuildScale's own wire format for the events of a task (spec 002 §6). The last event of a task is `done` or `stopped`; for a task that went
-//! on into a merge of a task above it, it is `went_up`, which names that task.
+//! BuildScale's own wire format for the events of a task (spec 002 §6). The last event of a task is `done` or `stopped`; for a task that
+//! went on into a merge of a task above it, it is `went_up`, which names that task.
 
 use crate::{
     Code, Error, TaskConfig, TaskEvent,

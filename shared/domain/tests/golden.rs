@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{
+use buildscale_domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
     HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage,
     Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId,
@@ -10,7 +10,8 @@ use domain::{
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{
-        AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Resources, Retry, ToolUse, Wait,
+        AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Handoff, HandoffLink, Origin, Replay, Resources,
+        Retry, ToolUse, Wait,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -203,8 +204,16 @@ fn task_config() -> TaskConfig {
         keep_artifacts: true,
         counted: true,
         trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
+        handoff: None,
+        refused: None,
         created_at: AT,
     }
+}
+
+#[test]
+fn handoffs_are_read_for_ever() {
+    let chain = vec![HandoffLink { flow: "plan".into(), task: TaskId(id(5)) }];
+    check("handoffs", &Handoff { file_id: FileId(id(12)), path: path(), v: 3, chain });
 }
 
 #[test]
@@ -347,6 +356,7 @@ fn views_are_read_for_ever() {
             retry: Retry { number: 1, error: Error::new(Code::Timeout, "too slow") },
         }),
         origin: Some(origin()),
+        handoff: None,
         output: Some(json!("text")),
         error: Some(Error::new(Code::Cancelled, "stopped: user_cancelled")),
         priority: 5,

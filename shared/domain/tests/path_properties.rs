@@ -1,7 +1,7 @@
 //! Properties of every text that is parsed as a path.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::FilePath;
+use buildscale_domain::FilePath;
 use proptest::prelude::*;
 use std::path::{Component, Path};
 

@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{
+use buildscale_domain::{
     Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
     MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256, StopId, StopReason,
     Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{
+use buildscale_domain::{
     ChatId, Code, Error, FileId, FilePath, HoldId, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId,
     Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
@@ -71,6 +71,8 @@ fn config() -> TaskConfig {
         keep_artifacts: false,
         counted: false,
         trace: None,
+        handoff: None,
+        refused: None,
         created_at: AT,
     }
 }

@@ -1,13 +1,13 @@
 //! Contents on the local disk: `{root}/{space}/archive/ab/cd/abcd…`, as spec 001 §3A lays the archive out.
 //!
-//! A disk may return other bytes than were written, and people and programs may write to the wrong place. So every read compares a content with
-//! its digest: a whole one each time, which costs less than reading it. A part of one cannot be compared by itself; so the file is read and
-//! compared whole once, and recognized afterwards by its inode, length and times ([`Identity`]). Files are written once under another name and
-//! renamed, so any later write to one changes that identity: the kernel sets the time of the last change, and no program can set it back. A
-//! change below the file system, without a write, shows in the next whole read: the scrub makes such reads.
+//! A disk may return other bytes than were written, and people and programs may write to the wrong place. So every read compares a content
+//! with its digest: a whole one each time, which costs less than reading it. A part of one cannot be compared by itself; so the file is
+//! read and compared whole once, and recognized afterwards by its inode, length and times ([`Identity`]). Files are written once under
+//! another name and renamed, so any later write to one changes that identity: the kernel sets the time of the last change, and no program
+//! can set it back. A change below the file system, without a write, shows in the next whole read: the scrub makes such reads.
 //!
-//! A large content ([`LARGE`]) is too long for that. It has a list of the digests of its chunks beside it, and every read of a part is compared
-//! with that ([`chunks`]).
+//! A large content ([`LARGE`]) is too long for that. It has a list of the digests of its chunks beside it, and every read of a part is
+//! compared with that ([`chunks`]).
 
 mod chunks;
 mod hold;
@@ -44,8 +44,9 @@ const ARCHIVE: &str = "archive";
 
 /// A folder of contents under their digests.
 ///
-/// A content is written to a temporary file, synced, renamed to its name, and the folder is synced: no reader ever sees a part of it, and it is
-/// durable when `put` returns. Syncing blocks for as long as the disk takes, so the work runs on the runtime's threads for blocking work.
+/// A content is written to a temporary file, synced, renamed to its name, and the folder is synced: no reader ever sees a part of it, and
+/// it is durable when `put` returns. Syncing blocks for as long as the disk takes, so the work runs on the runtime's threads for blocking
+/// work.
 ///
 /// One process at a time: the temporary files of an earlier one are removed when this one begins.
 #[derive(Clone)]
@@ -54,8 +55,8 @@ pub struct LocalBlobs(Arc<Archive>);
 struct Archive {
     root: PathBuf,
     temporary: AtomicU64,
-    /// Files and folders that exist but are not durable yet, with the number of their writers. A writer that finds one of them must not take it
-    /// for durable and syncs it too.
+    /// Files and folders that exist but are not durable yet, with the number of their writers. A writer that finds one of them must not
+    /// take it for durable and syncs it too.
     in_the_making: Mutex<HashMap<PathBuf, usize>>,
     /// Files that were read whole and found intact.
     intact: Mutex<HashMap<PathBuf, Identity>>,

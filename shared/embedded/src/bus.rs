@@ -17,8 +17,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 /// A bus in memory.
 ///
-/// A channel exists while it has subscribers, and costs only its waiting messages: nothing is allocated ahead. A subscriber that does not keep
-/// up loses its oldest messages, so that the next one it reads shows it the gap.
+/// A channel exists while it has subscribers, and costs only its waiting messages: nothing is allocated ahead. A subscriber that does not
+/// keep up loses its oldest messages, so that the next one it reads shows it the gap.
 #[derive(Default)]
 pub struct LocalBus(Arc<Channels>);
 

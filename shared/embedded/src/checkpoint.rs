@@ -1,8 +1,8 @@
 //! Moves the contents of the write-ahead log into the file, so that the log is used again and never grows.
 //!
-//! SQLite would do this inside a commit, which then waits for thousands of pages. Here another connection copies the bulk while commits go on
-//! (a passive checkpoint blocks no writer), and the writer itself then copies only the commits that came meanwhile, because only between two
-//! commits can the log be found wholly copied and begin anew.
+//! SQLite would do this inside a commit, which then waits for thousands of pages. Here another connection copies the bulk while commits go
+//! on (a passive checkpoint blocks no writer), and the writer itself then copies only the commits that came meanwhile, because only between
+//! two commits can the log be found wholly copied and begin anew.
 
 use rusqlite::Connection;
 use std::{
@@ -15,10 +15,11 @@ use std::{
     thread::JoinHandle,
 };
 
-/// A log of this many pages (8 MiB) is worth copying. It bounds what a start after a crash must read again.
-const WORTH_COPYING: u64 = 2048;
+/// A log of this many pages (32 MiB) is worth copying. A page that many commits changed is copied once, so a longer log writes less. It bounds
+/// the bytes that a start after a crash must read again.
+const WORTH_COPYING: u64 = 8192;
 /// A log of this many pages is copied by the writer itself, should the other connection not keep up.
-const TOO_LONG: u64 = 16 * WORTH_COPYING;
+const TOO_LONG: u64 = 4 * WORTH_COPYING;
 
 pub(crate) struct Checkpointer {
     ask: SyncSender<()>,

@@ -1,8 +1,9 @@
 //! The order of groups that have something to deliver.
 //!
-//! Lanes take turns, a group each: a tenant with ten thousand ready groups delays another one's single group by one turn only, and tasks do not
-//! delay the chats of the same tenant. Within a lane the group goes first that has an urgent message, then the one that has waited longest,
-//! where each point of priority counts as [some waiting](ports::POINT): so a higher priority goes first, and no group starves behind it.
+//! Lanes take turns, a group each: a tenant with ten thousand ready groups delays another one's single group by one turn only, and tasks do
+//! not delay the chats of the same tenant. Within a lane the group goes first that has an urgent message, then the one that has waited
+//! longest, where each point of priority counts as [some waiting](ports::POINT): so a higher priority goes first, and no group starves
+//! behind it.
 //!
 //! A tenant has at most as many groups in flight as there are free places in the worker. One tenant alone gets half of them, two
 //! get a third each, and so on (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a

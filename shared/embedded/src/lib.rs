@@ -1,7 +1,7 @@
 //! Adapters that need nothing installed: table and queue in one SQLite file, blobs on the local disk, a bus in the process.
 //!
-//! They give the guarantees of [`ports`] and no others; the conformance suites of `testkit` check it. The costs: a commit takes one `fdatasync`
-//! for any number of actors that share it, a read takes microseconds, a wait takes nothing.
+//! They give the guarantees of [`ports`] and no others; the conformance suites of `testkit` check it. The costs: a commit takes one
+//! `fdatasync` for any number of actors that share it, a read takes microseconds, a wait takes nothing.
 //!
 //! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
 //! * [`LocalBlobs`] keeps contents under their SHA-256.

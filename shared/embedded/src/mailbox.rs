@@ -328,8 +328,8 @@ impl Group {
         self.taken.front().or_else(|| self.due.first_key_value().map(|(_, message)| message))
     }
 
-    /// Brings the next batch to the front of the taken messages and returns its length. A message that was tried before comes alone, so that a
-    /// failure can be blamed on it.
+    /// Brings the next batch to the front of the taken messages and returns its length. A message that was tried before comes alone, so
+    /// that a failure can be blamed on it.
     fn batch(&mut self, max: usize) -> usize {
         let mut batch = 0;
         while batch < max {

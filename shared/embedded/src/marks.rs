@@ -1,4 +1,5 @@
-//! The current computations of threads, in a file of fixed places: it outlives the process, and the next one reads what the process died in.
+//! The current computations of threads, in a file of fixed places: it outlives the process, and the next one reads what the process died
+//! in.
 //!
 //! A place is a line of text, so `cat` shows what a hub computes. It is written by one call to the system and never synced: the
 //! kernel has the bytes when the process is gone, and a power cut is not what this is for.

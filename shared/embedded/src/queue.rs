@@ -1,8 +1,9 @@
 //! The queue: durable messages in SQLite, deliveries in memory.
 //!
-//! A message is on the disk when `send` returns. Later changes are not waited for: `receive` and `ack` change memory and leave a note for the
-//! writer, which writes it with the next commit, or alone after a few milliseconds. So a power cut or a SIGKILL right after an `ack` brings the
-//! message back, as the contract allows, and right after a `receive` it may forget that attempt. After a restart nothing is in flight.
+//! A message is on the disk when `send` returns. Later changes are not waited for: `receive` and `ack` change memory and leave a note for
+//! the writer, which writes it with the next commit, or alone after a few milliseconds. So a power cut or a SIGKILL right after an `ack`
+//! brings the message back, as the contract allows, and right after a `receive` it may forget that attempt. After a restart nothing is in
+//! flight.
 //!
 //! There is no polling: a waiting `receive` sleeps until it is woken or until the next message is due.
 
@@ -69,8 +70,8 @@ struct Parsed<'a> {
     stale: bool,
 }
 
-/// A caller that leaves `receive` wakes another waiter, because the one that leaves may have been the only one with a timer for the next due
-/// message. Also when its future is dropped.
+/// A caller that leaves `receive` wakes another waiter, because the one that leaves may have been the only one with a timer for the next
+/// due message. Also when its future is dropped.
 struct Baton<'a>(&'a Notify);
 
 impl Drop for Baton<'_> {

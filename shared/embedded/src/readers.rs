@@ -1,7 +1,7 @@
 //! The connections that read.
 //!
-//! Reads run on the calling thread, not on a thread for blocking work: a read of one item takes a few microseconds, less than handing it over
-//! and coming back. In WAL mode a reader never waits for the writer, and it begins with the newest commit.
+//! Reads run on the calling thread, not on a thread for blocking work: a read of one item takes a few microseconds, less than handing it
+//! over and coming back. In WAL mode a reader never waits for the writer, and it begins with the newest commit.
 //!
 //! A connection is taken for one read and given back, so there are as many as there were reads at one moment: at most one a
 //! runtime thread. The pool keeps them with their prepared statements.

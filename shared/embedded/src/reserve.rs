@@ -1,8 +1,8 @@
 //! The reserve: a file of some MiB beside the store, which is given up when its disk is full.
 //!
-//! Deletions and the log need room, too: a commit writes before it frees. The reserve leaves its room to them. While it is given up, the store
-//! reports that it has no room, so that callers that ask first add nothing. It is allocated again when there is room for it and for something
-//! more, so that the two states do not alternate with every commit.
+//! Deletions and the log need room, too: a commit writes before it frees. The reserve leaves its room to them. While it is given up, the
+//! store reports that it has no room, so that callers that ask first add nothing. It is allocated again when there is room for it and for
+//! something more, so that the two states do not alternate with every commit.
 //!
 //! A disk is full when less than [`LEAST`] of it is free, or when a commit found no room, as under a quota. A file system that cannot
 //! allocate a file in advance has no reserve; its free space is looked at all the same.
@@ -61,8 +61,8 @@ impl Reserve {
         self.given_up.load(Relaxed)
     }
 
-    /// How many bytes of the remaining room one commit may add: so few that the log can always be copied into the file, and deletions go on to
-    /// the end. A short commit is always tried, because the log has room of its own, which it uses again.
+    /// How many bytes of the remaining room one commit may add: so few that the log can always be copied into the file, and deletions go on
+    /// to the end. A short commit is always tried, because the log has room of its own, which it uses again.
     pub fn part(&self) -> u64 {
         (self.free() / 4).max(SHORT)
     }
@@ -103,8 +103,8 @@ impl Reserve {
         true
     }
 
-    /// Allocates something more than it needs first: a quota does not show otherwise, and the room of the reserve that was just given up would
-    /// be taken back at once.
+    /// Allocates something more than it needs first: a quota does not show otherwise, and the room of the reserve that was just given up
+    /// would be taken back at once.
     fn allocate(&self) -> io::Result<()> {
         let file = File::create(&self.file)?;
         match fallocate(&file, FallocateFlags::empty(), 0, self.bytes + LEAST) {

@@ -4,8 +4,8 @@
 //! transaction, so after any failure it has the old schema or the new one. A newer one, and one from before the first release, is left
 //! as it is.
 //!
-//! To change the schema: change `SCHEMA` in `table.rs` or `messages.rs`, add to [`STEPS`] the step that brings a store of the version before
-//! to the same, and add a dump of the new version to `tests/golden`. The dumps of older versions stay: a test opens each of them.
+//! To change the schema: change `SCHEMA` in `table.rs` or `messages.rs`, add to [`STEPS`] the step that brings a store of the version
+//! before to the same, and add a dump of the new version to `tests/golden`. The dumps of older versions stay: a test opens each of them.
 
 use crate::{messages, table};
 use rusqlite::Connection;

@@ -17,8 +17,8 @@ type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The environment of the process, and a folder with one file per secret, as container platforms mount it.
 ///
-/// It gives any variable but those that configure the hub: a host with flows of other people puts its own rule in front. Files are read from
-/// the folder alone, for any reference.
+/// It gives any variable but those that configure the hub: a host with flows of other people puts its own rule in front. Files are read
+/// from the folder alone, for any reference.
 #[derive(Clone)]
 pub struct LocalSecrets {
     folder: Option<PathBuf>,

@@ -27,7 +27,8 @@ pub fn known_schema() -> i64 {
     schema::VERSION
 }
 
-/// Copies the store at `from` into the new file `to`, and syncs that. Tells the bytes that were written so far. Gives the version of the schema.
+/// Copies the store at `from` into the new file `to`, and syncs that. Tells the bytes that were written so far. Gives the version of the
+/// schema.
 ///
 /// # Errors
 /// [`OpenError::TooNew`], [`OpenError::TooOld`] and [`OpenError::Empty`] as for opening it; errors of SQLite and of the disk.

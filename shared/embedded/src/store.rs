@@ -75,8 +75,8 @@ pub struct Store {
 impl Store {
     /// Opens or makes the file at `path`, whose folder it makes too, and starts the writer.
     ///
-    /// `clock` decides which items and ids have expired, and which messages are due. Blocks for some milliseconds, more after a crash. A file
-    /// `<path>` with the ending `.lock` keeps other processes out.
+    /// `clock` decides which items and ids have expired, and which messages are due. Blocks for some milliseconds, more after a crash. A
+    /// file `<path>` with the ending `.lock` keeps other processes out.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when another process has the store; [`OpenError::Empty`], [`OpenError::TooNew`] and [`OpenError::TooOld`] for a
@@ -164,8 +164,8 @@ impl Store {
         self.writer.ask(|answer| Request::Ping { answer }).await
     }
 
-    /// Whether its disk has room for more. While it has not, items can be read and deleted, commits go on as long as the reserve lasts, and the
-    /// queue delivers only groups with something urgent. Asks the disk, which takes microseconds.
+    /// Whether its disk has room for more. While it has not, items can be read and deleted, commits go on as long as the reserve lasts, and
+    /// the queue delivers only groups with something urgent. Asks the disk, which takes microseconds.
     pub fn has_room(&self) -> bool {
         let has_room = self.reserve.has_room();
         if !has_room && !self.reserve.is_given_up() {
@@ -201,7 +201,7 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     )?;
     // A log that a burst made long is cut back to this when it begins anew; below, it keeps its length, so that a commit
     // overwrites it and its sync has no new length to record.
-    connection.query_row("PRAGMA journal_size_limit = 33554432", [], |_| Ok(()))?;
+    connection.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", -16_384)
 }
 

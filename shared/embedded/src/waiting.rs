@@ -1,7 +1,7 @@
 //! The requests that wait for the writer, and the choice of those for the next transaction.
 //!
-//! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits delays the single commit of another
-//! one by a transaction, and not by a thousand commits. Requests of one party stay in order.
+//! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits delays the single commit of
+//! another one by a transaction, and not by a thousand commits. Requests of one party stay in order.
 
 use crate::writer::Request;
 use ports::Turns;

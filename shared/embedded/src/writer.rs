@@ -1,10 +1,11 @@
 //! The one thread that writes: all ready requests go into one transaction and share one sync.
 //!
-//! A durable commit costs a sync of the disk, for any number of requests. So the writer takes every waiting request, runs them in one `BEGIN
-//! IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an end, and
-//! tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked before anything is written), so it needs no
-//! savepoint; any other failure undoes the group, and all of its requests get its error. On a full disk the reserve is given up and the group is
-//! tried again, each request alone: a long one fails, and takes no other along. So is a group that met a damaged page, for the same reason.
+//! A durable commit costs a sync of the disk, for any number of requests. So the writer takes every waiting request, runs them in one
+//! `BEGIN IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an
+//! end, and tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked before anything is written), so it
+//! needs no savepoint; any other failure undoes the group, and all of its requests get its error. On a full disk the reserve is given up
+//! and the group is tried again, each request alone: a long one fails, and takes no other along. So is a group that met a damaged page, for
+//! the same reason.
 
 use crate::{
     checkpoint::Checkpointer,
@@ -402,8 +403,8 @@ fn wait(requests: &Receiver<Request>, lazy_due: Option<Instant>) -> std::result:
     }
 }
 
-/// Takes waiting requests. When the last group was shared, its members were answered at one moment and will soon come again: without a short
-/// wait the first of them would sync alone, and the others behind it.
+/// Takes waiting requests. When the last group was shared, its members were answered at one moment and will soon come again: without a
+/// short wait the first of them would sync alone, and the others behind it.
 fn gather(requests: &Receiver<Request>, group: &mut Vec<Request>, companions: usize) {
     let mut until = None;
     while group.len() < GATHERED_MOST {

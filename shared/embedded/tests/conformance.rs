@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use embedded::{LocalBlobs, LocalBus, Options, Store};
+use buildscale_embedded::{LocalBlobs, LocalBus, Options, Store};
 use ports::{
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Table,
 };

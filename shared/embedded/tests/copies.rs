@@ -1,11 +1,11 @@
 //! The parts of a backup: a copy of a store that is in use, and a hold on the contents that it refers to.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use bytes::Bytes;
-use domain::Sha256;
-use embedded::{
+use buildscale_embedded::{
     Hold, LocalBlobs, Lock, OpenError, Options, Store, Stored, copy_store, frozen_table, known_schema, place_of,
 };
+use bytes::Bytes;
+use domain::Sha256;
 use ports::{Blobs, Error, Expect, Key, Query, SystemClock, Write};
 use std::{
     io,

@@ -1,7 +1,7 @@
 //! The table against a model of it, under random commits and queries.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use embedded::{Durability, Options, Store};
+use buildscale_embedded::{Durability, Options, Store};
 use ports::{Error, Expect, IndexQuery, Key, Query, Table, Write};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc};

@@ -4,7 +4,7 @@
 //! (`BLESS=1`), and the dumps of older ones stay as they are.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use embedded::{OpenError, Options, Store, known_schema};
+use buildscale_embedded::{OpenError, Options, Store, known_schema};
 use ports::{Clock, Expect, Key, Query, QueueMessage, QueueReceiver, QueueSender, Write};
 use rusqlite::{Connection, types::Value};
 use std::{

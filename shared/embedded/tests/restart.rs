@@ -1,8 +1,8 @@
 //! The state of a store after it was closed, or left, and opened again; and its behaviour on a full disk.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use buildscale_embedded::{Durability, LocalBlobs, OpenError, Options, Store};
 use bytes::Bytes;
-use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
 use ports::{
     Blobs, Clock, DeadLetterQueue, Error, Expect, Key, Query, QueueMessage, QueueReceiver, QueueSender, SystemClock,
     URGENT, Write,

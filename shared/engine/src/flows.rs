@@ -6,11 +6,12 @@
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
-use crate::{FlowCache, error::internal, provider::FlowProviders};
+use crate::{FlowCache, error::internal, handoff::Triggers, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,
-    load::{self, KnownNames, Report},
+    load::{self, Fault, KnownNames, Report},
+    trigger::Trigger,
 };
 use ports::{Clock, Expect, Item, Key, Table, Write};
 use serde::Serialize;
@@ -19,7 +20,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use workspace::{FileKind, Workspace, Workspaces, blocking};
+use workspace::{Access, FileKind, Workspace, Workspaces, blocking};
 
 /// The folder of a workspace's flows.
 pub const FOLDER: &str = "/system/flows";
@@ -56,6 +57,9 @@ pub struct FlowInfo {
     /// The hash of its manifests, if they have no fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
+    /// Its purpose, in the words of its manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// How many nodes it has.
     pub nodes: usize,
     /// How many faults its manifests have.
@@ -63,7 +67,13 @@ pub struct FlowInfo {
     /// Whether it is one in the box, which the workspace has no folder of.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub built_in: bool,
+    /// The files whose new versions start a task of it, if its manifests have no fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<Trigger>,
 }
+
+/// Why manifests are read without a decision: they are of everybody, and a worker reads them without a caller.
+const MANIFESTS: &str = "manifests of flows";
 
 impl Flows {
     /// Over these ports. `known` is what manifests may name; `cache` is shared with the machine that drives the tasks.
@@ -107,17 +117,23 @@ impl Flows {
     /// # Errors
     /// As [`Flows::check`], of the first flow that cannot be read. A flow with faults is listed with their number.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
-        let own = folders(&self.workspaces.open(workspace).await?).await?;
+        let own = folders(&self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?).await?;
         let mut names: BTreeSet<&str> = in_the_box::names().collect();
         names.extend(own.iter().map(String::as_str));
         let mut flows = Vec::new();
         for name in names {
-            let (hash, nodes, faults) = match self.check(workspace, name).await? {
-                Ok(flow) => (Some(flow.reference.hash.to_string()), flow.nodes.len(), 0),
-                Err(report) => (None, 0, report.faults.len()),
-            };
-            let built_in = !own.contains(name);
-            flows.push(FlowInfo { name: name.to_owned(), hash, nodes, faults, built_in });
+            let (name, built_in) = (name.to_owned(), !own.contains(name));
+            flows.push(match self.check(workspace, &name).await? {
+                Ok(flow) => {
+                    let (hash, description) = (Some(flow.reference.hash.to_string()), flow.description.clone());
+                    let (nodes, on) = (flow.nodes.len(), flow.triggers.clone());
+                    FlowInfo { name, hash, description, nodes, faults: 0, built_in, on }
+                }
+                Err(report) => {
+                    let faults = report.faults.len();
+                    FlowInfo { name, hash: None, description: None, nodes: 0, faults, built_in, on: Vec::new() }
+                }
+            });
         }
         Ok(flows)
     }
@@ -130,7 +146,7 @@ impl Flows {
         if in_the_box::files(name).is_none() {
             return Ok(false);
         }
-        match self.workspaces.open(workspace).await?.stat(&folder_of(name)?).await {
+        match self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?.stat(&folder_of(name)?).await {
             Ok(_) => Ok(false),
             Err(error) if error.code == Code::NotFound => Ok(true),
             Err(error) => Err(error),
@@ -187,7 +203,7 @@ impl Flows {
     /// `NOT_FOUND` when there is no such workspace or flow; `INVALID_ARGUMENT` for a name that no flow can have; `PAYLOAD_TOO_LARGE` for a
     /// folder of more than 512 files or 4 MiB; those of reading the workspace.
     pub async fn files(&self, workspace: WorkspaceId, name: &str) -> Result<BTreeMap<String, String>, Error> {
-        let opened = self.workspaces.open(workspace).await?;
+        let opened = self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?;
         let folder = folder_of(name)?;
         let (entries, whole) = match opened.list_tree(&folder, MAX_FILES).await {
             Ok(found) => found,
@@ -218,6 +234,18 @@ impl Flows {
             }
         }
         Ok(files)
+    }
+
+    /// A note for each trigger of a flow that shares versions of files with a trigger of another flow of the workspace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace; those of reading it.
+    pub async fn overlaps(&self, workspace: WorkspaceId, flow: &Flow) -> Result<Vec<Fault>, Error> {
+        if flow.triggers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let opened = self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?;
+        Triggers::default().shared_with_others(&opened, flow).await
     }
 
     /// The cache of the other inputs of tasks' machines.

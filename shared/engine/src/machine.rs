@@ -81,6 +81,14 @@ pub struct Run {
     pub waited: Duration,
 }
 
+impl Run {
+    /// Its access to files: it works for the person who started the task.
+    pub(crate) fn access(&self) -> workspace::Access {
+        let by = domain::Principal::Task { task: self.config.task, user: self.config.user };
+        workspace::Access::of(&by, None)
+    }
+}
+
 /// A report of an effect.
 #[derive(Debug)]
 pub enum TaskReport {
@@ -373,6 +381,11 @@ impl TaskMachine {
         if state.config.is_none() {
             step.push(TaskEvent::Created { config });
         }
+        // It needs no manifests: those may be what is wrong.
+        let refused = step.state().config.clone().and_then(|config| Some((config.refused.as_deref()?.clone(), config)));
+        if let Some((why, config)) = refused {
+            return end_without_a_flow(step, &config, why, stamp);
+        }
         let queue_ms = stamp.at.since(at).as_millis() as u64;
         self.with(step, stamp, |step| {
             let route = step.router().begin();
@@ -469,6 +482,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         waiting_for: asked.into_iter().collect(),
         wait,
         origin: config.origin.clone(),
+        handoff: config.handoff.clone(),
         output: finished.map(|_| (*state.place.current).clone()),
         error: finished.and_then(|finished| finished.error.clone()),
         priority: config.priority,

@@ -8,6 +8,7 @@ mod delete;
 mod forgotten;
 mod paint;
 mod reading;
+mod refuse;
 mod start;
 
 pub use admission::{AdmissionObserver, MOST_WAITING};
@@ -19,14 +20,14 @@ use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest, read_
 use domain::{
     Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
     TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
-    task::{FlowRef, Origin, start_command},
+    task::{FlowRef, Handoff, Origin, start_command},
 };
 use flow::{Flow, flow::Op, graph::Role, manifest::QueuePolicy};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use workspace::{Workspaces, blocking};
+use workspace::{Access, Workspaces, blocking};
 
 /// The longest input of a task as JSON, in bytes: it has to fit into a message of the queue.
 const MAX_INPUT: usize = 192 * 1024;
@@ -67,6 +68,8 @@ pub struct NewTask {
     pub breakpoints: Vec<String>,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
+    /// The version of a file that starts it.
+    pub handoff: Option<Handoff>,
 }
 
 /// A task that will be.
@@ -170,7 +173,7 @@ impl Tasks {
         }
         check_priority(new.priority)?;
         let mut files = Vec::new();
-        let opened = self.workspaces.open(workspace).await?;
+        let opened = self.workspaces.open(workspace, Access::of(by, None)).await?;
         for file in &new.files {
             files.push(opened.by_id(*file).await?.path);
         }
@@ -194,6 +197,8 @@ impl Tasks {
                     || flow.nodes.values().any(|node| node.schema_out.is_some())),
             counted: false,
             trace: new.trace,
+            handoff: new.handoff.map(Box::new),
+            refused: None,
             created_at: self.clock.now(),
         };
         self.begin(flow, config, by).await
@@ -482,6 +487,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
         waiting_for: Vec::new(),
         wait: None,
         origin: None::<Origin>,
+        handoff: config.handoff.clone(),
         output: None,
         error: None,
         priority: config.priority,

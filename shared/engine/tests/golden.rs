@@ -3,15 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Machine as _;
-use domain::{
-    FilePath, Sha256, TaskEvent, TaskId, Timestamp,
-    task::{ContextItem, FlowRef},
-};
-use engine::{
+use buildscale_engine::{
     TaskMachine,
     artifact::{Artifact, ArtifactKind},
     machine::TaskState,
     memory::Snapshot,
+};
+use domain::{
+    FilePath, Sha256, TaskEvent, TaskId, Timestamp,
+    task::{ContextItem, FlowRef},
 };
 use serde_json::json;
 use testkit::golden;

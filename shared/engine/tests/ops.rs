@@ -1,14 +1,14 @@
 //! Memory, artifacts and secrets over the stores that a hub has: SQLite, blobs and files in one folder.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{FilePath, NodeId, Principal, Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
-use embedded::{LocalBlobs, LocalSecrets, Options, Store};
-use engine::{
+use buildscale_engine::{
     artifact::{ArtifactKind, Artifacts, Batch, By, Entry, Owner, Rules},
     memory::{Memory, Scope},
     provider::Bound,
     secret::{Address, Recipient, Vault},
 };
+use domain::{FilePath, NodeId, Principal, Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
+use embedded::{LocalBlobs, LocalSecrets, Options, Store};
 use flow::{
     adapters::Adapters,
     flow::{Bounds, ContextUse, StoreKind},
@@ -98,7 +98,7 @@ async fn s10_1_artifacts_are_files_that_people_and_tools_can_read() {
     batch.add(output(json!({"steps": ["a"]})));
     assert_eq!(artifacts.flush(&owner, batch).await.unwrap(), 1);
 
-    let workspace = process.workspaces.open(owner.workspace).await.unwrap();
+    let workspace = process.workspaces.open(owner.workspace, workspace::Access::platform("a test")).await.unwrap();
     let file = FilePath::parse(&format!("/tasks/{}/outputs.jsonl", owner.task)).unwrap();
     let info = workspace.stat(&file).await.unwrap();
     assert_eq!(info.author, format!("task:{}", owner.task));

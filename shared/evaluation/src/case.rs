@@ -17,7 +17,7 @@ use flow::{
 use ports::{Clock, Table};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use workspace::{Expect, FileKind, Workspace, Workspaces, Writer};
+use workspace::{Access, Expect, FileKind, Workspace, Workspaces, Writer};
 
 /// How long a case may take that says nothing about it.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -173,7 +173,11 @@ impl Stage<'_> {
     async fn set(&self, planned: &Planned<'_>, own: WorkspaceId) -> Result<(), Error> {
         let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
         self.workspaces.create(own, &name, &self.by).await?;
-        let (from, to) = (self.workspaces.open(self.workspace).await?, self.workspaces.open(own).await?);
+        let from = self.workspaces.open(self.workspace, self.as_task()).await?;
+        let to =
+            self.workspaces.open(own, Access::platform("the workspace of a case is made by its evaluation")).await?;
+        // The case is about this flow alone, and not about those that its files would start.
+        to.start_nothing().await?;
         let writer = Writer::new(self.by.clone());
         if self.flow.agents.values().any(|agent| agent.persona.is_some()) {
             for folder in PERSONAS {
@@ -302,13 +306,19 @@ impl Stage<'_> {
         }
     }
 
+    /// The access of its flow's tasks, which work for the person who asked for the evaluation.
+    fn as_task(&self) -> Access {
+        Access::subject(workspace::Subject::Task { person: self.by.user() })
+    }
+
     async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {
         let folder = FilePath::parse(&format!("{}/{}", engine::flows::FOLDER, self.flow.reference.name))?;
         let path = FilePath::parse(&format!("{folder}/{file}"))?;
         if !path.is_within(&folder) {
             return Err(Error::invalid("file", "a golden file is inside of its flow's folder"));
         }
-        let opened = self.workspaces.open(self.workspace).await?;
+        let access = Access::platform("golden files, in the folder of the flow that is evaluated");
+        let opened = self.workspaces.open(self.workspace, access).await?;
         opened.write(&path, text.to_owned(), Expect::Any, &self.by.clone().into()).await?;
         Ok(())
     }

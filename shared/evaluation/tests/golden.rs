@@ -1,7 +1,7 @@
 //! Persisted shapes of evaluations, as every version wrote them.
 
+use buildscale_evaluation::{CaseResult, Evaluation, Outcome, Progress, Selection};
 use domain::{Code, Error, EvaluationId, Principal, Sha256, Status, TaskId, Timestamp, WorkspaceId, task::FlowRef};
-use evaluation::{CaseResult, Evaluation, Outcome, Progress, Selection};
 use flow::diff::Difference;
 use serde_json::json;
 use testkit::golden;

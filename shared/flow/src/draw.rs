@@ -1,11 +1,13 @@
-//! Pictures of flows: Mermaid, DOT, and SVG with a layout of our own. A run can be painted onto each.
+//! Pictures of flows: Mermaid, DOT, SVG with a layout of our own, and lines of text. A run can be painted onto each.
 //!
 //! The same flow and the same paint are the same bytes.
 
 mod layout;
+mod outline;
 mod svg;
 mod text;
 
+pub use outline::outline;
 pub use svg::svg;
 pub use text::{dot, mermaid};
 

@@ -4,8 +4,9 @@ use crate::{
     canonical,
     failure::Handling,
     graph::{Graph, Role},
-    load::Fault,
     manifest::Settings,
+    report::Fault,
+    trigger::Trigger,
 };
 use domain::{NodeId, Sha256, task::FlowRef};
 use schema::SchemaError;
@@ -44,6 +45,8 @@ pub struct Flow {
     pub limits: FlowLimits,
     /// Its purpose.
     pub description: Option<String>,
+    /// The files whose new versions start a task of it.
+    pub triggers: Vec<Trigger>,
     /// All other manifests.
     pub settings: Settings,
     /// The files it was loaded from: paths in the folder and their texts. Input of the hash.

@@ -22,6 +22,18 @@ const FLOWS: &[Folder] = &[
         "memory.yaml" "policy.yaml" "schemas/findings.json" "schemas/message.json" "schemas/piece.json"
         "schemas/published.json" "schemas/request.json" "schemas/words.json" "tools.yaml" "workflow.yaml"
     ),
+    folder!("handoff_code":
+        "README.md" "agents.yaml" "evaluations.yaml" "memory.yaml" "policy.yaml" "schemas/change.json"
+        "schemas/request.json" "schemas/written.json" "tools.yaml" "workflow.yaml"
+    ),
+    folder!("handoff_plan":
+        "README.md" "agents.yaml" "evaluations.yaml" "memory.yaml" "policy.yaml" "schemas/plan.json"
+        "schemas/request.json" "schemas/written.json" "tools.yaml" "workflow.yaml"
+    ),
+    folder!("handoff_review":
+        "README.md" "agents.yaml" "evaluations.yaml" "memory.yaml" "policy.yaml" "schemas/request.json"
+        "schemas/verdict.json" "schemas/written.json" "tools.yaml" "workflow.yaml"
+    ),
     folder!("parallel_agents":
         "README.md" "agents.yaml" "evaluations.yaml" "execution.yaml" "golden/basics/together.json" "memory.yaml"
         "policy.yaml" "schemas/part.json" "schemas/request.json" "schemas/text.json" "tools.yaml" "workflow.yaml"

@@ -9,6 +9,8 @@
 //!                                                           └─ draw        pictures
 //! ```
 //!
+//! Its modules name each other in one direction: `load` names `flow`, and what both need, such as `report`, names neither.
+//!
 //! Nothing here has I/O, is asynchronous or knows an actor: the same files are the same flow everywhere. The crate `engine` runs
 //! tasks of flows.
 
@@ -27,8 +29,10 @@ pub mod metrics;
 pub mod op;
 pub mod policy;
 mod reads;
+pub mod report;
 pub mod router;
 pub mod template;
+pub mod trigger;
 
 pub use flow::Flow;
 pub use graph::Graph;

@@ -24,11 +24,14 @@ mod secrets;
 mod shape;
 mod tools;
 mod tree;
+mod triggers;
 
-pub use crate::bundle::{hash, is_part, read_folder};
+pub use crate::{
+    bundle::{hash, is_part, read_folder},
+    report::{Fault, Report},
+};
 pub use checks::TAMPERED;
 pub use known::{KnownNames, SERVED};
-pub use report::{Fault, Report};
 
 use crate::{
     Graph,
@@ -184,6 +187,7 @@ impl<'a> Loader<'a> {
             agents: self.agents(),
             policy: self.policy(),
             limits: self.limits(),
+            triggers: self.triggers(),
             graph,
             nodes,
             tools,

@@ -30,7 +30,7 @@ pub use schema::schemas;
 pub use workflow::{
     AskManifest, EdgeManifest, ErrorRouteManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpName, OpSpec,
     QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger,
-    TriggerPattern, Workflow,
+    TriggerEvent, TriggerPattern, Workflow,
 };
 
 /// The configuration of a flow beside its graph, its agents, its tools and its memory. Parsed and checked by shape; the

@@ -18,11 +18,11 @@
 //! # Example
 //! ```
 //! use domain::{Status, Timestamp};
-//! use flow::graph::{Graph, Join, NewEdge, NewNode, Role};
-//! use flow::router::{Next, Outcome, RouteState, Router};
+//! use buildscale_flow::graph::{Graph, Join, NewEdge, NewNode, Role};
+//! use buildscale_flow::router::{Next, Outcome, RouteState, Router};
 //! use serde_json::json;
 //!
-//! # fn route(config: &domain::TaskConfig) -> Result<Next, Vec<flow::graph::GraphFault>> {
+//! # fn route(config: &domain::TaskConfig) -> Result<Next, Vec<buildscale_flow::graph::GraphFault>> {
 //! let node = |id: &str, role| {
 //!     let (id, join) = (id.into(), Join::default());
 //!     NewNode { id, role, continue_on_failure: false, always_fail: false, fails_partial: false, join }

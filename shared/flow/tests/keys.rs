@@ -155,11 +155,12 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Auth", "type", PEOPLE),
     ("Auth", "source file_path", LOADS),
     ("Auth", "env_var secret_name", FAULTS),
-    ("Workflow", "version on", VERSION),
+    ("Workflow", "version", VERSION),
+    ("Workflow", "on", "a_version_starts_a_flow_once_for_its_author_with_the_file_as_input"),
     ("Workflow", "name metadata", PEOPLE),
     ("Workflow", "description", "s8_a_flow_is_listed_read_and_drawn"),
     ("Workflow", "nodes edges", LOADS),
-    ("TriggerPattern", "path status", VERSION),
+    ("TriggerPattern", "path status front_matter event", "a_version_starts_a_flow_when_it_fulfils_every_condition"),
     ("NodeManifest", "id role default_start agent_id prompt context op ask remember", LOADS),
     ("NodeManifest", "name description", PEOPLE),
     ("NodeManifest", "kind", FAULTS),
@@ -212,7 +213,7 @@ const KEYS: &[(&str, &str, &str)] = &[
 /// The keys of all manifests, by type.
 fn keys() -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for schema in flow::manifest::schemas().values() {
+    for schema in buildscale_flow::manifest::schemas().values() {
         let title = schema["title"].as_str().unwrap().to_owned();
         let defined = schema["$defs"].as_object().into_iter().flatten();
         for (name, schema) in defined.map(|(name, schema)| (name.clone(), schema)).chain([(title, schema)]) {

@@ -4,7 +4,7 @@
 #[path = "support/folder.rs"]
 mod folder;
 
-use flow::{
+use buildscale_flow::{
     Flow,
     flow::{ContextUse, Op, Retrieval, StoreKind, ToolTarget},
     graph::{Role, Strategy as JoinStrategy},
@@ -262,14 +262,14 @@ fn s10_2_the_same_manifests_are_the_same_flow() {
 #[test]
 fn s10_2_the_end_of_a_file_counts() {
     let files = |pairs: [(&str, &str); 2]| pairs.map(|(path, text)| (path.to_string(), text.to_string())).into();
-    let one = flow::load::hash(&files([("agents.yaml", "ab"), ("tools.yaml", "c")]));
-    let other = flow::load::hash(&files([("agents.yaml", "a"), ("tools.yaml", "bc")]));
+    let one = buildscale_flow::load::hash(&files([("agents.yaml", "ab"), ("tools.yaml", "c")]));
+    let other = buildscale_flow::load::hash(&files([("agents.yaml", "a"), ("tools.yaml", "bc")]));
     assert_ne!(one, other);
 }
 
 #[test]
 fn schemas_say_what_is_wrong_and_where() {
-    let schema = flow::flow::Schema::compile(
+    let schema = buildscale_flow::flow::Schema::compile(
         "thought",
         serde_json::json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}, "required": ["m"]}),
     )
@@ -293,8 +293,8 @@ fn a_folder_is_read_without_what_is_no_manifest() {
     std::fs::write(folder.path().join("golden/workflow.yaml"), "not: read").unwrap();
     let mut expected = sound();
     expected.remove("README.md");
-    assert_eq!(flow::load::read_folder(folder.path()).unwrap(), expected);
-    assert!(flow::load::read_folder(folder.path().join("nothing")).is_err());
+    assert_eq!(buildscale_flow::load::read_folder(folder.path()).unwrap(), expected);
+    assert!(buildscale_flow::load::read_folder(folder.path().join("nothing")).is_err());
 }
 
 #[test]

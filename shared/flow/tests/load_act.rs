@@ -14,7 +14,7 @@ mod ids;
 #[path = "load_act/words.rs"]
 mod words;
 
-use flow::{
+use buildscale_flow::{
     Flow,
     flow::{Bounds, Op, StoreKind},
     load::{Fault, KnownNames, Report, load},
@@ -220,7 +220,13 @@ fn s8_keys_that_can_never_act_are_refused_with_their_place() {
             "decision_cannot_continue",
             "`on_error`",
         ),
-        (one(FLOW, "nodes:\n", "on: [/projects/*.md]\nnodes:\n"), FLOW, "not_supported", "flow run"),
+        (one(FLOW, "nodes:\n", "on: [projects/*.md]\nnodes:\n"), FLOW, "wrong_trigger", "/projects/*/plan.md"),
+        (
+            one(FLOW, "nodes:\n", "on: [{path: /data/*.md, event: creatd}]\nnodes:\n"),
+            FLOW,
+            "wrong_value",
+            "did you mean `created`?",
+        ),
         (
             one(
                 "evaluations.yaml",
@@ -365,8 +371,11 @@ fn s10_6_sinks_are_validated_when_a_flow_is_loaded() {
 
 /// Everything of a flow that acts.
 fn acting(flow: &Flow) -> String {
-    let mut nodes: Vec<String> =
-        flow.nodes.values().map(|node| format!("{:?}", flow::flow::Node { name: None, ..node.clone() })).collect();
+    let mut nodes: Vec<String> = flow
+        .nodes
+        .values()
+        .map(|node| format!("{:?}", buildscale_flow::flow::Node { name: None, ..node.clone() }))
+        .collect();
     nodes.sort();
     let mut tools: Vec<String> = flow.tools.values().map(|tool| format!("{tool:?}")).collect();
     tools.sort();

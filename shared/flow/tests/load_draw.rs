@@ -4,12 +4,12 @@
 #[path = "support/folder.rs"]
 mod folder;
 
-use domain::task::Status;
-use flow::{
+use buildscale_flow::{
     Flow,
-    draw::{NodePaint, Paint, dot, mermaid, svg},
+    draw::{NodePaint, Paint, dot, mermaid, outline, svg},
     load::{KnownNames, load},
 };
+use domain::task::Status;
 
 fn flow() -> Flow {
     load("base", folder::sound(), &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"))
@@ -54,6 +54,25 @@ fn a_flow_is_drawn_as_svg() {
         std::fs::write(path, &drawn).unwrap();
     }
     insta::assert_snapshot!(svg(&flow, &Paint::default()));
+}
+
+#[test]
+fn a_flow_is_outlined_for_terminals_with_every_edge_leading_down() {
+    let flow = flow();
+    let drawn = outline(&flow, &run());
+    let at = |line: &str| drawn.lines().position(|other| other == line).unwrap_or_else(|| panic!("{line}: {drawn}"));
+    let pick = at("pick  decision, expression, 3 ms, success");
+    assert_eq!((at("├─ left → left"), at("└─ right → right")), (pick + 1, pick + 2));
+    let heads: Vec<&str> =
+        drawn.lines().filter(|line| !line.starts_with(['├', '└'])).filter_map(|line| line.split("  ").next()).collect();
+    assert_eq!(heads.len(), flow.graph.nodes().len());
+    for node in flow.graph.nodes() {
+        for edge in &node.out {
+            let place = |id: &str| heads.iter().position(|head| *head == id);
+            assert!(place(node.id.as_str()) < place(edge.to.as_str()), "{} → {}: {drawn}", node.id, edge.to);
+        }
+    }
+    assert_eq!(drawn.lines().count(), heads.len() + 13);
 }
 
 /// Forks in forks, a merge across levels, edges over several layers, exits of their own.

@@ -4,11 +4,11 @@
 #[path = "support/graphs.rs"]
 mod graphs;
 
-use domain::NodeId;
-use flow::{
+use buildscale_flow::{
     Graph,
     graph::{FaultAt, GraphFault, Join, NewEdge, NewNode, Role},
 };
+use domain::NodeId;
 use graphs::Plan;
 use proptest::prelude::*;
 
@@ -177,7 +177,7 @@ fn s3_3_each_role_has_its_degree() {
         let text = format!("start s -> e\nexit e\n{role} {ways}\nexit a\nexit b");
         let found = faults(&text);
         let said = found.iter().any(|fault| {
-            matches!(&fault.kind, flow::graph::GraphFaultKind::Degree { role, .. } if role.to_string() == wanted)
+            matches!(&fault.kind, buildscale_flow::graph::GraphFaultKind::Degree { role, .. } if role.to_string() == wanted)
                 && fault.at == FaultAt::Node(2)
         });
         assert!(said, "{role}: {found:#?}");

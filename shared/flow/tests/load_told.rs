@@ -4,13 +4,13 @@
 #[path = "support/folder.rs"]
 mod folder;
 
-use domain::Error;
-use flow::{
+use buildscale_flow::{
     Flow,
-    flow::ToolTarget,
+    buildscale_flow::ToolTarget,
     load::{Fault, KnownNames, Report, load},
     op::{Functions, Signature},
 };
+use domain::Error;
 use folder::sound;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -52,8 +52,8 @@ pub enum Audience {
 }
 
 impl Claims {
-    /// Refuses tokens of another issuer, for another audience, or that are not valid now. The signature was checked before, so a refusal may
-    /// name the reason.
+    /// Refuses tokens of another issuer, for another audience, or that are not valid now. The signature was checked before, so a refusal
+    /// may name the reason.
     pub(crate) fn check(&self, trust: &Trust, now: Timestamp) -> Result<()> {
         let refuse = |what, hint| Err(unauthorized(what, hint));
         if self.iss != trust.issuer {

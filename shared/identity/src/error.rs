@@ -24,7 +24,8 @@ pub(crate) fn damaged(error: serde_json::Error) -> Error {
     port(ports::Error::Damaged(error.to_string()))
 }
 
-/// Refuses an item with fields that this version does not know: to ignore one could allow what it forbids, and to rewrite the item would lose it.
+/// Refuses an item with fields that this version does not know: to ignore one could allow what it forbids, and to rewrite the item would
+/// lose it.
 pub(crate) fn known(newer: &serde_json::Map<String, serde_json::Value>) -> Result<()> {
     match newer.keys().next() {
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! API keys: for programs that work for a person. `bsk_<id>_<secret>`; the prefix lets scanners find keys that were committed by mistake.
 //!
-//! The table has a digest of the secret and never the secret. It is 256 random bits, so that a plain SHA-256 cannot be searched, and checking
-//! one costs next to nothing. A key is looked up at each use: a revoked key is void at once.
+//! The table has a digest of the secret and never the secret. It is 256 random bits, so that a plain SHA-256 cannot be searched, and
+//! checking one costs next to nothing. A key is looked up at each use: a revoked key is void at once.
 
 use crate::{
     caller::{Caller, Means, Scopes},
@@ -84,8 +84,8 @@ pub(crate) struct Record {
 /// The keys of everybody.
 ///
 /// # Errors
-/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` for a key
-/// whose record is damaged or of a newer version.
+/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL`
+/// for a key whose record is damaged or of a newer version.
 #[derive(Clone)]
 pub struct ApiKeys {
     table: Arc<dyn Table>,
@@ -189,8 +189,8 @@ impl ApiKeys {
     /// Takes a key of this person back, for good; again is harmless.
     ///
     /// # Errors
-    /// `NOT_FOUND` for one that does not exist or is somebody else's; `CONFLICT` when others changed it at each of eight attempts; else those
-    /// of [`ApiKeys`].
+    /// `NOT_FOUND` for one that does not exist or is somebody else's; `CONFLICT` when others changed it at each of eight attempts; else
+    /// those of [`ApiKeys`].
     pub async fn revoke(&self, user: UserId, id: Uuid) -> Result<ApiKey> {
         for _ in 0..ATTEMPTS {
             let found = self.read(id).await?.filter(|(record, _)| record.key.user_id == user);

@@ -1,12 +1,12 @@
 //! Limits on a person's use of agents per minute: requests, and tokens that their turns used.
 //!
-//! Requests are counted in one item per person, by seconds, with conditional writes: a writer that loses a race reads again. So the count is
-//! exact with any number of workers, and in any sixty seconds no more are let in than are allowed; a place is free again 60 to 61 seconds after
-//! it was taken. A refusal writes nothing.
+//! Requests are counted in one item per person, by seconds, with conditional writes: a writer that loses a race reads again. So the count
+//! is exact with any number of workers, and in any sixty seconds no more are let in than are allowed; a place is free again 60 to 61
+//! seconds after it was taken. A refusal writes nothing.
 //!
-//! Tokens are not counted a second time: each turn that ended left one record of its usage, in the very commit that ended it, and [`Ledger`]
-//! sums those of the last minute. So they cost no write at all, a crash neither loses nor doubles one, and a turn is charged when its usage is
-//! known.
+//! Tokens are not counted a second time: each turn that ended left one record of its usage, in the very commit that ended it, and
+//! [`Ledger`] sums those of the last minute. So they cost no write at all, a crash neither loses nor doubles one, and a turn is charged
+//! when its usage is known.
 
 use crate::error::{Result, damaged, json, port};
 use async_trait::async_trait;
@@ -111,8 +111,8 @@ impl Limits {
     ///
     /// # Errors
     /// `RATE_LIMITED`, with `limit` and `retry_after_s`, when the requests or the tokens of the last minute are used up;
-    /// `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` when the counter is damaged;
-    /// those of [`Ledger::spent`].
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` when the counter is
+    /// damaged; those of [`Ledger::spent`].
     pub async fn admit(&self, user: UserId) -> Result<()> {
         self.check_tokens(user).await?;
         let place = Key::new(format!("rate/{user}"), "requests");

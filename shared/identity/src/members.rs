@@ -1,8 +1,8 @@
 //! The members of a workspace, and their roles.
 //!
-//! A membership is one item under the workspace, found by person in the index: to ask for a role is one read by key, which sees every change at
-//! once; only lists of one's workspaces may lag. The ids of the owners are one more item, which every change of an owner replaces under its
-//! revision: so two owners who remove each other at once cannot leave a workspace without an owner.
+//! A membership is one item under the workspace, found by person in the index: to ask for a role is one read by key, which sees every
+//! change at once; only lists of one's workspaces may lag. The ids of the owners are one more item, which every change of an owner replaces
+//! under its revision: so two owners who remove each other at once cannot leave a workspace without an owner.
 
 use crate::{
     caller::Caller,
@@ -90,8 +90,9 @@ pub(crate) struct Owners {
 /// The members of all workspaces.
 ///
 /// # Errors
-/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL` for a
-/// membership that is damaged or of a newer version. A change can also fail with `CONFLICT` when others were faster at each of eight attempts.
+/// Every operation can fail with `UPSTREAM_UNAVAILABLE` when the table does not answer, `STORAGE_FULL` when it has no room, and `INTERNAL`
+/// for a membership that is damaged or of a newer version. A change can also fail with `CONFLICT` when others were faster at each of eight
+/// attempts.
 #[derive(Clone)]
 pub struct Members {
     table: Arc<dyn Table>,
@@ -104,8 +105,8 @@ impl Members {
         Self { table, clock }
     }
 
-    /// The role of a caller in a workspace; none when they are no member, or when their credential is not for it. The machine's own person is
-    /// an owner everywhere, and costs no read.
+    /// The role of a caller in a workspace; none when they are no member, or when their credential is not for it. The machine's own person
+    /// is an owner everywhere, and costs no read.
     ///
     /// # Errors
     /// Those of [`Members`].
@@ -128,8 +129,8 @@ impl Members {
         Ok(self.table.get(&owners_place(workspace)).await.map_err(port)?.is_some())
     }
 
-    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a workspace does no harm,
-    /// but a workspace without an owner could not be reached. A repetition by the same person is fine.
+    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a workspace does no
+    /// harm, but a workspace without an owner could not be reached. A repetition by the same person is fine.
     ///
     /// # Errors
     /// `CONFLICT` when the workspace is somebody else's; else those of [`Members`].

@@ -1,6 +1,6 @@
-//! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the query string, which
-//! logs and histories record. So it is worth little: it opens one stream of one person for a minute, and each use checks that the person is
-//! still a member.
+//! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the query string,
+//! which logs and histories record. So it is worth little: it opens one stream of one person for a minute, and each use checks that the
+//! person is still a member.
 //!
 //! It can be used again within its minute, because `EventSource` connects again by itself with the same address.
 

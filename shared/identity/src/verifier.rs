@@ -41,8 +41,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The person that an issuer knows as `name`: that very id when it is a UUID, else one that stands for issuer and name. None for the nil
-    /// UUID, which is the machine's own person and no user's account.
+    /// The person that an issuer knows as `name`: that very id when it is a UUID, else one that stands for issuer and name. None for the
+    /// nil UUID, which is the machine's own person and no user's account.
     pub fn of(issuer: &str, name: &str) -> Option<Self> {
         let user = name.parse().unwrap_or_else(|_| UserId::from_key(&format!("subject/{issuer}"), name));
         (!user.0.is_nil()).then(|| Self { user, name: name.to_owned() })

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Limits the addresses that providers of flows may reach. The author of a flow must not make the host connect to services that only the host
-/// can reach.
+/// Limits the addresses that providers of flows may reach. The author of a flow must not make the host connect to services that only the
+/// host can reach.
 pub trait EgressPolicy: Send + Sync {
     /// Checks whether a provider may have this address.
     ///

@@ -103,6 +103,6 @@ impl Reading {
     }
 }
 
-/// A sign of life while an answer has nothing to show, as when a long tool call is being written: it keeps [`crate::Retrying`] from giving up,
-/// which also swallows it.
+/// A sign of life while an answer has nothing to show, as when a long tool call is being written: it keeps [`crate::Retrying`] from giving
+/// up, which also swallows it.
 pub(crate) const SIGN_OF_LIFE: Delta = Delta::Reasoning(String::new());

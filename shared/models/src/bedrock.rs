@@ -1,8 +1,8 @@
 //! Amazon Bedrock: its address, and a key for it from credentials of AWS.
 //!
-//! Bedrock's Converse takes a bearer key. The configuration can set one; a function in the cloud has a role instead, from whose credentials it
-//! signs a key of its own for each request. That is Bedrock's "short-term API key": a presigned call (SigV4), in Base64, which opens models and
-//! nothing else. So there is one way to ask, the role needs no secret beside it, and no client of AWS is linked for it.
+//! Bedrock's Converse takes a bearer key. The configuration can set one; a function in the cloud has a role instead, from whose credentials
+//! it signs a key of its own for each request. That is Bedrock's "short-term API key": a presigned call (SigV4), in Base64, which opens
+//! models and nothing else. So there is one way to ask, the role needs no secret beside it, and no client of AWS is linked for it.
 
 use crate::secret::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};

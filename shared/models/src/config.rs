@@ -140,8 +140,8 @@ impl Config {
         self.aws.region(self.bedrock.region.as_deref())
     }
 
-    /// The file's configuration with the environment's on top; `lookup` returns the value of a variable. An empty variable counts as not set,
-    /// because container files cannot leave one out.
+    /// The file's configuration with the environment's on top; `lookup` returns the value of a variable. An empty variable counts as not
+    /// set, because container files cannot leave one out.
     pub fn from_lookup(file: Option<Self>, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let mut config = file.unwrap_or_default();
         let get = |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());

@@ -1,8 +1,8 @@
 //! Classifies failures of providers by the right reaction.
 //!
-//! One table says which failures pass and which do not: [`WORDS`] for the names of errors at providers (in `code`, `type`, `status` or the name
-//! of the exception) and [`STATUSES`] for the status of a refusal. Known words decide, since providers use one status for several things; in an
-//! answer that began with 200 there is nothing else.
+//! One table says which failures pass and which do not: [`WORDS`] for the names of errors at providers (in `code`, `type`, `status` or the
+//! name of the exception) and [`STATUSES`] for the status of a refusal. Known words decide, since providers use one status for several
+//! things; in an answer that began with 200 there is nothing else.
 
 use crate::{
     secret::Redactor,

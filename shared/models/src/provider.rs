@@ -39,8 +39,8 @@ pub(crate) struct Provider {
     first: OnceCell<String>,
 }
 
-/// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes time at start, and a
-/// hub that only plays the demo must also run without certificates.
+/// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes time at start, and
+/// a hub that only plays the demo must also run without certificates.
 #[derive(Default)]
 pub(crate) struct Http {
     made: OnceLock<Result<Client, String>>,

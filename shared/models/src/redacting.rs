@@ -6,8 +6,8 @@ use futures::{StreamExt, stream};
 use ports::{Delta, KnownSecrets, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Redactor};
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-/// A model that gets no secret of this host and repeats none: a secret that a tool found in a file is not sent to the provider, and one that a
-/// provider knows is in nothing that is written down.
+/// A model that gets no secret of this host and repeats none: a secret that a tool found in a file is not sent to the provider, and one
+/// that a provider knows is in nothing that is written down.
 ///
 /// A secret may come in pieces. So the end of a piece that may begin a secret is held back until that is clear, which is no more than a few
 /// characters, and nothing if there are no secrets.

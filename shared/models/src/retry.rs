@@ -1,7 +1,7 @@
 //! Trying again: the decorator between a provider and its callers.
 //!
-//! A short wait happens here. A longer one is handed to the caller ([`ModelError::Postponed`]), who can wait without holding a worker: a second
-//! of a worker costs about as much as a delayed letter and its two log entries.
+//! A short wait happens here. A longer one is handed to the caller ([`ModelError::Postponed`]), who can wait without holding a worker: a
+//! second of a worker costs about as much as a delayed letter and its two log entries.
 
 use crate::answer::SIGN_OF_LIFE;
 use async_trait::async_trait;
@@ -58,8 +58,8 @@ impl RetryPolicy {
         Duration::from_millis(self.stall_ms)
     }
 
-    /// Whether to ask again after this failed attempt (the first is 1), and after how long; none for no more. Only while nothing of the answer
-    /// has been passed on, because that cannot be taken back.
+    /// Whether to ask again after this failed attempt (the first is 1), and after how long; none for no more. Only while nothing of the
+    /// answer has been passed on, because that cannot be taken back.
     ///
     /// The wait is at least the one that the provider asked for within `retry_after_cap_ms`, else between half and the whole of the doubled
     /// base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.

@@ -1,7 +1,7 @@
 //! A model that plays a script: the same request, the same answer, on every machine and after every crash.
 //!
-//! It keeps no position. Its place in the script follows from the history: the turn begins at the last words of a person, and each answer of
-//! the model since then was one step.
+//! It keeps no position. Its place in the script follows from the history: the turn begins at the last words of a person, and each answer
+//! of the model since then was one step.
 
 use crate::{
     check::check,

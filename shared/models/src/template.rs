@@ -16,8 +16,8 @@ enum Variable {
     Turn,
     /// `messages`: how many messages the request holds.
     Messages,
-    /// `call.N.output`, with a JSON pointer after it when the output is JSON (`call.0.output/answers/format`): the output of the turn's N-th
-    /// call, from 0.
+    /// `call.N.output`, with a JSON pointer after it when the output is JSON (`call.0.output/answers/format`): the output of the turn's
+    /// N-th call, from 0.
     Output { call: usize, pointer: String },
     /// `call.N.success`: whether it succeeded.
     Success { call: usize },

@@ -59,7 +59,8 @@ pub trait Incoming: Send {
 /// - A content is durable and whole when `put` returns; it never changes.
 /// - Every byte that is read belongs to the content with that digest. A store whose bytes have another digest says
 ///   [`Error::Damaged`](crate::Error::Damaged), never a wrong byte; a content that is not there is none.
-/// - Putting a content again is cheap if it is intact, and replaces it if it is damaged: an entry under its name does not prove that it is stored.
+/// - Putting a content again is cheap if it is intact, and replaces it if it is damaged: an entry under its name does not prove that it is
+///   stored.
 ///
 /// # Errors
 /// Of every method: [`Error::Invalid`](crate::Error::Invalid) for a space with other characters or longer than 64
@@ -99,16 +100,16 @@ pub trait Blobs: Send + Sync {
     async fn incoming(&self, _space: &str, _digest: Sha256, _length: u64) -> Result<Option<Box<dyn Incoming>>> {
         Ok(None)
     }
-    /// Makes a content appear at the free path `path` without copying it: a hard link, so it must not be written to. False if the store is not
-    /// on the same file system, or has no such content.
+    /// Makes a content appear at the free path `path` without copying it: a hard link, so it must not be written to. False if the store is
+    /// not on the same file system, or has no such content.
     ///
     /// # Errors
     /// Those of [`Blobs`].
     async fn link(&self, _space: &str, _digest: Sha256, _path: &Path) -> Result<bool> {
         Ok(false)
     }
-    /// A request with which a client without credentials reads or writes this content, and no other, for at most seven days. None if the store
-    /// takes contents from its own process only.
+    /// A request with which a client without credentials reads or writes this content, and no other, for at most seven days. None if the
+    /// store takes contents from its own process only.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a length or a time that the store cannot sign; those of [`Blobs`].

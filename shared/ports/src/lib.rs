@@ -6,7 +6,7 @@
 //! # Example
 //! An item, and a message about it:
 //! ```
-//! use ports::{Clock, Expect, Key, QueueMessage, QueueSender, Result, Table, Write};
+//! use buildscale_ports::{Clock, Expect, Key, QueueMessage, QueueSender, Result, Table, Write};
 //!
 //! async fn note(table: &dyn Table, queue: &dyn QueueSender, clock: &dyn Clock) -> Result<()> {
 //!     // A conflict if the item is there: of two workers that race, one writes it.
@@ -21,6 +21,7 @@
 mod blobs;
 mod bus;
 mod clock;
+mod converter;
 pub mod crash;
 mod error;
 mod model;
@@ -36,6 +37,7 @@ pub mod validate;
 pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
+pub use converter::{Converted, Converter, NotConverted};
 pub use error::{Error, ErrorKind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{

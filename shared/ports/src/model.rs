@@ -26,8 +26,8 @@ pub struct ModelRequest {
     pub top_p: Option<f64>,
     /// The most tokens of the answer, if a limit was chosen.
     pub max_tokens: Option<u32>,
-    /// The flow whose `providers.yaml` configures the model, and its workspace; only for an agent of a flow that declares the model's provider.
-    /// Else the installation's own model is asked.
+    /// The flow whose `providers.yaml` configures the model, and its workspace; only for an agent of a flow that declares the model's
+    /// provider. Else the installation's own model is asked.
     pub flow: Option<(WorkspaceId, FlowRef)>,
     /// How often this very request has failed and was [postponed](ModelError::Postponed).
     pub failures: u32,
@@ -110,7 +110,8 @@ pub enum ModelError {
     /// The stream broke off or made no sense.
     #[error("the model's answer broke off: {0}")]
     Broken(String),
-    /// A failure that passes, before any part of an answer was passed on, with a time to ask again. The caller waits, and holds nothing meanwhile.
+    /// A failure that passes, before any part of an answer was passed on, with a time to ask again. The caller waits, and holds nothing
+    /// meanwhile.
     #[error("{why}")]
     Postponed {
         /// How long to wait.

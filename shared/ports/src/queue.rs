@@ -23,8 +23,8 @@ pub fn tenant(group: &str) -> &str {
     group.split('/').nth(1).unwrap_or(group)
 }
 
-/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, with any message in front of
-/// it. Above every priority that people can give.
+/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, with any message in front
+/// of it. Above every priority that people can give.
 pub const URGENT: i8 = i8::MAX;
 
 /// How much waiting one point of priority stands for. A hundred points are a quarter of an hour.
@@ -71,7 +71,8 @@ pub struct Delivery {
     /// The body.
     pub body: String,
     /// How often it was delivered as the first one of its batch, this time included, and at least 1. A message behind others may never have
-    /// been looked at, so a failure of the batch is not its fault. (An adapter that cannot tell, such as one for SQS, counts every delivery.)
+    /// been looked at, so a failure of the batch is not its fault. (An adapter that cannot tell, such as one for SQS, counts every
+    /// delivery.)
     pub attempt: u32,
     /// The right to settle it.
     pub receipt: Receipt,
@@ -125,10 +126,10 @@ pub trait QueueSender: Send + Sync {
 ///
 /// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was acknowledged. Changes by
 /// the methods of this trait need not survive a power cut or the end of the process, so an adapter writes them along with the
-/// next write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Nor is an
-/// order between groups promised. An adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority, then
-/// the one that waits longest, where a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has
-/// many groups in flight. SQS cannot, and is only fair enough not to starve a group.
+/// next write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Nor is
+/// an order between groups promised. An adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority,
+/// then the one that waits longest, where a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when
+/// one has many groups in flight. SQS cannot, and is only fair enough not to starve a group.
 ///
 /// # Errors
 /// Of every method: [`Error::Unavailable`](crate::Error::Unavailable) when the queue does not answer, and

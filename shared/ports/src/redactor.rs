@@ -8,10 +8,11 @@ use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 /// The text in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Takes known secrets out of texts before they are written for people or programs: logs, histories, events, artifacts, errors. Cheap to clone.
+/// Takes known secrets out of texts before they are written for people or programs: logs, histories, events, artifacts, errors. Cheap to
+/// clone.
 ///
-/// It knows a secret as it is, in JSON texts, percent-encoded, in HTML, in Base64 and in hexadecimal digits, the last two also inside of a longer
-/// text that was encoded as a whole. It does not know one that is compressed, encrypted, reversed or broken into lines.
+/// It knows a secret as it is, in JSON texts, percent-encoded, in HTML, in Base64 and in hexadecimal digits, the last two also inside of a
+/// longer text that was encoded as a whole. It does not know one that is compressed, encrypted, reversed or broken into lines.
 #[derive(Clone, Default)]
 pub struct Redactor(Option<Arc<Known>>);
 
@@ -147,12 +148,12 @@ mod forms {
 
     /// How often a secret may have been put into a JSON text that was put into a JSON text.
     const QUOTED: usize = 3;
-    /// Characters that percent-encoding keeps, beside letters and digits: RFC 3986's unreserved characters, those of `encodeURIComponent`, and
-    /// those of `encodeURI`.
+    /// Characters that percent-encoding keeps, beside letters and digits: RFC 3986's unreserved characters, those of `encodeURIComponent`,
+    /// and those of `encodeURI`.
     const KEPT: [&str; 3] = ["-._~", "-._~!'()*", "-._~!'()*;,/?:@&=+$#"];
 
-    /// As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in a log entry that is
-    /// itself a message. Writers of JSON escape different characters.
+    /// As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in a log entry
+    /// that is itself a message. Writers of JSON escape different characters.
     pub fn quoted(text: &str, into: &mut BTreeSet<String>) {
         let mut needle = text.to_owned();
         for _ in 0..=QUOTED {

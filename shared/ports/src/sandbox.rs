@@ -1,5 +1,5 @@
-//! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS: one
-//! takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
+//! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS:
+//! one takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
 use crate::Result;
 use async_trait::async_trait;
@@ -69,13 +69,13 @@ pub enum SandboxState {
 /// One sandbox that is ready.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None if it shares the
-    /// workspace's own folder on disk.
+    /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None if it shares
+    /// the workspace's own folder on disk.
     fn mirror(&self) -> Option<&dyn Mirrored>;
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
     ///
-    /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. There is no queue here: a
-    /// caller that gets none asks again. The same call has one place at most: asking again gives the same grant.
+    /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. There is no queue
+    /// here: a caller that gets none asks again. The same call has one place at most: asking again gives the same grant.
     ///
     /// # Errors
     /// `Unavailable` when the sandbox does not answer. The place may be granted; asking again for the same call gives it.
@@ -129,8 +129,8 @@ pub struct Grant {
 
 /// The answer to a request to begin a command.
 pub enum Execution {
-    /// It runs, or has run: its events, from the beginning. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing. An error in it
-    /// ends the stream, and says nothing of the command's outcome.
+    /// It runs, or has run: its events, from the beginning. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing. An error
+    /// in it ends the stream, and says nothing of the command's outcome.
     Begun(BoxStream<'static, Result<ExecEvent>>),
     /// Nothing of it was begun under this grant, and never will be: it needs another one. Has the reason.
     NotBegun(String),
@@ -146,9 +146,9 @@ pub trait Mirrored: Send + Sync {
     /// # Errors
     /// `Unavailable` when the sandbox does not answer.
     async fn mark(&self) -> Result<Option<String>>;
-    /// Brings the mirror in line with the manifest, and remembers its mark when nothing is missing. Every content is compared with its digest
-    /// before it is put in place, by rename. Returns the contents that it lacks, and that are not in the blobs or could not be read there: they
-    /// are to be [provided](Mirrored::provide), and the manifest applied again.
+    /// Brings the mirror in line with the manifest, and remembers its mark when nothing is missing. Every content is compared with its
+    /// digest before it is put in place, by rename. Returns the contents that it lacks, and that are not in the blobs or could not be read
+    /// there: they are to be [provided](Mirrored::provide), and the manifest applied again.
     ///
     /// # Errors
     /// `Invalid` for a manifest that contradicts itself (a file above another entry, a wrong size) or needs more room than the sandbox has;
@@ -164,8 +164,8 @@ pub trait Mirrored: Send + Sync {
     /// # Errors
     /// `Unavailable` when the sandbox or its disk does not answer; `Damaged` when it gives another content.
     async fn content(&self, digest: Sha256) -> Result<Option<Bytes>>;
-    /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: the tool's arguments, and a
-    /// `tools::Outcome`.
+    /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: the tool's arguments,
+    /// and a `tools::Outcome`.
     ///
     /// # Errors
     /// `Unavailable` when the sandbox does not answer, `Invalid` when it refuses the request. A failure of the tool is part of the answer.

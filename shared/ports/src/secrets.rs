@@ -86,9 +86,9 @@ pub enum Address<'a> {
 
 /// The secrets of the host.
 ///
-/// Guarantees: a returned secret is never empty and has no white space around it; an error names the reference and never the secret. An adapter
-/// may refuse a reference ([`crate::Error::Invalid`]): the author of a flow does not choose which secrets of the host it reads, nor the
-/// addresses that get them.
+/// Guarantees: a returned secret is never empty and has no white space around it; an error names the reference and never the secret. An
+/// adapter may refuse a reference ([`crate::Error::Invalid`]): the author of a flow does not choose which secrets of the host it reads, nor
+/// the addresses that get them.
 #[async_trait]
 pub trait Secrets: Send + Sync {
     /// The secret, for this recipient; none when there is none.

@@ -15,8 +15,8 @@ pub const MAX_SPILLED: usize = 32 * 1024 * 1024;
 pub const SPILL_SPACE: &str = "_table";
 /// The most bytes of bodies in a page, as [`Query::limit`] promises.
 const PAGE_BYTES: usize = 1024 * 1024;
-/// The prefix of a reference. No JSON text begins with it; if another body does, it is spilled at any length, so that in the table this mark
-/// always means a reference, and a body can never be mistaken for one.
+/// The prefix of a reference. No JSON text begins with it; if another body does, it is spilled at any length, so that in the table this
+/// mark always means a reference, and a body can never be mistaken for one.
 const MARK: char = '\u{1}';
 
 /// A [`Table`] over a [`Table`] and a [`Blobs`]: bodies above [`SPILL_ABOVE`] go to blobs first and leave a reference that reads resolve.
@@ -60,9 +60,9 @@ impl Spilling {
         Ok(item)
     }
 
-    /// Resolves a page, cut to the size limit of a page. Only the inner table knows the cursor of a shorter page, so a page that grew too large
-    /// is asked for again with fewer items. A commit in between may move its end; its bodies may then be somewhat more, never its items fewer
-    /// than one.
+    /// Resolves a page, cut to the size limit of a page. Only the inner table knows the cursor of a shorter page, so a page that grew too
+    /// large is asked for again with fewer items. A commit in between may move its end; its bodies may then be somewhat more, never its
+    /// items fewer than one.
     async fn resolve_page(&self, mut page: Page, query: &Query, by_index: bool) -> Result<Page> {
         let fits = fitting(&page.items)?;
         if fits < page.items.len() {

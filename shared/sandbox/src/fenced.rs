@@ -154,9 +154,9 @@ async fn watch(group: Arc<Group>, scratch: PathBuf, limits: Limits, peak: Arc<At
         looks.tick().await;
         let now = tasks_of_the_machine();
         before = before.min(now);
-        // Looking at each process takes long, and longer the more there are. So that is done only when there are more than before, and while
-        // the command is paused: else a fork bomb would be faster than the count. It is also done now and then: processes of others that ended
-        // may hide the ones that this command started.
+        // Looking at each process takes long, and longer the more there are. So that is done only when there are more than before, and
+        // while the command is paused: else a fork bomb would be faster than the count. It is also done now and then: processes of others
+        // that ended may hide the ones that this command started.
         if now > before + limits.processes / 2 || look % COUNT == 0 {
             if group.paused(|| used(&group, &limits).tasks) > limits.processes {
                 return over::TASKS;

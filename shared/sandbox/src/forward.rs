@@ -1,10 +1,10 @@
 //! The way out of a world that has a network: a proxy for HTTP, on the command's own loopback, that goes to public addresses only.
 //!
-//! The listener is made in the command's network namespace, which has no interface but the loopback, and handed to the host, which connects. So
-//! nothing has to be installed, and only requests by name or address here leave the namespace: `CONNECT` (HTTPS and everything else in a
-//! tunnel), and requests with a whole URL. The host resolves names, and connects to the very address that it checked. Private networks, the
-//! host's own addresses and this machine's loopback are refused. There is no UDP and no raw IP, and a program that ignores `https_proxy`
-//! reaches no other machine.
+//! The listener is made in the command's network namespace, which has no interface but the loopback, and handed to the host, which
+//! connects. So nothing has to be installed, and only requests by name or address here leave the namespace: `CONNECT` (HTTPS and everything
+//! else in a tunnel), and requests with a whole URL. The host resolves names, and connects to the very address that it checked. Private
+//! networks, the host's own addresses and this machine's loopback are refused. There is no UDP and no raw IP, and a program that ignores
+//! `https_proxy` reaches no other machine.
 
 use std::{
     io,

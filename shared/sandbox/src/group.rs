@@ -1,10 +1,10 @@
 //! The process group of a command: all processes of the command are found and ended by it.
 //!
-//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with itself.
-//! Only this process has the other end of that pipe, so the group ends with this process in any case, also after `kill -9`. (The kernel's own
-//! means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of that process's children.)
-//! The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as long as the guard is not
-//! waited for, the kernel does not reuse its number, so that only the command can be hit.
+//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with
+//! itself. Only this process has the other end of that pipe, so the group ends with this process in any case, also after `kill -9`. (The
+//! kernel's own means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of that
+//! process's children.) The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as
+//! long as the guard is not waited for, the kernel does not reuse its number, so that only the command can be hit.
 
 use crate::plan::PATH;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
@@ -15,7 +15,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// The script of the guard. It survives every signal to the whole group but a SIGKILL or a SIGSTOP; by number, since shells differ in names.
+/// The script of the guard. It survives every signal to the whole group but a SIGKILL or a SIGSTOP; by number, since shells differ in
+/// names.
 const GUARD: &str = "trap '' 1 2 3 4 5 6 7 8 10 11 12 13 14 15 16 20 21 22 23 24 25 26 27 28 29 30 31 \
     34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
     echo; read -r end; kill -KILL 0";

@@ -16,6 +16,7 @@
 //! This crate does not decide on anyone's rights, and knows no tool: the server of a mirror brings the tools that search it.
 
 mod commands;
+mod converter;
 mod local;
 mod mirror;
 mod options;
@@ -52,6 +53,7 @@ mod elsewhere;
 use elsewhere as supervise;
 
 pub use commands::Commands;
+pub use converter::{ChildConverter, convert_if_asked};
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};

@@ -1,11 +1,11 @@
 //! A copy of a workspace's files, brought up to date by manifests.
 //!
-//! Every content is compared with its digest before it is put in place, and put there by a rename: a reader sees the old file or the new one,
-//! and never a mix. The disk changes before the mark does, and the mark only when all of a manifest holds. So a mirror that was left in the
-//! middle is ahead of its mark in some files, and the next manifest covers all changes since the mark.
+//! Every content is compared with its digest before it is put in place, and put there by a rename: a reader sees the old file or the new
+//! one, and never a mix. The disk changes before the mark does, and the mark only when all of a manifest holds. So a mirror that was left
+//! in the middle is ahead of its mark in some files, and the next manifest covers all changes since the mark.
 //!
-//! The mirror knows its files from its own changes. After a restart it reads all of them once, and trusts its mark only when they are the very
-//! files that the mark was set for.
+//! The mirror knows its files from its own changes. After a restart it reads all of them once, and trusts its mark only when they are the
+//! very files that the mark was set for.
 
 mod index;
 
@@ -86,8 +86,8 @@ struct Kept {
 }
 
 impl Mirror {
-    /// The mirror in `home`, as it was left there; an empty one if there is none. It reads missing contents from `space` of the blobs, if they
-    /// have them.
+    /// The mirror in `home`, as it was left there; an empty one if there is none. It reads missing contents from `space` of the blobs, if
+    /// they have them.
     ///
     /// # Errors
     /// When the disk does not let it.

@@ -90,8 +90,8 @@ impl Options {
 }
 
 impl Limits {
-    /// Seconds of CPU that each process may take. The clock ends a process that works all the time on several CPUs; this limit works without a
-    /// watcher.
+    /// Seconds of CPU that each process may take. The clock ends a process that works all the time on several CPUs; this limit works
+    /// without a watcher.
     pub(crate) fn cpu(&self, timeout: Duration) -> u64 {
         timeout.as_secs().saturating_mul(8).saturating_add(60)
     }

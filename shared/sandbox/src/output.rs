@@ -15,8 +15,8 @@ pub(crate) struct Piece {
 
 /// The first and the last half of an output; the bytes between are counted and dropped.
 ///
-/// The first half only grows, so followers read it as it comes. Only the end shows whether something is dropped before the last half, so that
-/// half is given out then: early and late followers read the same.
+/// The first half only grows, so followers read it as it comes. Only the end shows whether something is dropped before the last half, so
+/// that half is given out then: early and late followers read the same.
 #[derive(Debug)]
 pub(crate) struct Kept {
     head: Vec<Piece>,

@@ -1,8 +1,9 @@
 //! Places: how many commands run at once on this machine. A pure machine: the time comes from outside.
 //!
 //! There is no queue here. Commands of agents and nodes wait for the machine's semaphore (`slots::Places`), which has as many places as
-//! [`Rules::queued`]; so such a command finds its place, except while the command that had it before is still being ended. Requests of people
-//! have places of their own, of which one workspace holds half at the most if several share the machine. A request without a place asks again.
+//! [`Rules::queued`]; so such a command finds its place, except while the command that had it before is still being ended. Requests of
+//! people have places of their own, of which one workspace holds half at the most if several share the machine. A request without a place
+//! asks again.
 
 use domain::{CallId, WorkspaceId};
 use ports::Grant;

@@ -2,9 +2,9 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use buildscale_sandbox::{Local, Options, Outer};
 use domain::WorkspaceId;
 use ports::Sandboxes;
-use sandbox::{Local, Options, Outer};
 use std::{fs, path::PathBuf};
 use tempfile::TempDir;
 use testkit::conformance::{self, Bench};

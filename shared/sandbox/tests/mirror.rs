@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
+use buildscale_sandbox::{Budget, Mirror};
 use bytes::Bytes;
 use domain::{FilePath, Sha256};
 use ports::{Blobs, Error, Manifest, ManifestEntry};
-use sandbox::{Budget, Mirror};
 use std::{
     collections::HashMap,
     fs,

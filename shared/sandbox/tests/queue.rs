@@ -2,10 +2,10 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use buildscale_sandbox::{Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::{StreamExt, future::join_all};
 use ports::{Exec, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, Sandboxes};
-use sandbox::{Local, Options};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use uuid::Uuid;

@@ -2,10 +2,10 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use buildscale_sandbox::{Local, Options};
 use domain::{CallId, FilePath, WorkspaceId, task::Resources};
 use futures::StreamExt;
 use ports::{Exec, ExecEvent, Execution, Place, Reserve, Sandboxes};
-use sandbox::{Local, Options};
 use std::{collections::BTreeMap, fs, time::Duration};
 use uuid::Uuid;
 

@@ -1,7 +1,9 @@
-//! OTLP over HTTP, in its JSON form: a span per task, node, turn of a chat, call of a model and use of a tool, with the `gen_ai.*` attributes of
-//! OpenTelemetry's semantic conventions, and metrics of usage. The texts of agents are left out unless the configuration wants them.
+//! OTLP over HTTP, in its JSON form: a span per task, node, turn of a chat, call of a model and use of a tool, with the `gen_ai.*`
+//! attributes of OpenTelemetry's semantic conventions, and metrics of usage. The texts of agents are left out unless the configuration
+//! wants them.
 //!
-//! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; only the shape of two JSON documents is needed here.
+//! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; only the shape of two JSON documents is needed
+//! here.
 
 mod attributes;
 mod metrics;

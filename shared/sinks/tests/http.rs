@@ -3,11 +3,11 @@
 
 use async_trait::async_trait;
 use axum::{Router, body::Bytes, extract::State, routing::post};
+use buildscale_sinks::{Collector, PluginSinks, collector, signature};
 use domain::{Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
 use flow::manifest::Plugin;
 use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::{Value, json};
-use sinks::{Collector, PluginSinks, collector, signature};
 use std::sync::{Arc, Mutex};
 use telemetry::{NodeAbout, Sink, Sinks, TaskFact};
 use tempfile::TempDir;

@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use axum::{Json, Router, extract::State, routing::post};
+use buildscale_sinks::{Collector, TurnLog, collector};
 use domain::{
     CallId, ChatConfig, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, Mode, StopReason, Timestamp,
     ToolCall, TurnId, Usage, UserId, WorkspaceId,
 };
 use serde_json::{Value, json};
-use sinks::{Collector, TurnLog, collector};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use uuid::Uuid;

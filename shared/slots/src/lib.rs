@@ -1,8 +1,8 @@
 //! Semaphores: limits by name on concurrent work, such as of a flow, a node, a provider (spec 002 §10.12) or a machine that runs commands.
 //!
 //! A semaphore is an actor like any other. An actor that wants a slot sends it a request and rests; a message grants the slot, and another
-//! message gives it back. So a waiting request is a row of a log: it holds no worker, no task and no connection, it survives every crash, and
-//! the limit is exact with any number of workers.
+//! message gives it back. So a waiting request is a row of a log: it holds no worker, no task and no connection, it survives every crash,
+//! and the limit is exact with any number of workers.
 //!
 //! ```text
 //!   task or chat ── Ask ──▶ semaphore ── the asker's own command ──▶ task or chat ── Give ──▶ semaphore

@@ -59,8 +59,8 @@ impl Line {
         waiting
     }
 
-    /// The request with the next turn, of those that `can` go and are not `served` already by the same step: the parties after the one that was
-    /// served last come first, and one that has been served by this step comes last.
+    /// The request with the next turn, of those that `can` go and are not `served` already by the same step: the parties after the one that
+    /// was served last come first, and one that has been served by this step comes last.
     pub fn first(&self, served: &[&Waiting], can: impl Fn(&Waiting) -> bool) -> Option<&Waiting> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let last = self.served.as_str();

@@ -124,7 +124,8 @@ impl SlotsState {
         self.taken.has_room(ask)
     }
 
-    /// The requests that can be granted once this holder has given its slots back, in their order: of the requests that can go, always the first.
+    /// The requests that can be granted once this holder has given its slots back, in their order: of the requests that can go, always the
+    /// first.
     pub(crate) fn granted_after(&self, holder: &str) -> Vec<&Waiting> {
         let Some(held) = self.held.get(holder) else { return Vec::new() };
         let mut taken = self.taken.clone();

@@ -1,9 +1,9 @@
 //! Persisted data and messages of semaphores stay readable for ever: see "Upgrading" in ARCHITECTURE.md.
 
 use actor::ActorId;
+use buildscale_slots::{Ask, Bound, SlotsCommand, SlotsEvent};
 use domain::Timestamp;
 use serde_json::json;
-use slots::{Ask, Bound, SlotsCommand, SlotsEvent};
 use testkit::golden;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");

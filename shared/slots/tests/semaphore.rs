@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{ActorId, Input, Machine, OutboxMessage, Step};
+use buildscale_slots::{Ask, Bound, SlotsCommand, SlotsMachine, SlotsState};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
-use slots::{Ask, Bound, SlotsCommand, SlotsMachine, SlotsState};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 

@@ -1,4 +1,5 @@
-//! Makes time pass without a wait: for processes with clocks of their own, which a test cannot move. Stored items are rewritten with older times.
+//! Makes time pass without a wait: for processes with clocks of their own, which a test cannot move. Stored items are rewritten with older
+//! times.
 
 use domain::Timestamp;
 use ports::{Expect, Item, Key, Query, Result, Table, Write};

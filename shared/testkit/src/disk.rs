@@ -13,8 +13,8 @@ use tempfile::TempDir;
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// A disk of so many bytes. None, reported on standard error, if this process may not mount (it takes CAP_SYS_ADMIN): tests that need it
-    /// are skipped then.
+    /// A disk of so many bytes. None, reported on standard error, if this process may not mount (it takes CAP_SYS_ADMIN): tests that need
+    /// it are skipped then.
     ///
     /// # Errors
     /// When there is no folder to mount it on.

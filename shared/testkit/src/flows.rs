@@ -23,6 +23,8 @@ pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Int
         keep_artifacts: false,
         counted: false,
         trace: None,
+        handoff: None,
+        refused: None,
         created_at: Timestamp::default(),
     }
 }

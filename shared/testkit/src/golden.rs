@@ -1,18 +1,19 @@
 //! Golden files: the data of each version, kept for ever, and read by every version after it.
 //!
-//! A shape that is persisted, or that one process sends another, has a folder `tests/golden/<shape>` in its crate, with a file `<n>.json` for
-//! each format that it ever had. The newest is the format of this version. Those before it are read, and this version's form of them is in
-//! `<n>.expected.json` beside them.
+//! A shape that is persisted, or that one process sends another, has a folder `tests/golden/<shape>` in its crate, with a file `<n>.json`
+//! for each format that it ever had. The newest is the format of this version. Those before it are read, and this version's form of them is
+//! in `<n>.expected.json` beside them.
 //!
-//! A test that fails here says that a shape has changed. ARCHITECTURE.md, "Upgrading", describes the steps. After them, `BLESS=1` adds the new
-//! file and keeps the old one as one that has to be read; it changes no file that was released.
+//! A test that fails here says that a shape has changed. ARCHITECTURE.md, "Upgrading", describes the steps. After them, `BLESS=1` adds the
+//! new file and keeps the old one as one that has to be read; it changes no file that was released.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Checks that `today`, one value of a shape or a list of all its kinds, serializes to the newest golden file; that this file is read to the
-/// same value; and that every older one is read to its expected value. `root` is the crate's folder. Returns the number of the newest file.
+/// Checks that `today`, one value of a shape or a list of all its kinds, serializes to the newest golden file; that this file is read to
+/// the same value; and that every older one is read to its expected value. `root` is the crate's folder. Returns the number of the newest
+/// file.
 ///
 /// # Panics
 /// When a check fails, with the differences.

@@ -1,5 +1,5 @@
-//! The foundations of tests: a clock under the test's control, fakes that are stricter than reality, processes that die at a chosen call, and
-//! one conformance suite per port.
+//! The foundations of tests: a clock under the test's control, fakes that are stricter than reality, processes that die at a chosen call,
+//! and one conformance suite per port.
 //!
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.

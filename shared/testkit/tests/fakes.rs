@@ -1,18 +1,18 @@
 //! The fakes pass the suites, also while they do everything that a contract does not forbid.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use buildscale_testkit::{
+    Queue, TestClock,
+    conformance::{self, Env},
+    crash::{Crash, Side},
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+};
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use ports::{
     Blobs, Bus, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender, Spilling, Table, Write,
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use testkit::{
-    Queue, TestClock,
-    conformance::{self, Env},
-    crash::{Crash, Side},
-    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
-};
 
 const ATTEMPTS: u32 = 5;
 

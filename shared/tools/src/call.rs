@@ -22,6 +22,8 @@ pub struct Call<'a> {
     pub plan_path: Option<FilePath>,
     /// How long a command has waited for its sandbox as rows of an actor; none if the call cannot be made again, as in a person's request.
     pub waited: Option<Duration>,
+    /// Whether the caller may run flows: else no file that the call writes starts one.
+    pub may_run: bool,
 }
 
 /// The outcome of a call.
@@ -103,7 +105,7 @@ fn explain(error: &Error) -> String {
 
 impl Call<'_> {
     pub(crate) fn writer(&self) -> Writer {
-        Writer::in_call(self.by.clone(), self.call_id)
+        Writer { may_run: self.may_run, ..Writer::in_call(self.by.clone(), self.call_id) }
     }
 
     fn is_agent(&self) -> bool {

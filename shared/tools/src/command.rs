@@ -288,6 +288,7 @@ async fn hydrated(
     let mut tries = 2;
     loop {
         let sandbox = started(workspace, sandboxes, command).await?;
+        workspace.demand_commands(&command.root, sandbox.mirror().is_some()).await?;
         tries -= 1;
         match workspace.bring_to(&*sandbox, command.folder_of_chats()).await {
             Ok(()) => return Ok(sandbox),

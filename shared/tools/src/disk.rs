@@ -8,6 +8,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// A folder or file to walk from, which exists, and its path on disk.
@@ -15,14 +16,18 @@ pub(crate) struct Start {
     pub path: FilePath,
     pub latest: PathBuf,
     pub on_disk: PathBuf,
+    shows: Option<Shows>,
 }
+
+/// Whether a walk may look at this path, and whether it is a folder.
+pub(crate) type Shows = Arc<dyn Fn(&FilePath, bool) -> bool + Send + Sync>;
 
 impl Start {
     /// At a path of the workspace that is known to exist. Were a part of the way a link, planted since, it would lead elsewhere.
     ///
     /// # Errors
     /// `NOT_FOUND` when a part of the way is a link, or a folder was expected and a file is there.
-    pub fn at(latest: PathBuf, path: FilePath, is_folder: bool) -> Result<Self, Error> {
+    pub fn at(latest: PathBuf, path: FilePath, is_folder: bool, shows: Option<Shows>) -> Result<Self, Error> {
         let on_disk = latest.join(path.relative());
         let mut way = latest.clone();
         for name in path.names() {
@@ -31,13 +36,20 @@ impl Start {
                 return Err(Error::not_found("file or folder", &path).hint("read it to have it put right"));
             }
         }
-        Ok(Self { path, latest, on_disk })
+        Ok(Self { path, latest, on_disk, shows })
     }
 
-    /// Walks everything: hidden files, ignored files; no links.
+    /// Walks everything that the caller may see: hidden files, ignored files; no links. What they may not see is not even opened.
     pub fn walk(&self) -> WalkBuilder {
         let mut walk = WalkBuilder::new(&self.on_disk);
         walk.standard_filters(false).follow_links(false);
+        if let Some(shows) = self.shows.clone() {
+            let latest = self.latest.clone();
+            walk.filter_entry(move |entry| {
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                logical(&latest, entry.path()).is_some_and(|path| shows(&path, is_folder))
+            });
+        }
         walk
     }
 
@@ -60,8 +72,12 @@ impl Start {
 
     /// The path in the workspace of a file on disk; none for a name that is no path.
     pub fn logical(&self, on_disk: &Path) -> Option<FilePath> {
-        FilePath::parse(&format!("/{}", on_disk.strip_prefix(&self.latest).ok()?.to_str()?)).ok()
+        logical(&self.latest, on_disk)
     }
+}
+
+fn logical(latest: &Path, on_disk: &Path) -> Option<FilePath> {
+    FilePath::parse(&format!("/{}", on_disk.strip_prefix(latest).ok()?.to_str()?)).ok()
 }
 
 /// The path on disk that an error is about.

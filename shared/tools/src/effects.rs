@@ -1,5 +1,5 @@
-//! The effects of a call, as its tool declares them from the arguments: one declaration for the gate of chats, for modes, for the folder that a
-//! tool is kept within, for the display of a call, and for the log.
+//! The effects of a call, as its tool declares them from the arguments: one declaration for the gate of chats, for modes, for the folder
+//! that a tool is kept within, for the display of a call, and for the log.
 //!
 //! A tool cannot be registered without its [`Declare`], which sees the arguments as the type that the tool itself runs with. So
 //! arguments that are not of this type are known to do nothing, and are refused.
@@ -61,7 +61,8 @@ impl Effects {
         self.touches.iter().filter(|touch| touch.access != Access::Read).map(|touch| &touch.path)
     }
 
-    /// The path that the call is about, for display: of a move the source, of several files the first, of an argument that was left out none.
+    /// The path that the call is about, for display: of a move the source, of several files the first, of an argument that was left out
+    /// none.
     pub fn about(&self) -> Option<&FilePath> {
         self.touches.first().filter(|touch| touch.unnamed.is_none()).map(|touch| &touch.path)
     }

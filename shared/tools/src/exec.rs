@@ -9,6 +9,7 @@ use domain::{Error, FilePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
+use workspace::Action;
 
 pub(crate) const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
     read-only to it: scratch work goes to $TMPDIR, which is gone afterwards (and is /tmp where this machine can give each command \
@@ -53,6 +54,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     if info.kind != workspace::FileKind::Folder {
         return Err(Error::invalid("folder", format!("{folder} is not a folder")));
     }
+    call.workspace.demand(Action::Execute, &folder)?;
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);
     let waits = call.waited.map_or(Waits::Here, Waits::AsRows);
     let (root, stdin, network, start_timeout) =

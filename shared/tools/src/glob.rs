@@ -50,6 +50,7 @@ pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {
 
 impl Search for Glob {
     const TOOL: &'static str = "glob";
+    const READS: bool = false;
 
     fn path(&self) -> Option<&str> {
         self.path.as_deref()

@@ -93,6 +93,7 @@ pub(crate) async fn grep(call: &Call<'_>, args: Grep) -> Answer {
 
 impl Search for Grep {
     const TOOL: &'static str = "grep";
+    const READS: bool = true;
 
     fn path(&self) -> Option<&str> {
         self.path.as_deref()

@@ -4,16 +4,17 @@
 //! a strict schema; its output is capped, and a cut says how to get the rest. A tool that writes does so in one commit under
 //! the call's id, so that a call that runs again after a crash changes nothing and answers the same.
 //!
-//! An agent cannot overwrite a file that it has not read: [`Call::seen`] has the contents that it read last, by path, and [`Outcome::seen`] the
-//! contents to remember after the call. People, who have no such memory, overwrite the current content unless they pass `last_read_hash`.
+//! An agent cannot overwrite a file that it has not read: [`Call::seen`] has the contents that it read last, by path, and [`Outcome::seen`]
+//! the contents to remember after the call. People, who have no such memory, overwrite the current content unless they pass
+//! `last_read_hash`.
 //!
-//! No built-in tool reaches the network: they work on the workspace and ask people. Commands run in the workspace's sandbox alone: `exec`, if
-//! one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in tools;
-//! `allow_network` and `allow_shell` apply to its commands.
+//! No built-in tool reaches the network: they work on the workspace and ask people. Commands run in the workspace's sandbox alone: `exec`,
+//! if one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in
+//! tools; `allow_network` and `allow_shell` apply to its commands.
 //!
 //! Searches walk `latest/` on disk; on a disk that does not last, it is brought in line with the index first. They skip no hidden and no
-//! ignored files: an agent's workspace is not a checkout, and an agent takes a file for absent when a search silently skips it. They follow no
-//! symbolic links.
+//! ignored files: an agent's workspace is not a checkout, and an agent takes a file for absent when a search silently skips it. They follow
+//! no symbolic links.
 
 mod args;
 mod ask;

@@ -4,7 +4,7 @@ use crate::{
     call::{self, Answer, Call, Done},
     effects::{Declaration, Declare},
 };
-use domain::{Error, FilePath, Timestamp};
+use domain::{Conversion, ConversionStatus, Error, FilePath, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -25,6 +25,8 @@ pub(crate) struct Ls {
     limit: Option<usize>,
     /// The cursor from the answer with the page before.
     cursor: Option<String>,
+    /// Whether to list the Markdown of documents, too: files that a converter keeps beside them. Reading a document gives its Markdown anyway.
+    hidden: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +53,10 @@ pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {
         Some(path) => call::path("path", path)?,
         None => FilePath::root(),
     };
-    let listing = call.workspace.ls(&path, args.limit.unwrap_or(200), args.cursor).await?;
+    let mut listing = call.workspace.ls(&path, args.limit.unwrap_or(200), args.cursor).await?;
+    if !args.hidden.unwrap_or(false) {
+        listing.entries.retain(|entry| entry.derived_from.is_none());
+    }
     let mut output: String = listing.entries.iter().map(row).collect::<Vec<_>>().join("\n");
     if output.is_empty() {
         output = format!("{path} is empty");
@@ -68,9 +73,21 @@ pub(crate) fn row(info: &Info) -> String {
     match info.kind {
         FileKind::Folder => format!("{}/", info.name),
         FileKind::File => {
-            format!("{}  {} bytes  v{}  {}  {}", info.name, info.size, info.v, info.author, day(info.updated_at))
+            let conversion = info.conversion.as_ref().map(conversion).unwrap_or_default();
+            let (size, v, author) = (info.size, info.v, &info.author);
+            format!("{}  {size} bytes  v{v}  {author}  {}{conversion}", info.name, day(info.updated_at))
         }
         FileKind::Projection => format!("{}  {} bytes  kept by its chat", info.name, info.size),
+    }
+}
+
+/// How far the conversion of a document is; nothing for a text.
+fn conversion(conversion: &Conversion) -> String {
+    match (conversion.status, conversion.reason.as_deref()) {
+        (ConversionStatus::Done, _) => "  as Markdown".into(),
+        (ConversionStatus::Queued | ConversionStatus::Running, _) => "  is being converted".into(),
+        (ConversionStatus::Skipped, _) => String::new(),
+        (ConversionStatus::Failed, reason) => format!("  not converted: {}", reason.unwrap_or("failed")),
     }
 }
 

@@ -200,7 +200,8 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
         })?;
         let mut text = text.to_owned();
         text.replace_range(step.mark_at..step.mark_at + 1, args.status.mark().encode_utf8(&mut [0; 4]));
-        // A tick changes one mark and nothing else, so the agent need not have read the file; but it must not undo ticks that others made meanwhile.
+        // A tick changes one mark and nothing else, so the agent need not have read the file; but it must not undo ticks that others made
+        // meanwhile.
         let expect = content.info.sha256.map_or(Expect::Any, Expect::Hash);
         match call.workspace.write(&path, text, expect, &call.writer()).await {
             Ok(change) => return ticked(call, &change, &args).await,

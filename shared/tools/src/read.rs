@@ -5,14 +5,15 @@ use crate::{
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
     effects::{Declaration, Declare},
 };
-use domain::{Code, Error, FilePath, Principal, Sha256};
+use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) const READ: &str = "Read a file with line numbers. Long files come in parts: go on with the offset that the end of \
     the answer names, and for the rest of a long line with the from_byte that it names. The answer ends with the hash of the whole \
-    file. Read a file before you edit or overwrite it.";
+    file. Read a file before you edit or overwrite it. A document, such as a PDF or a sheet under /data, is read as the Markdown that it \
+    was converted to; raw reads what is in the file itself.";
 pub(crate) const CAT: &str = "Show several files one after the other, whole and without line numbers.";
 pub(crate) const READ_MANY: &str = "Read parts of several files at once, with line numbers. A file that cannot be read does not \
     keep the others from being read.";
@@ -33,6 +34,8 @@ pub(crate) struct Read {
     limit: Option<usize>,
     /// Instead of lines: the text from this byte on, counted from 0, without line numbers.
     from_byte: Option<usize>,
+    /// Of a document: what is in the file itself, instead of its Markdown. For a CSV file that is to be edited, for example.
+    raw: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -131,12 +134,19 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         Err(error) if error.code == Code::PayloadTooLarge => return large(call, path, args, room).await,
         content => content?,
     };
-    let (info, bytes) = (content.info, content.bytes);
+    let (info, mut bytes) = (content.info, content.bytes);
     let digest = info.sha256;
     let hash = digest.map(|digest| digest.to_string()).unwrap_or_default();
-    let about = json!({ "path": path, "file_id": info.file_id, "v": info.v, "size": info.size, "hash": hash });
+    let mut about = json!({ "path": path, "file_id": info.file_id, "v": info.v, "size": info.size, "hash": hash });
+    if !args.raw.unwrap_or(false)
+        && let Some(markdown) = call.workspace.markdown_of(&info).await?
+    {
+        about["markdown"] = json!(markdown.info.path);
+        bytes = markdown.bytes;
+    }
     let Some(content) = as_text(&bytes) else {
-        let text = format!("[{path} is a binary file of {} bytes; hash {hash}]", info.size);
+        let why = info.conversion.as_ref().map(unconverted).unwrap_or_default();
+        let text = format!("[{path} is a binary file of {} bytes{why}; hash {hash}]", info.size);
         return Ok(Part { path, digest, text, truncated: false, result: with(about, json!({ "binary": true })) });
     };
     let (text, truncated, more) = match (args.from_byte, is_program(call)) {
@@ -150,6 +160,19 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     // A node gets the data; the text for a model stays short, because a node does not read it.
     let text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
     Ok(Part { path, digest, text, truncated, result: with(about, more) })
+}
+
+/// Why a document has no Markdown.
+fn unconverted(conversion: &Conversion) -> String {
+    match (conversion.status, &conversion.message) {
+        (ConversionStatus::Queued | ConversionStatus::Running, _) => {
+            "; it is being converted to Markdown: read it again in a moment".into()
+        }
+        (ConversionStatus::Done, _) | (_, None) => "; its Markdown is gone".into(),
+        (ConversionStatus::Failed | ConversionStatus::Skipped, Some(message)) => {
+            format!("; there is no Markdown of it: {message}")
+        }
+    }
 }
 
 /// A part of a file that nothing reads whole: by bytes only, since to count its lines is to read it.

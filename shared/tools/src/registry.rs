@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock, OnceLock};
-use workspace::Workspace;
+use workspace::{Action, Workspace};
 
 /// The kinds of tools, by their effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +270,7 @@ impl Registry {
         let args = checked(tool.name, tool.parameters, text)?;
         let words = functions.words(tool.words, &args)?;
         let root = root.cloned().unwrap_or_else(FilePath::root);
+        workspace.demand(Action::Execute, &root)?;
         let Commands { timeout, start_timeout, .. } = commands;
         let (folder, network) = (root.clone(), commands.network && tool.network);
         let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout, waits };

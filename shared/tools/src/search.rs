@@ -3,7 +3,7 @@
 use crate::{
     args,
     call::{Answer, Call, Done, Outcome, path},
-    disk::{Start, walking},
+    disk::{Shows, Start, walking},
     glob::Glob,
     grep::Grep,
 };
@@ -11,7 +11,8 @@ use domain::{Code, Error, FilePath};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{collections::HashSet, path::Path};
+use std::{collections::HashSet, path::Path, sync::Arc};
+use workspace::Action;
 
 /// Refuses a search whose patterns mean nothing or are too large, by its arguments. Other tools have none.
 ///
@@ -29,6 +30,9 @@ pub fn check_search(tool: &str, args: Value) -> Result<(), Error> {
 pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'static {
     /// The tool's name.
     const TOOL: &'static str;
+
+    /// Whether contents are read, and not only names.
+    const READS: bool;
 
     /// The file or folder to search.
     fn path(&self) -> Option<&str>;
@@ -61,7 +65,15 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
         return answer;
     }
     let hydrated = call.workspace.hydrate(&at).await?;
-    let start = Start::at(call.workspace.latest(), at, info.kind == workspace::FileKind::Folder)?;
+    if S::READS && info.kind != workspace::FileKind::Folder {
+        call.workspace.demand(Action::Read, &at)?;
+    }
+    let seen_by = call.workspace.clone();
+    let shows: Shows = Arc::new(move |path, is_folder| match S::READS && !is_folder {
+        true => seen_by.may_read(path),
+        false => seen_by.shows(path),
+    });
+    let start = Start::at(call.workspace.latest(), at, info.kind == workspace::FileKind::Folder, Some(shows))?;
     let (args, found) = walking(move || {
         let found = args.walk(&start);
         (args, found)
@@ -149,7 +161,7 @@ async fn in_folder<S: Search>(latest: &Path, text: &str) -> Answer {
         let on_disk = latest.join(at.relative());
         let found = std::fs::symlink_metadata(&on_disk).ok().filter(|found| !found.is_symlink());
         let found = found.ok_or_else(|| nothing_at(&at))?;
-        args.walk(&Start::at(latest, at, found.is_dir())?).map(|found| args.show(found))
+        args.walk(&Start::at(latest, at, found.is_dir(), None)?).map(|found| args.show(found))
     })
     .await?
 }

@@ -1,7 +1,7 @@
 //! Work that waits for a disk or computes for long runs on a blocking thread, so that other tasks of the runtime do not wait for it.
 //!
-//! A simulation runs it on the calling thread. Otherwise the time that a thread takes would decide the order of events, and one seed would stand for
-//! many different runs.
+//! A simulation runs it on the calling thread. Otherwise the time that a thread takes would decide the order of events, and one seed would
+//! stand for many different runs.
 
 use ports::crash;
 use std::{cell::Cell, marker::PhantomData};

@@ -33,7 +33,7 @@ impl Workspaces {
 }
 
 impl Workspace {
-    /// The changes of files whose records were made at `from` or later. Records are kept for 30 days.
+    /// The changes of files whose records were made at `from` or later, as this party [sees](Workspace::seen) them. Records are kept for 30 days.
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the table does not answer.
@@ -43,7 +43,7 @@ impl Workspace {
         let mut changes = Vec::with_capacity(page.items.len());
         for item in &page.items {
             let Ok(id) = item.key.sk.parse() else { continue };
-            changes.push((id, error::parse::<Change>(&item.body)?.event()));
+            changes.extend(self.seen(error::parse::<Change>(&item.body)?.event()).map(|event| (id, event)));
         }
         Ok(ChangePage { changes, next: page.next })
     }

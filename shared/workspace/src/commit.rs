@@ -6,7 +6,7 @@ use crate::{
     error,
     model::{Entry, Node},
 };
-use domain::{CallId, Code, Error, FileId, FilePath, Timestamp};
+use domain::{CallId, Code, Error, FileId, FilePath, Principal, Timestamp};
 use ports::{Expect, Grant, Write};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -14,6 +14,7 @@ use std::{
     sync::atomic::Ordering,
     time::Duration,
 };
+use uuid::Uuid;
 
 /// How long the result of a tool call is remembered.
 const CALLS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -39,6 +40,23 @@ impl Note {
             Self::By(_) => Some(Grant::default()),
         }
     }
+}
+
+/// The note that a chat, a task or a rewind made a change: it is found under the id of that actor, and names the record of the change by its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cause {
+    /// The tool call, which tells the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+}
+
+/// The chat, task or rewind that a change is a part of; none for a change that a person makes by hand.
+fn actor(writer: &Writer) -> Option<Uuid> {
+    writer.rewind.or(match &writer.principal {
+        Principal::Agent { chat, .. } => Some(chat.0),
+        Principal::Task { task, .. } => Some(task.0),
+        Principal::User { .. } | Principal::System => None,
+    })
 }
 
 /// Runs `task` to its end even if the caller goes away, so that a commit is always followed by its flush.
@@ -140,6 +158,11 @@ impl Workspace {
         let record =
             |id| Write::put(self.0.keys.change(id), body.clone(), Expect::Absent).expiring(change.at + CHANGES_KEPT);
         writes.push(record(stamp.id));
+        if let Some(actor) = actor(writer) {
+            let cause = error::json(&Cause { call_id: writer.call })?;
+            let note = Write::put(self.0.keys.cause(actor, stamp.id), cause, Expect::Absent);
+            writes.push(note.expiring(change.at + CHANGES_KEPT));
+        }
         self.touched();
         match self.0.table.commit(writes).await {
             Ok(()) => {
@@ -228,6 +251,8 @@ impl Entry {
             author: writer.principal.to_string(),
             created_at: at,
             updated_at: at,
+            conversion: None,
+            derived_from: None,
         }
     }
 }

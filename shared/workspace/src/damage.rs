@@ -1,9 +1,9 @@
-//! Contents of the archive that differ from their digest or are missing: found by reads and by the scrub, repaired from any good copy, and reported
-//! when there is none.
+//! Contents of the archive that differ from their digest or are missing: found by reads and by the scrub, repaired from any good copy, and
+//! reported when there is none.
 //!
-//! A content is identified by its digest, so a copy from any place is good: `latest/`, the trash, a sandbox, or another workspace with the same
-//! content. A workspace gets nothing by this that was not its own: it knew the digest because it had the content. Damage that cannot be repaired is
-//! kept in the table until it is, so that every process and the next start knows of it.
+//! A content is identified by its digest, so a copy from any place is good: `latest/`, the trash, a sandbox, or another workspace with the
+//! same content. A workspace gets nothing by this that was not its own: it knew the digest because it had the content. Damage that cannot
+//! be repaired is kept in the table until it is, so that every process and the next start knows of it.
 
 use crate::{
     Result, Workspace, Workspaces,

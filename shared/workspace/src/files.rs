@@ -8,6 +8,7 @@ use crate::{
     large::{is_large, too_large},
     mirror::{Area, OnDisk},
 };
+use access::Action;
 use bytes::Bytes;
 use domain::{Code, FileId, FilePath, Sha256};
 use std::{ops::Range, sync::atomic::Ordering};
@@ -44,11 +45,20 @@ impl Workspace {
     /// folder; else those of [`Workspace`].
     pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
         let folder = self.folder_at(path).await?;
-        let page = self.entries(folder, limit.clamp(1, 1000), cursor).await?;
-        let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
-        let mut entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
-        self.measure(&mut entries).await?;
-        Ok(Listing { entries, next_cursor: page.next })
+        let (limit, mut cursor, mut shown) = (limit.clamp(1, 1000), cursor, Vec::new());
+        // A page is filled with what exists for the party: a short one would tell that there is more.
+        loop {
+            let page = self.entries(folder, limit - shown.len(), cursor).await?;
+            let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
+            let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
+            shown.extend(self.only_shown(entries));
+            cursor = page.next;
+            if cursor.is_none() || shown.len() >= limit {
+                break;
+            }
+        }
+        self.measure(&mut shown).await?;
+        Ok(Listing { entries: shown, next_cursor: cursor })
     }
 
     /// The names of the folders in a folder, in order; none when it is not there.
@@ -61,7 +71,8 @@ impl Workspace {
             folder => folder?,
         };
         let entries = self.all_entries(folder).await?.into_iter();
-        Ok(entries.filter(|(_, entry)| entry.kind == FileKind::Folder).map(|(name, _)| name).collect())
+        let folders = entries.filter(|(_, entry)| entry.kind == FileKind::Folder).map(|(name, _)| name);
+        Ok(folders.filter(|name| path.join(name).is_ok_and(|path| self.shows(&path))).collect())
     }
 
     /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.
@@ -74,11 +85,14 @@ impl Workspace {
         while let Some((path, folder)) = folders.pop() {
             let mut inner = Vec::new();
             for (name, entry) in self.all_entries(folder).await? {
+                let info = entry.info(path.join(&name)?);
+                if !self.shows(&info.path) {
+                    continue;
+                }
                 if found.len() >= max {
                     self.measure(&mut found).await?;
                     return Ok((found, false));
                 }
-                let info = entry.info(path.join(&name)?);
                 if info.kind == FileKind::Folder {
                     inner.push((info.path.clone(), info.file_id));
                 }
@@ -102,6 +116,7 @@ impl Workspace {
     pub async fn read(&self, path: &FilePath, range: Option<Range<u64>>) -> Result<Content> {
         for _ in 0..READS {
             let found = self.found(path).await?;
+            self.demand(Action::Read, path)?;
             let mut info = found.entry.info(path.clone());
             let bytes = match (info.kind, info.sha256) {
                 (FileKind::File, Some(digest)) if is_large(info.size) => {

@@ -1,12 +1,15 @@
 //! Items of the index in every version of their format.
 
 use crate::{
-    Change, Damage, Damaged, FileKind, Op, Version, WorkspaceInfo,
+    Change, Damage, Damaged, FileKind, Op, PendingHandoff, Version, WorkspaceInfo,
     commit::Note,
-    model::{Entry, Node},
+    documents::{Outcome, Pending},
+    model::{Entry, InForce, Node, Record},
     trash::Item,
 };
-use domain::{CallId, FileId, FilePath, Sha256, Timestamp, UserId, WorkspaceId};
+use domain::{
+    CallId, ChatId, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, UserId, WorkspaceId,
+};
 use ports::Grant;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -37,6 +40,8 @@ fn entry(kind: FileKind) -> Entry {
         author: "agent:assistant".into(),
         created_at: AT,
         updated_at: AT,
+        conversion: None,
+        derived_from: None,
     }
 }
 
@@ -52,12 +57,47 @@ fn change(op: Op) -> Change {
         size: 4,
         author: "agent:assistant".into(),
         at: AT,
+        conversion: None,
     }
+}
+
+fn rewind_plan() -> crate::rewind::Plan {
+    use crate::rewind::{RewindConflict, RewindLoss, RewindOp, RewindStep};
+    let step = |op| RewindStep {
+        op,
+        file_id: FileId(id(1)),
+        kind: FileKind::File,
+        path: path(),
+        from: Some(path()),
+        v: Some(4),
+        to_v: Some(3),
+        if_empty: true,
+    };
+    let (by, at) = (Some("user:1".into()), Some(AT));
+    let conflict = RewindConflict { path: path(), file_id: FileId(id(1)), by, at, reason: "changed since".into() };
+    let loss = RewindLoss { path: path(), file_id: Some(FileId(id(1))), reason: "purged".into() };
+    let steps = [RewindOp::Create, RewindOp::Update, RewindOp::Delete, RewindOp::Move].map(step).to_vec();
+    crate::rewind::Plan { as_of: id(7), steps, conflicts: vec![conflict], unavailable: vec![loss] }
 }
 
 #[test]
 fn the_index_is_read_for_ever() {
     check("entries", &[FileKind::File, FileKind::Folder, FileKind::Projection].map(entry));
+    let failed =
+        Conversion::new(ConversionStatus::Failed, Some(FileId(id(8)))).because("encrypted", "it has a password");
+    let document = Entry { conversion: Some(failed.clone()), ..entry(FileKind::File) };
+    let markdown = Entry { derived_from: Some(FileId(id(1))), ..entry(FileKind::File) };
+    check("documents", &[document, markdown]);
+    check("document_changes", &Change { conversion: Some(failed), from: None, ..change(Op::Converted) });
+    check("unconverted", &Pending { at: AT, markdown: Some(FileId(id(8))) });
+    check(
+        "conversions",
+        &[
+            Outcome::Done { file_id: FileId(id(8)), v: 2 },
+            Outcome::Failed { reason: "encrypted".into(), message: "it has a password".into() },
+            Outcome::Skipped { reason: "text".into(), message: "it is text already".into() },
+        ],
+    );
     check("nodes", &[None, Some(FileId(id(2)))].map(|folder| Node { folder, name: "a.md".into() }));
     let version = Version {
         v: 4,
@@ -73,7 +113,28 @@ fn the_index_is_read_for_ever() {
     let workspace =
         WorkspaceInfo { workspace_id: WorkspaceId(id(4)), name: "tests".into(), owner: UserId(id(5)), created_at: AT };
     check("workspaces", &workspace);
+    let policy = InForce {
+        path: FilePath::parse("/system/policies/team.cedar").unwrap_or_else(|_| FilePath::root()),
+        sha256: Sha256::of(b"text"),
+        size: 4,
+    };
+    let WorkspaceInfo { workspace_id, name, owner, created_at } = workspace.clone();
+    let plain = Record { workspace_id, name, owner, created_at, policies: Vec::new() };
+    assert_eq!(serde_json::to_value(&plain).ok(), serde_json::to_value(&workspace).ok());
+    check("records", &[plain.clone(), Record { policies: vec![policy], ..plain }]);
     let grant = Grant { machine: id(6), number: 7 };
+    check("causes", &[Some(CallId(id(3))), None].map(|call_id| crate::commit::Cause { call_id }));
+    let rewind = crate::rewind::Item {
+        asked: Sha256::of(b"request"),
+        plan: Sha256::of(b"plan"),
+        size: 4,
+        next: 3,
+        skipped: vec![0],
+        refused: vec![(1, "others were faster".into())],
+        lost: vec![(2, "the content is missing".into())],
+    };
+    check("rewinds", &rewind);
+    check("rewind_plans", &rewind_plan());
     check("begun", &vec![Note::Under(Some(grant)), Note::Under(None)]);
     let damaged = [Damage::Missing, Damage::Altered].map(|damage| Damaged {
         workspace_id: WorkspaceId(id(4)),
@@ -83,6 +144,8 @@ fn the_index_is_read_for_ever() {
         found_at: AT,
     });
     check("damage", &damaged);
+    let by = Principal::Agent { role: "assistant".into(), chat: ChatId(id(8)), user: UserId(id(5)) };
+    check("handoffs", &PendingHandoff { change: change(Op::Written), by, may_run: true });
 }
 
 /// Entries are rewritten as a whole, which would drop unknown fields; so an entry with unknown fields is refused.

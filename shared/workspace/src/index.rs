@@ -42,11 +42,13 @@ impl Workspace {
     /// Follows a path. An error when there is a file where a folder is needed.
     pub(crate) async fn walk(&self, path: &FilePath) -> Result<Walk> {
         let names: Vec<&str> = path.names().collect();
+        let shown = self.shown_names(path).unwrap_or(names.len());
         let mut walk = Walk { above: vec![self.0.keys.root()], found: None, missing: Vec::new() };
         for (depth, name) in names.iter().enumerate() {
             let folder = walk.deepest();
             let key = self.0.keys.entry(folder, name);
-            let Some(item) = self.0.table.get(&key).await.map_err(error::port)? else {
+            let item = if depth < shown { self.0.table.get(&key).await.map_err(error::port)? } else { None };
+            let Some(item) = item else {
                 walk.missing = names.iter().skip(depth).map(|name| (*name).into()).collect();
                 return Ok(walk);
             };
@@ -81,7 +83,11 @@ impl Workspace {
         let Some(wrong) = walk.missing.first() else { return error };
         let there = self.0.table.query(&Query::all(self.0.keys.folder(walk.deepest()), LOOK_AT)).await;
         let there = there.unwrap_or_default();
-        let names: Vec<&str> = there.items.iter().map(|item| item.key.sk.as_str()).collect();
+        let above = path.names().count().saturating_sub(walk.missing.len());
+        let folder = path.names().take(above).try_fold(FilePath::root(), |folder, name| folder.join(name));
+        let is_shown = |name: &str| folder.as_ref().ok().and_then(|folder| folder.join(name).ok());
+        let names = there.items.iter().map(|item| item.key.sk.as_str());
+        let names: Vec<&str> = names.filter(|name| is_shown(name).is_some_and(|path| self.shows(&path))).collect();
         let near = similar::get_close_matches(wrong.as_str(), &names, 3, 0.6);
         if near.is_empty() {
             error.hint("list the folder to see what is there")
@@ -101,7 +107,11 @@ impl Workspace {
         while at != self.0.keys.root() {
             let item = self.0.table.get(&self.0.keys.node(at)).await.map_err(error::port)?;
             let Some(item) = item else {
-                let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(error::port)?.is_some();
+                let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(error::port)?;
+                let trashed = match trashed {
+                    Some(item) => self.shows(&error::parse::<crate::trash::Item>(&item.body)?.path),
+                    None => false,
+                };
                 let error = Error::not_found("file", file_id);
                 return Err(if trashed { error.hint("it is in the trash: restore it first") } else { error });
             };
@@ -114,7 +124,8 @@ impl Workspace {
             at = folder;
         }
         names.reverse();
-        Ok(FilePath::parse(&format!("/{}", names.join("/")))?)
+        let path = FilePath::parse(&format!("/{}", names.join("/")))?;
+        if self.shows(&path) { Ok(path) } else { Err(Error::not_found("file", file_id)) }
     }
 
     /// A page of a folder.
@@ -152,6 +163,8 @@ impl Workspace {
             author: domain::Principal::System.to_string(),
             created_at: domain::Timestamp::default(),
             updated_at: domain::Timestamp::default(),
+            conversion: None,
+            derived_from: None,
         }
     }
 }

@@ -55,6 +55,20 @@ impl Keys {
     pub fn damaged(self, digest: Sha256) -> Key {
         Key::new(DAMAGE, format!("{}/{digest}", self.0))
     }
+    /// Documents that a converter has still to deal with, by their identity.
+    pub fn all_unconverted(self) -> String {
+        format!("{}/unconverted", self.0)
+    }
+    pub fn unconverted(self, file: FileId) -> Key {
+        Key::new(self.all_unconverted(), file.to_string())
+    }
+    /// Outcomes of conversions, by the digest of the content and the end of the name.
+    pub fn conversions(self) -> String {
+        format!("{}/conversions", self.0)
+    }
+    pub fn conversion(self, digest: Sha256, ending: &str) -> Key {
+        Key::new(self.conversions(), format!("{digest}.{ending}"))
+    }
     pub fn trash(self) -> String {
         format!("{}/trash", self.0)
     }
@@ -80,6 +94,35 @@ impl Keys {
     }
     pub fn change(self, id: Uuid) -> Key {
         Key::new(self.changes(), id.hyphenated().to_string())
+    }
+    /// The changes of chats, tasks and rewinds: by the id of the actor, then by the id of the change's record.
+    pub fn causes(self) -> String {
+        format!("{}/causes", self.0)
+    }
+    pub fn cause(self, actor: Uuid, change: Uuid) -> Key {
+        Key::new(self.causes(), format!("{}{}", Self::caused_by(actor), change.hyphenated()))
+    }
+    /// The beginning of the sort keys of an actor in [`Self::causes`].
+    pub fn caused_by(actor: Uuid) -> String {
+        format!("{}/", actor.hyphenated())
+    }
+    /// The plans of rewinds and how far they are.
+    pub fn rewinds(self) -> String {
+        format!("{}/rewinds", self.0)
+    }
+    pub fn rewind(self, id: Uuid) -> Key {
+        Key::new(self.rewinds(), id.hyphenated().to_string())
+    }
+    /// New versions that may start flows and were not dealt with yet, by version 7 UUID.
+    pub fn handoffs(self) -> String {
+        format!("{}/handoffs", self.0)
+    }
+    pub fn handoff(self, id: Uuid) -> Key {
+        Key::new(self.handoffs(), id.hyphenated().to_string())
+    }
+    /// The note that no new version of the workspace starts a flow.
+    pub fn no_handoffs(self) -> Key {
+        Key::new(self.handoffs(), "off")
     }
     /// The sort key of [`Self::changes`] below every change made at `at` or later.
     pub fn changes_from(at: Timestamp) -> String {

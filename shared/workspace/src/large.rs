@@ -1,5 +1,5 @@
-//! Large contents ([`ports::LARGE`]): only ever blobs, never whole in memory. They come in as a stream or past the process, are read in parts, and
-//! are put into `latest/` by a link, or as a stream when the archive is remote.
+//! Large contents ([`ports::LARGE`]): only ever blobs, never whole in memory. They come in as a stream or past the process, are read in
+//! parts, and are put into `latest/` by a link, or as a stream when the archive is remote.
 
 use crate::{
     Damage, Result, Workspace,
@@ -51,8 +51,8 @@ pub enum Given {
     },
 }
 
-/// Puts a content at the free path `at`: by a link, or as a stream that is compared with the digest. False when the store lacks it or has it damaged;
-/// `at` is then still free.
+/// Puts a content at the free path `at`: by a link, or as a stream that is compared with the digest. False when the store lacks it or has
+/// it damaged; `at` is then still free.
 ///
 /// # Errors
 /// When the store does not answer, or the disk fails.
@@ -143,7 +143,8 @@ impl Archive {
     /// That the store has a large content, by its length.
     ///
     /// # Errors
-    /// `CONTENT_MISSING` or `CONTENT_DAMAGED` when neither this workspace nor another one has it with that length; else those of [`Archive`].
+    /// `CONTENT_MISSING` or `CONTENT_DAMAGED` when neither this workspace nor another one has it with that length; else those of
+    /// [`Archive`].
     pub async fn expect_there(&self, digest: Sha256, size: u64) -> Result<()> {
         let damage = match self.blobs.length(&self.space(), digest).await {
             Ok(Some(length)) if length == size => return Ok(()),
@@ -154,12 +155,12 @@ impl Archive {
         self.recover_large(digest, size, damage).await
     }
 
-    /// Repairs a large content from another workspace that has the same. Copies in `latest/` and the trash do not help: they are links to the
-    /// archive's own file, or came from it.
+    /// Repairs a large content from another workspace that has the same. Copies in `latest/` and the trash do not help: they are links to
+    /// the archive's own file, or came from it.
     ///
     /// # Errors
-    /// `CONTENT_MISSING` or `CONTENT_DAMAGED`, as `damage` says, when no workspace has a good copy, and at once within a minute after such a
-    /// search; else those of [`Archive`].
+    /// `CONTENT_MISSING` or `CONTENT_DAMAGED`, as `damage` says, when no workspace has a good copy, and at once within a minute after such
+    /// a search; else those of [`Archive`].
     pub async fn recover_large(&self, digest: Sha256, size: u64, damage: Damage) -> Result<()> {
         let shared = self.begin_search(digest, damage)?;
         let own = self.space();
@@ -234,8 +235,8 @@ impl Workspace {
         })
     }
 
-    /// Puts a large file into `latest/`; says whether it was missing there. A disk that is only a cache gets a sparse file of the same length
-    /// instead.
+    /// Puts a large file into `latest/`; says whether it was missing there. A disk that is only a cache gets a sparse file of the same
+    /// length instead.
     pub(crate) async fn put_large(&self, path: &FilePath, digest: Sha256, size: u64) -> Result<bool> {
         let is_cache = self.0.shared.upgrade().is_none_or(|shared| shared.cache.get().is_some());
         let (id, at) = (self.0.clock.id(), path.clone());

@@ -17,31 +17,38 @@
 //! On a machine whose disk does not last the mirror is a cache: reads compare its bytes with the index, and code that walks it has it
 //! [hydrated](Workspace::hydrate) before.
 //!
-//! This crate decides no permissions beyond the workspace's own invariants (the taxonomy stays, only the chat writes its chat file), and it
-//! holds no event streams: it only announces each [`Change`] on the bus.
+//! A workspace is opened for somebody: [`Access`]. Every operation of the handle asks the policies of `shared/access` before it acts, and shows what
+//! exists for that party alone (`sight.rs`). Beside that there are the workspace's own invariants: the taxonomy stays, and only the chat writes its
+//! chat file. This crate holds no event streams: it only announces each [`Change`] on the bus.
 
 mod archive;
 pub mod blocking;
 mod changes;
+mod commands;
 mod commit;
 mod crashes;
 mod damage;
+pub mod documents;
 mod error;
 mod files;
 #[cfg(test)]
 mod golden;
+mod handoff;
 mod hydrate;
 mod index;
 mod keys;
 pub mod large;
 pub mod mirror;
 mod model;
+mod policies;
 mod projection;
 pub mod removal;
 mod repair;
 mod retention;
+pub mod rewind;
 mod sandbox_mirror;
 mod scrub;
+mod sight;
 mod snapshot;
 mod taxonomy;
 mod transfer;
@@ -51,9 +58,11 @@ mod versions;
 mod workspaces;
 mod write;
 
+pub use ::access::{Action, Decision, Effect, Policies, Role, Subject};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
 pub use damage::{Damage, DamageCounts, Damaged};
+pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
 pub use model::{
@@ -62,6 +71,7 @@ pub use model::{
 };
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
+pub use sight::{Access, asks};
 pub use transfer::{Upload, Way};
 pub use workspaces::{Projector, Workspace, Workspaces};
 

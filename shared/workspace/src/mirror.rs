@@ -1,8 +1,8 @@
 //! The mirror: a workspace's folder on disk, `{root}/{workspace_id}`, with `latest/`, `trash/`, `tmp/` and the mark.
 //!
-//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with `O_NOFOLLOW`, relative to the
-//! folder opened before, so that a link planted in `latest/` (by a tool with a shell, say) leads nowhere, not even when it is planted during
-//! the walk. If the index has a folder, a link in its place is replaced.
+//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with `O_NOFOLLOW`, relative to
+//! the folder opened before, so that a link planted in `latest/` (by a tool with a shell, say) leads nowhere, not even when it is planted
+//! during the walk. If the index has a folder, a link in its place is replaced.
 //!
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 
@@ -126,8 +126,8 @@ impl Mirror {
         fs::create_dir_all(&tmp)
     }
 
-    /// Opens the folder that `path` is in. With `make`, missing folders on the way are made and non-folders in their place are removed; without, the
-    /// error is `NotFound` for both.
+    /// Opens the folder that `path` is in. With `make`, missing folders on the way are made and non-folders in their place are removed;
+    /// without, the error is `NotFound` for both.
     fn folder_of(&self, area: Area, path: &FilePath, make: bool) -> io::Result<OwnedFd> {
         let mut folder = self.part(area.name(), make)?;
         let names: Vec<&str> = path.names().collect();
@@ -147,8 +147,8 @@ impl Mirror {
         Ok(folder)
     }
 
-    /// Opens a part of the workspace's folder. With `make`, a missing folder is laid out: on a machine whose disk does not last, the first write
-    /// finds none.
+    /// Opens a part of the workspace's folder. With `make`, a missing folder is laid out: on a machine whose disk does not last, the first
+    /// write finds none.
     fn part(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
         match open(self.home.join(name), FOLDER, Mode::empty()) {
             Err(Errno::NOENT) if make => {
@@ -217,8 +217,8 @@ impl Mirror {
         Ok(self.home.join("tmp").join(id.simple().to_string()))
     }
 
-    /// Moves the file that was made as [`Mirror::temporary`] to a path in one step and replaces the entry there. False when that is the same file
-    /// already.
+    /// Moves the file that was made as [`Mirror::temporary`] to a path in one step and replaces the entry there. False when that is the
+    /// same file already.
     ///
     /// # Errors
     /// `NotFound` when nothing was made as [`Mirror::temporary`]; else those of [`Mirror`].
@@ -251,8 +251,8 @@ impl Mirror {
         placed
     }
 
-    /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or when it can have no other name there: on another disk,
-    /// on one without links, and when it has as many names as the disk allows.
+    /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or when it can have no other name there: on
+    /// another disk, on one without links, and when it has as many names as the disk allows.
     ///
     /// # Errors
     /// `AlreadyExists` when `to` is in use; else those of [`Mirror`].

@@ -1,7 +1,7 @@
 //! The data of a workspace: items of the index and results for callers.
 
 use bytes::Bytes;
-use domain::{CallId, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceEvent, WorkspaceId};
+use domain::{CallId, Conversion, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 pub use domain::{FileKind, FileOp as Op};
@@ -22,6 +22,12 @@ pub(crate) struct Entry {
     pub author: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Of a document: the conversion of the current version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
+    /// Of the Markdown of a document: that document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<FileId>,
 }
 
 impl Entry {
@@ -37,6 +43,8 @@ impl Entry {
             author: self.author.clone(),
             created_at: self.created_at,
             updated_at: self.updated_at,
+            conversion: self.conversion.clone(),
+            derived_from: self.derived_from,
         }
     }
 }
@@ -73,6 +81,12 @@ pub struct Info {
     pub created_at: Timestamp,
     /// When its current version was written; for a folder, when it was made.
     pub updated_at: Timestamp,
+    /// Of a document: the conversion of its current version to Markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
+    /// Of the Markdown of a document: that document. Listings leave such a file out unless they are asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<FileId>,
 }
 
 /// The content of a file, with the file's entry.
@@ -138,6 +152,9 @@ pub struct Change {
     pub author: String,
     /// The time of the change.
     pub at: Timestamp,
+    /// Of a document: its conversion after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
 }
 
 impl Change {
@@ -152,6 +169,7 @@ impl Change {
             from: self.from.clone(),
             author: self.author.clone(),
             at: self.at,
+            conversion: self.conversion.clone(),
         }
     }
 
@@ -167,6 +185,7 @@ impl Change {
             size: entry.size,
             author: writer.principal.to_string(),
             at,
+            conversion: entry.conversion.clone(),
         }
     }
 }
@@ -180,13 +199,19 @@ pub struct Writer {
     pub call: Option<CallId>,
     /// Whether projections may be moved and removed, too: for those that nothing keeps, such as the file of a chat that is deleted.
     pub may_take_projections: bool,
+    /// The rewind that the change is a part of.
+    pub rewind: Option<uuid::Uuid>,
+    /// Whether its author may run flows: of an author who may not, no version starts one.
+    pub may_run: bool,
+    /// The document of which a converter writes the Markdown. A write without it makes the file an ordinary one.
+    pub derived_from: Option<FileId>,
 }
 
 impl Writer {
     /// `principal`, outside of any tool call.
     pub fn new(principal: Principal) -> Self {
         let may_take_projections = principal == Principal::System;
-        Self { principal, call: None, may_take_projections }
+        Self { principal, call: None, may_take_projections, rewind: None, may_run: true, derived_from: None }
     }
     /// `principal`, under a tool call.
     pub fn in_call(principal: Principal, call: CallId) -> Self {
@@ -210,6 +235,8 @@ pub enum Expect {
     File(FileId),
     /// Nothing; else `CONFLICT`.
     Absent,
+    /// The file with this identity in this version, and nothing else; else `STALE_VERSION`.
+    Exactly(FileId, u64),
     /// This version; else `STALE_VERSION`.
     Version(u64),
     /// This content; else `STALE_VERSION`, with the changes since.
@@ -258,6 +285,34 @@ pub struct WorkspaceInfo {
     pub owner: domain::UserId,
     /// The time of the creation.
     pub created_at: Timestamp,
+}
+
+/// A text of policies that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InForce {
+    pub path: FilePath,
+    pub sha256: Sha256,
+    pub size: u64,
+}
+
+/// The item of a workspace: its metadata, and its policies in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    pub workspace_id: WorkspaceId,
+    pub name: String,
+    pub owner: domain::UserId,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<InForce>,
+}
+
+impl Record {
+    pub(crate) fn info(self) -> WorkspaceInfo {
+        let Self { workspace_id, name, owner, created_at, policies: _ } = self;
+        WorkspaceInfo { workspace_id, name, owner, created_at }
+    }
 }
 
 /// A page of workspaces.

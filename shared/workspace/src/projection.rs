@@ -32,6 +32,7 @@ impl Workspace {
         content: impl Into<Bytes>,
         writer: &Writer,
     ) -> Result<Change> {
+        self.platform_alone(path)?;
         let (this, path, content, writer) = (self.clone(), path.clone(), content.into(), writer.clone());
         whole(async move { this.create_projection_whole(&path, file_id, content, &writer).await }).await
     }
@@ -131,6 +132,7 @@ impl Workspace {
         what: &'static str,
         work: impl Fn(&Mirror, &FilePath, uuid::Uuid) -> io::Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
+        self.platform_alone(path)?;
         let (this, path) = (self.clone(), path.clone());
         whole(async move {
             let _tree = this.0.tree.read().await;

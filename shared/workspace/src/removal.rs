@@ -18,8 +18,8 @@ use std::{
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes the entry at `path`, a folder with all below it. Links are removed and not followed; a folder that its owner may not read is made readable
-/// first.
+/// Removes the entry at `path`, a folder with all below it. Links are removed and not followed; a folder that its owner may not read is
+/// made readable first.
 ///
 /// # Errors
 /// When there is nothing, and when the disk refuses; some of it may be gone then.

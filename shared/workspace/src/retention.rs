@@ -1,7 +1,7 @@
 //! Purges entries that have been in the trash too long. The index has the trash of all workspaces by time, so that due entries are found without
 //! reading the others.
 
-use crate::{Result, Workspaces, error};
+use crate::{Access, Result, Workspaces, error};
 use domain::{Code, FileId, Principal, Timestamp, WorkspaceId};
 use ports::{Key, Query};
 
@@ -37,7 +37,10 @@ impl Workspaces {
         for item in &page.items {
             let workspace = item.key.pk.strip_suffix("/trash").and_then(|id| id.parse::<WorkspaceId>().ok());
             let (Some(workspace), Ok(file)) = (workspace, item.key.sk.parse::<FileId>()) else { continue };
-            let gone = async { self.open(workspace).await?.purge_older(file, before, &Principal::System.into()).await };
+            let gone = async {
+                let files = self.open(workspace, Access::platform("retention of the trash")).await?;
+                files.purge_older(file, before, &Principal::System.into()).await
+            };
             match gone.await {
                 Ok(_) => purged += 1,
                 // Somebody was faster, or took it back: an index may lag.

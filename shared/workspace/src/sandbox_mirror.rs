@@ -27,6 +27,8 @@ const LEFT_ALONE: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a search may take, and to bring the mirror in line before.
 const PATIENCE_FOR_WORK: Duration = Duration::from_secs(60);
+/// The service that a mirror is filled for: several people run commands beside it, so it has no home in it.
+pub(crate) const SANDBOX: &str = "sandbox";
 /// How many workspaces are remembered.
 const REMEMBERED: usize = 1024;
 
@@ -180,6 +182,10 @@ impl Workspace {
     /// fails: then the caller runs the tool itself.
     pub async fn search_on_sandbox(&self, path: &FilePath, tool: &str, args: &str) -> Option<String> {
         let sandbox_mirror = self.sandbox_mirror()?;
+        // The mirror serves everybody: it can answer only where this party sees what everybody sees.
+        if !self.sees_as_service(SANDBOX, path).await {
+            return None;
+        }
         let sandbox = sandbox_mirror.of(self.0.id).await?;
         let mirror = sandbox.mirror()?;
         let searched = async {
@@ -195,7 +201,8 @@ impl Workspace {
         }
     }
 
-    /// Brings the files of a ready sandbox in line with the index; does nothing when the sandbox shares this disk. Of the files of chats, it brings
+    /// Brings the files of a ready sandbox in line with the index, as far as everybody in the workspace may read them; does nothing when the sandbox
+    /// shares this disk. Of the files of chats, it brings
     /// those at and below `chats`.
     ///
     /// # Errors
@@ -215,9 +222,10 @@ impl Workspace {
             None => None,
         };
         let mark = mirror.mark().await?;
-        let mut told = self.manifest_since(mark.as_deref()).await?;
+        let shared = self.for_service(SANDBOX);
+        let mut told = shared.manifest_since(mark.as_deref()).await?;
         if let Some(path) = chats {
-            self.add_chats(&mut told, path).await?;
+            shared.add_chats(&mut told, path).await?;
         }
         self.tell(mirror, told).await
     }

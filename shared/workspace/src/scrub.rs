@@ -64,14 +64,15 @@ impl Position {
 }
 
 impl Workspaces {
-    /// Compares some contents of the archive with their digests, from the cursor of the last step on, and repairs damaged ones. A round begins with
-    /// contents of known damage. One step does little, so that it can run beside other work: its pace is how often it is called.
+    /// Compares some contents of the archive with their digests, from the cursor of the last step on, and repairs damaged ones. A round
+    /// begins with contents of known damage. One step does little, so that it can run beside other work: its pace is how often it is
+    /// called.
     ///
     /// Bodies in the table outside of the archive (long bodies of logs) are compared when they are read.
     ///
     /// # Errors
-    /// Those of [`Workspaces`], when the index cannot be read or a store does not answer. The step can be repeated. A content without a good
-    /// copy is no error: it is logged and [kept](Workspaces::damaged).
+    /// Those of [`Workspaces`], when the index cannot be read or a store does not answer. The step can be repeated. A content without a
+    /// good copy is no error: it is logged and [kept](Workspaces::damaged).
     pub async fn scrub(&self, from: Option<&str>) -> Result<Scrubbed> {
         let mut step = Step { workspaces: self, contents: 0, bytes: 0, files: 0, seen: HashSet::new() };
         let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {

@@ -2,6 +2,7 @@
 //! not fit through the process: a Lambda takes and gives 6 MB, and no process holds 5 GB in memory.
 
 use crate::{FileKind, Given, Result, Workspace, archive, error};
+use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
 use ports::{Incoming, LARGEST, Presigned, Transfer};
@@ -26,6 +27,7 @@ impl Workspace {
     /// no such time; else those of [`Workspace`].
     pub async fn address_of(&self, path: &FilePath, valid_for: Duration) -> Result<(Way, Option<(Sha256, u64)>)> {
         let info = self.stat(path).await?;
+        self.demand(Action::Read, path)?;
         match (info.kind, info.sha256) {
             (FileKind::File, Some(digest)) => {
                 let way = self.way(digest, info.size, Transfer::Read, valid_for).await?;

@@ -6,8 +6,10 @@ use crate::{
     error,
     mirror::Area,
     model::Entry,
+    policies::Touches,
     retention, taxonomy,
 };
+use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
@@ -41,29 +43,40 @@ impl Workspace {
     /// workspace has, and for the file of a chat unless [`Writer::may_take_projections`]; `CONFLICT` when others were faster again and again;
     /// else those of [`Workspace`].
     pub async fn rm(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
-        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
-        whole(async move { this.remove_whole(&path, &writer).await }).await
+        self.rm_expecting(path, crate::Expect::Any, writer).await
     }
 
-    async fn remove_whole(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+    /// The same if the precondition holds.
+    pub(crate) async fn rm_expecting(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
+        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
+        whole(async move { this.remove_whole(&path, expect, &writer).await }).await
+    }
+
+    async fn remove_whole(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
         let _tree = self.0.tree.write().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
             let found = self.found(path).await?;
+            self.check(path, Some(&found), expect).await?;
             let (entry, keys, at) = (&found.entry, self.0.keys, self.0.clock.now());
             taxonomy::may_take_away(path, entry.kind, writer)?;
+            self.demand_tree(Action::Delete, path, entry).await?;
             let item = Item { path: path.clone(), entry: entry.clone(), by: writer.principal.to_string(), at };
-            let writes =
+            let mut writes =
                 vec![
                     Write::delete(keys.entry(found.folder, &found.name), Expect::Rev(found.rev)),
                     Write::delete(keys.node(entry.file_id), Expect::Present),
                     Write::put(keys.trashed(entry.file_id), error::json(&item)?, Expect::Absent)
                         .indexed(retention::due(self.0.id, entry.file_id, at)),
                 ];
+            writes.extend(self.policies_after(&[Touches::Takes(path)]).await?);
             let change = Change { v: 0, ..Change::of(Op::Removed, entry, path.clone(), writer, at) };
+            let letter = self.letter_of(entry, at)?;
+            writes.extend(letter.clone());
             if self.commit(writes, &change, writer).await? {
+                self.tell_converter(&change, letter.is_some()).await;
                 let (path, to, id) = (path.clone(), place(entry.file_id)?, self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &path), (Area::Trash, &to), id);
@@ -79,10 +92,19 @@ impl Workspace {
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspace`].
     pub async fn trash(&self, limit: usize, cursor: Option<String>) -> Result<TrashPage> {
-        let query = Query::all(self.0.keys.trash(), limit.clamp(1, 1000)).after(cursor);
-        let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let files = page.items.iter().map(|item| Ok(error::parse::<Item>(&item.body)?.trashed()));
-        Ok(TrashPage { files: files.collect::<Result<_>>()?, next_cursor: page.next })
+        let (limit, mut cursor, mut files) = (limit.clamp(1, 1000), cursor, Vec::new());
+        loop {
+            let query = Query::all(self.0.keys.trash(), limit - files.len()).after(cursor);
+            let page = self.0.table.query(&query).await.map_err(error::port)?;
+            for item in &page.items {
+                let item = error::parse::<Item>(&item.body)?;
+                files.extend(self.shows(&item.path).then(|| item.trashed()));
+            }
+            cursor = page.next;
+            if cursor.is_none() || files.len() >= limit {
+                return Ok(TrashPage { files, next_cursor: cursor });
+            }
+        }
     }
 
     /// Brings an entry back from the trash to its last path; missing folders above it are made again.
@@ -93,25 +115,43 @@ impl Workspace {
     /// it back.
     pub async fn restore(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
-        whole(async move { this.restore_whole(file_id, &writer).await }).await
+        whole(async move { this.restore_whole(file_id, None, &writer).await }).await
     }
 
-    async fn restore_whole(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+    /// The same, to this path.
+    pub(crate) async fn restore_at(&self, file_id: FileId, path: &FilePath, writer: &Writer) -> Result<Change> {
+        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
+        whole(async move { this.restore_whole(file_id, Some(path), &writer).await }).await
+    }
+
+    async fn restore_whole(&self, file_id: FileId, to: Option<FilePath>, writer: &Writer) -> Result<Change> {
         let _tree = self.0.tree.write().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
             let (Item { path, entry, .. }, rev) = self.trashed_item(file_id).await?;
+            self.demand_tree(Action::Restore, &path, &entry).await?;
+            let path = match to.clone() {
+                None => path,
+                Some(to) => {
+                    self.demand_tree(Action::Write, &to, &entry).await?;
+                    to
+                }
+            };
             let at = self.0.clock.now();
             let mut writes = vec![Write::delete(self.0.keys.trashed(file_id), Expect::Rev(rev))];
+            writes.extend(self.policies_after(&[Touches::Puts(&path, &entry)]).await?);
             let put = self.put_at(&path, &entry, Expect::Absent, writer, at).await;
             writes.extend(put.map_err(|error| match error.code {
                 Code::Conflict => error.hint("move what is there now, then restore again"),
                 _ => error,
             })?);
             let change = Change::of(Op::Restored, &entry, path.clone(), writer, at);
+            let letter = self.letter_of(&entry, at)?;
+            writes.extend(letter.clone());
             if self.commit(writes, &change, writer).await? {
+                self.tell_converter(&change, letter.is_some()).await;
                 let (from, to, id) = (place(file_id)?, path.clone(), self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Trash, &from), (Area::Latest, &to), id);
@@ -149,6 +189,7 @@ impl Workspace {
             return Ok(done);
         }
         let (Item { path, entry, at, .. }, rev) = self.trashed_item(file_id).await?;
+        self.demand_tree(Action::Purge, &path, &entry).await?;
         if older.is_some_and(|than| at >= than) {
             return Err(Error::not_found("file of that age in the trash", file_id));
         }
@@ -180,8 +221,12 @@ impl Workspace {
 
     async fn trashed_item(&self, file_id: FileId) -> Result<(Item, u64)> {
         let item = self.0.table.get(&self.0.keys.trashed(file_id)).await.map_err(error::port)?;
-        let item = item.ok_or_else(|| Error::not_found("file in the trash", file_id))?;
-        Ok((error::parse(&item.body)?, item.rev))
+        let nothing = || Error::not_found("file in the trash", file_id);
+        let (item, rev) = item
+            .map(|item| Ok::<_, Error>((error::parse::<Item>(&item.body)?, item.rev)))
+            .transpose()?
+            .ok_or_else(nothing)?;
+        if self.shows(&item.path) { Ok((item, rev)) } else { Err(nothing()) }
     }
 
     /// Removes a partition.
@@ -216,7 +261,9 @@ impl Workspace {
                 }
             }
         }
-        for partition in [keys.nodes(), keys.trash(), keys.texts(), keys.calls(), keys.all_begun(), keys.changes()] {
+        let own = [keys.texts(), keys.calls(), keys.all_begun(), keys.changes(), keys.causes(), keys.rewinds()];
+        let others = [keys.nodes(), keys.trash(), keys.handoffs(), keys.all_unconverted(), keys.conversions()];
+        for partition in others.into_iter().chain(own) {
             self.clear(&partition).await?;
         }
         Ok(())

@@ -7,9 +7,11 @@ use crate::{
     index::MAX_DEPTH,
     mirror::Area,
     model::{Entry, Node},
+    policies::Touches,
     taxonomy,
     write::taken,
 };
+use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Write};
 
@@ -26,23 +28,43 @@ impl Workspace {
     /// or inside of `from`, a file is on the way, or others were faster again and again; `INVALID_ARGUMENT` for over 40 names in `to` or in a
     /// path below it, for one that is too long, or a new name that people could not tell from another; else those of [`Workspace`].
     pub async fn mv(&self, from: &FilePath, to: &FilePath, writer: &Writer) -> Result<Change> {
-        let (this, from, to, writer) = (self.clone(), from.clone(), to.clone(), writer.clone());
-        whole(async move { this.move_whole(&from, &to, &writer).await }).await
+        self.mv_expecting(from, to, crate::Expect::Any, writer).await
     }
 
-    async fn move_whole(&self, from: &FilePath, to: &FilePath, writer: &Writer) -> Result<Change> {
+    /// The same if the precondition holds for the entry at `from`.
+    pub(crate) async fn mv_expecting(
+        &self,
+        from: &FilePath,
+        to: &FilePath,
+        expect: crate::Expect,
+        writer: &Writer,
+    ) -> Result<Change> {
+        let (this, from, to, writer) = (self.clone(), from.clone(), to.clone(), writer.clone());
+        whole(async move { this.move_whole(&from, &to, expect, &writer).await }).await
+    }
+
+    async fn move_whole(
+        &self,
+        from: &FilePath,
+        to: &FilePath,
+        expect: crate::Expect,
+        writer: &Writer,
+    ) -> Result<Change> {
         let _tree = self.0.tree.write().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
             let found = self.found(from).await?;
+            self.check(from, Some(&found), expect).await?;
             taxonomy::may_take_away(from, found.entry.kind, writer)?;
+            self.demand_tree(Action::Move, from, &found.entry).await?;
+            self.demand_tree(Action::Write, to, &found.entry).await?;
             let had: Vec<&str> = from.names().collect();
             taxonomy::check_new_names(to.names().filter(|name| !had.contains(name)))?;
             let at = self.0.clock.now();
-            let change =
-                Change { from: Some(from.clone()), ..Change::of(Op::Moved, &found.entry, to.clone(), writer, at) };
+            let entry = self.moved_document(&found.entry, from, to, writer);
+            let change = Change { from: Some(from.clone()), ..Change::of(Op::Moved, &entry, to.clone(), writer, at) };
             if from == to {
                 return Ok(change);
             }
@@ -54,8 +76,12 @@ impl Workspace {
                 self.check_below(found.entry.file_id, to).await?;
             }
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
-            writes.extend(self.put_at(to, &found.entry, Expect::Present, writer, at).await?);
+            writes.extend(self.put_at(to, &entry, Expect::Present, writer, at).await?);
+            writes.extend(self.policies_after(&[Touches::Takes(from), Touches::Puts(to, &entry)]).await?);
+            let letter = self.letter_of(&entry, at)?;
+            writes.extend(letter.clone());
             if self.commit(writes, &change, writer).await? {
+                self.tell_converter(&change, letter.is_some()).await;
                 let (from, to, id) = (from.clone(), to.clone(), self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &from), (Area::Latest, &to), id);

@@ -19,6 +19,9 @@ impl Workspace {
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another file; else those of [`Workspace`]. An unknown file has no versions.
     pub async fn versions(&self, file_id: FileId, limit: usize, cursor: Option<String>) -> Result<VersionPage> {
+        if !self.has_history(file_id).await? {
+            return Ok(VersionPage::default());
+        }
         let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
         let versions = page.items.iter().map(|item| error::parse(&item.body)).collect::<Result<_>>()?;
@@ -47,7 +50,10 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND` when there is no such file or version; else those of [`Workspace`].
     pub async fn version_info(&self, file_id: FileId, v: u64) -> Result<Version> {
-        let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
+        let item = match self.has_history(file_id).await? {
+            true => self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?,
+            false => None,
+        };
         let item = item.ok_or_else(|| {
             Error::not_found("version", format!("{v} of the file {file_id}"))
                 .hint("list the versions to see which exist")

@@ -1,19 +1,23 @@
 //! All workspaces, and the handle of one.
 
 use crate::{
-    Result, WorkspaceInfo, WorkspacePage,
+    Access, Result, WorkspaceInfo, WorkspacePage,
     archive::Archive,
     commit::whole,
     damage::Damages,
     error,
+    handoff::HandoffObserver,
     hydrate::{Budget, Cache},
     keys::{Keys, WORKSPACES},
     mirror::Mirror,
+    model::Record,
+    policies::Cached,
     sandbox_mirror::SandboxMirror,
+    sight::Sight,
 };
 use async_trait::async_trait;
 use domain::{Code, Error, FilePath, Principal, WorkspaceId};
-use ports::{Blobs, Bus, Clock, Expect, Query, Table, Write};
+use ports::{Blobs, Bus, Clock, Expect, Query, QueueSender, Table, Write};
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -54,6 +58,10 @@ pub(crate) struct Shared {
     pub damages: Damages,
     /// The bus on which changes are announced.
     pub bus: OnceLock<Arc<dyn Bus>>,
+    /// Set where new versions may start flows.
+    pub handoffs: OnceLock<Arc<dyn HandoffObserver>>,
+    /// Set where documents are converted: the way to the converter.
+    pub converter: OnceLock<Arc<dyn QueueSender>>,
 }
 
 /// Brings projections up to date on a machine whose `latest/` does not last, so that they are not appended to as their log grows.
@@ -75,7 +83,7 @@ pub trait Projector: Send + Sync {
     }
 }
 
-/// One workspace: every operation on its files. Cheap to clone.
+/// One workspace as one party sees it: every operation on its files. Cheap to clone.
 ///
 /// An operation that has begun runs to its end, also when its caller goes away.
 ///
@@ -83,9 +91,10 @@ pub trait Projector: Send + Sync {
 /// Every operation can fail with:
 /// - `UPSTREAM_UNAVAILABLE` when the table or the blobs do not answer. A write may have taken effect; under a call id it can be repeated.
 /// - `STORAGE_FULL` when a store or the disk has no room.
+/// - `NOT_FOUND` for a path that does not exist for its party, and `FORBIDDEN`, with the deciding `policy`, for what its party may not do there.
 /// - `INTERNAL` when an item of the table is damaged, the disk fails, or a task of this process ends early.
 #[derive(Clone)]
-pub struct Workspace(pub(crate) Arc<Inner>);
+pub struct Workspace(pub(crate) Arc<Inner>, pub(crate) Sight);
 
 pub(crate) struct Inner {
     pub id: WorkspaceId,
@@ -103,6 +112,8 @@ pub(crate) struct Inner {
     /// Whether `latest/` may lack a commit for good: its flush failed, or the table did not say that it took effect.
     pub behind: AtomicBool,
     pub shared: Weak<Shared>,
+    /// The policies in force, compiled.
+    pub policies: Cached,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -128,6 +139,8 @@ impl Workspaces {
             sandbox_mirror,
             damages: Damages::default(),
             bus: OnceLock::new(),
+            handoffs: OnceLock::new(),
+            converter: OnceLock::new(),
         }))
     }
 
@@ -160,7 +173,7 @@ impl Workspaces {
             let _tree = workspace.0.tree.write().await;
             if let Some(found) = workspace.record().await? {
                 let same = found.0.owner == info.owner;
-                return if same { Ok(found.0) } else { Err(Error::new(Code::Conflict, "this id is taken")) };
+                return if same { Ok(found.0.info()) } else { Err(Error::new(Code::Conflict, "this id is taken")) };
             }
             let mut writes = vec![Write::put(workspace.0.keys.workspace(), error::json(&info)?, Expect::Absent)];
             writes.extend(workspace.taxonomy(&by, stamp)?);
@@ -176,7 +189,7 @@ impl Workspaces {
     /// # Errors
     /// `NOT_FOUND` when there is none; else those of [`Workspaces`].
     pub async fn get(&self, id: WorkspaceId) -> Result<WorkspaceInfo> {
-        Ok(self.handle(id).existing().await?.0)
+        Ok(self.handle(id).existing().await?.0.info())
     }
 
     /// The workspaces, oldest id first; `limit` is cut to 1 to 200.
@@ -186,7 +199,8 @@ impl Workspaces {
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let workspaces = page.items.iter().map(|item| error::parse(&item.body)).collect::<Result<_>>()?;
+        let info = |item: &ports::Item| Ok(error::parse::<Record>(&item.body)?.info());
+        let workspaces = page.items.iter().map(info).collect::<Result<_>>()?;
         Ok(WorkspacePage { workspaces, next_cursor: page.next })
     }
 
@@ -197,11 +211,11 @@ impl Workspaces {
     /// else those of [`Workspaces`].
     pub async fn rename(&self, id: WorkspaceId, name: &str) -> Result<WorkspaceInfo> {
         let name = valid_name(name)?;
-        let (mut info, rev) = self.handle(id).existing().await?;
-        info.name = name;
-        let write = Write::put(Keys(id).workspace(), error::json(&info)?, Expect::Rev(rev));
+        let (mut record, rev) = self.handle(id).existing().await?;
+        record.name = name;
+        let write = Write::put(Keys(id).workspace(), error::json(&record)?, Expect::Rev(rev));
         self.0.table.commit(vec![write]).await.map_err(error::port)?;
-        Ok(info)
+        Ok(record.info())
     }
 
     /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist. A note of the deletion stays
@@ -229,14 +243,18 @@ impl Workspaces {
         .await
     }
 
-    /// The handle of a workspace that exists.
+    /// The handle of a workspace that exists, for a party. It decides by the policies that are in force now, for as long as it is held.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is none; else those of [`Workspaces`].
-    pub async fn open(&self, id: WorkspaceId) -> Result<Workspace> {
+    pub async fn open(&self, id: WorkspaceId, access: Access) -> Result<Workspace> {
         let workspace = self.handle(id);
-        workspace.existing().await?;
-        Ok(workspace)
+        let (record, _) = workspace.existing().await?;
+        if let Some(reason) = access.reason() {
+            tracing::trace!(workspace = %id, reason, "opened past the policies");
+        }
+        let policies = workspace.policies(&record.policies).await?;
+        Ok(Workspace(workspace.0, Sight::new(access, policies)))
     }
 
     /// Brings every workspace's `latest/` in line with its index. To be called once at start, before requests are served. On a full disk, the repair
@@ -270,7 +288,7 @@ impl Workspaces {
         let changed = std::mem::take(&mut *self.0.changed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut first = Ok(());
         for workspace in changed.into_values() {
-            let workspace = Workspace(workspace);
+            let workspace = Workspace(workspace, Sight::own("a checkpoint"));
             if let Err(error) = workspace.checkpoint().await {
                 workspace.remains_changed();
                 first = first.and(Err(error));
@@ -304,7 +322,7 @@ impl Shared {
     pub(crate) fn handle(this: &Arc<Self>, id: WorkspaceId) -> Workspace {
         let mut open = this.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
-            return Workspace(inner);
+            return Workspace(inner, Sight::own("the whole of a workspace"));
         }
         open.retain(|_, inner| inner.strong_count() > 0);
         let (table, keys) = (Arc::clone(&this.table), Keys(id));
@@ -325,9 +343,10 @@ impl Shared {
             dirty: AtomicBool::new(false),
             behind: AtomicBool::new(false),
             shared: Arc::downgrade(this),
+            policies: Cached::default(),
         });
         open.insert(id, Arc::downgrade(&inner));
-        Workspace(inner)
+        Workspace(inner, Sight::own("the whole of a workspace"))
     }
 }
 
@@ -342,12 +361,17 @@ impl Workspace {
         self.0.mirror.latest()
     }
 
-    async fn record(&self) -> Result<Option<(WorkspaceInfo, u64)>> {
+    /// The same workspace for this crate itself.
+    pub(crate) fn unlimited(&self, reason: &'static str) -> Self {
+        Self(Arc::clone(&self.0), Sight::own(reason))
+    }
+
+    pub(crate) async fn record(&self) -> Result<Option<(Record, u64)>> {
         let item = self.0.table.get(&self.0.keys.workspace()).await.map_err(error::port)?;
         item.map(|item| Ok((error::parse(&item.body)?, item.rev))).transpose()
     }
 
-    pub(crate) async fn existing(&self) -> Result<(WorkspaceInfo, u64)> {
+    pub(crate) async fn existing(&self) -> Result<(Record, u64)> {
         self.record().await?.ok_or_else(|| Error::not_found("workspace", self.0.id))
     }
 

@@ -6,8 +6,10 @@ use crate::{
     error, files,
     index::{Found, MAX_DEPTH, Walk},
     model::Entry,
+    policies::Touches,
     taxonomy,
 };
+use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Sha256};
 use ports::Write;
@@ -56,6 +58,8 @@ impl Workspace {
             Given::Bytes(content) => (archive::digest(content).await?, content.len() as u64),
             Given::Large { sha256, size } => (*sha256, *size),
         };
+        self.demand(Action::Write, path)?;
+        let observer = self.handoff_of(path).await;
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
         // A write without an expected version is never refused because others are fast: in this process such writes wait for each other, and another
@@ -71,6 +75,12 @@ impl Workspace {
             taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             self.check(path, walk.found.as_ref(), expect).await?;
             let (entry, mut writes) = self.version_of(&walk, path, digest, size, writer)?;
+            let text = match &content {
+                Given::Bytes(content) => Some(content),
+                Given::Large { .. } => None,
+            };
+            writes.extend(self.policies_after(&[Touches::Writes(path, digest, size, text)]).await?);
+            let mut letter = None;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
             let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
             if is_current {
@@ -79,7 +89,7 @@ impl Workspace {
                     Given::Bytes(content) => self.0.archive.put_again(digest, content).await?,
                     Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
-                if writer.call.is_none() {
+                if writer.call.is_none() && writes.is_empty() {
                     return Ok(change);
                 }
             } else {
@@ -87,8 +97,20 @@ impl Workspace {
                     Given::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
                     Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
+                letter = self.letter_of(&entry, entry.updated_at)?;
+                writes.extend(letter.clone());
+            }
+            let mut handoff = None;
+            if let Some(observer) = observer.as_ref().filter(|_| !is_current) {
+                let (id, pending) = self.pending(&change, writer)?;
+                writes.push(pending);
+                handoff = Some((observer, id));
             }
             if self.commit(writes, &change, writer).await? {
+                if let Some((observer, id)) = handoff {
+                    observer.committed(self.0.id, id).await;
+                }
+                self.tell_converter(&change, letter.is_some()).await;
                 self.0.archive.is_good_again(digest).await?;
                 match content {
                     Given::Bytes(content) => {
@@ -126,7 +148,20 @@ impl Workspace {
             Some(found) if found.entry.sha256 == Some(sha256) => return Ok((found.entry.clone(), Vec::new())),
             Some(Found { folder, name, entry, rev }) => {
                 let v = entry.v + 1;
-                let entry = Entry { v, sha256: Some(sha256), size, author, updated_at: at, ..entry.clone() };
+                let conversion = self.conversion_of(path, size, entry.conversion.as_ref(), writer);
+                let derived_from = writer.derived_from;
+                let entry = Entry {
+                    file_id: entry.file_id,
+                    kind: entry.kind,
+                    created_at: entry.created_at,
+                    v,
+                    sha256: Some(sha256),
+                    size,
+                    author,
+                    updated_at: at,
+                    conversion,
+                    derived_from,
+                };
                 let key = self.0.keys.entry(*folder, name);
                 let write = Write::put(key, error::json(&entry)?, ports::Expect::Rev(*rev));
                 (entry, vec![write])
@@ -134,7 +169,20 @@ impl Workspace {
             None => {
                 let file_id = FileId(self.0.clock.id());
                 let (created_at, updated_at, sha256) = (at, at, Some(sha256));
-                let entry = Entry { file_id, kind: FileKind::File, v: 1, sha256, size, author, created_at, updated_at };
+                let conversion = self.conversion_of(path, size, None, writer);
+                let (kind, derived_from) = (FileKind::File, writer.derived_from);
+                let entry = Entry {
+                    file_id,
+                    kind,
+                    v: 1,
+                    sha256,
+                    size,
+                    author,
+                    created_at,
+                    updated_at,
+                    conversion,
+                    derived_from,
+                };
                 let above = walk.missing.len().saturating_sub(1);
                 let folders = walk.missing.get(..above).unwrap_or_default();
                 let (mut writes, folder) = self.new_folders(walk.deepest(), folders, writer, at)?;
@@ -160,6 +208,7 @@ impl Workspace {
     }
 
     async fn mkdir_whole(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+        self.demand(Action::Write, path)?;
         let _tree = self.0.tree.read().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
@@ -214,20 +263,22 @@ impl Workspace {
     }
 
     /// Checks the precondition of a write against the entry at the path.
-    async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
+    pub(crate) async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
         match (expect, found.map(|found| &found.entry)) {
             (Expect::Any, _) | (Expect::Absent, None) => Ok(()),
             (Expect::Absent, Some(entry)) => {
                 Err(taken(path).detail("current_v", entry.v).detail("current_hash", hash_text(entry)))
             }
             (Expect::File(id), Some(entry)) if entry.file_id == id => Ok(()),
+            (Expect::Exactly(id, v), Some(entry)) if entry.file_id == id && entry.v == v => Ok(()),
             (Expect::Version(v), Some(entry)) if entry.v == v => Ok(()),
             (Expect::Hash(digest), Some(entry)) if entry.sha256 == Some(digest) => Ok(()),
-            (Expect::File(_), Some(_)) => {
+            (Expect::Exactly(id, _), Some(entry)) if entry.file_id == id => Err(self.stale(path, entry, expect).await),
+            (Expect::File(_) | Expect::Exactly(..), Some(_)) => {
                 Err(Error::new(Code::StaleVersion, format!("another file is at {path} by now"))
                     .hint("look where the file is, then write it there"))
             }
-            (Expect::File(_) | Expect::Version(_) | Expect::Hash(_), None) => {
+            (Expect::File(_) | Expect::Exactly(..) | Expect::Version(_) | Expect::Hash(_), None) => {
                 Err(Error::new(Code::StaleVersion, format!("{path} is not there any more"))
                     .hint("it was moved or removed: look where it is, or write it anew"))
             }
@@ -256,12 +307,13 @@ impl Workspace {
     }
 
     async fn what_changed(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Result<Option<String>> {
+        self.demand(Action::Read, path)?;
         let seen = match expect {
             Expect::Hash(digest) => match self.0.archive.find(digest).await? {
                 Some(Given::Bytes(seen)) => Some(seen),
                 Some(Given::Large { .. }) | None => None,
             },
-            Expect::Version(v) => Some(self.version(entry.file_id, v).await?.1),
+            Expect::Version(v) | Expect::Exactly(_, v) => Some(self.version(entry.file_id, v).await?.1),
             Expect::Any | Expect::File(_) | Expect::Absent => None,
         };
         let (Some(seen), Some(digest)) = (seen, entry.sha256) else { return Ok(None) };

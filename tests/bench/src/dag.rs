@@ -1,7 +1,7 @@
 //! Tasks: chains, fan-outs, diamonds, growth, a death at half, and tasks that wait (spec 002 on the actor runtime).
 //!
-//! The release binary runs the flows in a process of its own (`buildscale bench-driver`); every step is durable, and its payload is 1 KiB that does
-//! not compress. The floor is the cost of a step in SQLite alone, measured just before.
+//! `bench-driver` runs the flows in a process of its own; every step is durable, and its payload is 1 KiB that does not compress. The floor
+//! is the cost of a step in SQLite alone, measured just before.
 
 use crate::{
     Bench, Result, client,
@@ -40,8 +40,8 @@ struct Ran {
 
 fn drive(bench: &Bench, scenario: &str, size: u32, tasks: u32, concurrency: u32) -> Result<Ran> {
     let data = bench.folder("driver")?;
-    let mut command = Command::new(bench.binary("buildscale")?);
-    command.args(["bench-driver", scenario, "--size", &size.to_string(), "--tasks", &tasks.to_string()]);
+    let mut command = Command::new(bench.binary("bench-driver")?);
+    command.args([scenario, "--size", &size.to_string(), "--tasks", &tasks.to_string()]);
     command.args(["--concurrency", &concurrency.to_string(), "--data-dir"]).arg(&data);
     let mut process = command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let output = process.stdout.take().ok_or("no output")?;

@@ -41,7 +41,7 @@ impl Embedded {
         let workspaces = Workspaces::new(table, blobs, clock.clone(), root);
         let id = domain::WorkspaceId(clock.id());
         workspaces.create(id, "bench", &Principal::local()).await?;
-        let workspace = workspaces.open(id).await?;
+        let workspace = workspaces.open(id, workspace::Access::platform("a test")).await?;
         Ok(Self { store, workspace, writer: Writer::new(Principal::local()) })
     }
 

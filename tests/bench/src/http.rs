@@ -1,5 +1,5 @@
-//! A client as light as can be, so that the figures are those of the server: requests on a connection that stays open, and the names of the events of
-//! a stream.
+//! A client as light as can be, so that the figures are those of the server: requests on a connection that stays open, and the names of the
+//! events of a stream.
 
 use crate::Result;
 use serde_json::Value;

@@ -4,10 +4,11 @@
 //! and then beside tenant A, who floods the hub in one way. Each flood has a hub of its own, so nothing of the flood before is
 //! left. The flood has a thread of its own, so that it does not delay the clock of tenant B.
 //!
-//! Floods of things that wait are measured twice: while they arrive, and once all of them wait. The other floods go on as long as they are measured.
+//! Floods of things that wait are measured twice: while they arrive, and once all of them wait. The other floods go on as long as they are
+//! measured.
 //!
-//! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which involves no tenant and no
-//! store, and an fdatasynced append of this process. Their ratios tell how much slower the machine itself becomes.
+//! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which involves no tenant
+//! and no store, and an fdatasynced append of this process. Their ratios tell how much slower the machine itself becomes.
 
 use crate::{
     Bench, Result, client,

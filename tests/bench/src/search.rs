@@ -79,6 +79,7 @@ async fn grep(embedded: &Embedded, pattern: &str) -> Result<usize> {
         seen: &seen,
         plan_path: None,
         waited: None,
+        may_run: true,
     };
     let args = json!({ "pattern": pattern, "limit": 2000 }).to_string();
     let outcome = Registry::builtin().call(&call, "grep", &args).await;

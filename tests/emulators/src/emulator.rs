@@ -18,8 +18,8 @@ use tokio::{
 
 /// A loaded machine with two cores takes a Python server this long, at worst.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Becomes the command, in a process group of its own, so that its parent notices its end. A process beside it ends the group when the holder of its
-/// standard input is gone, however that one ended.
+/// Becomes the command, in a process group of its own, so that its parent notices its end. A process beside it ends the group when the
+/// holder of its standard input is gone, however that one ended.
 pub(crate) const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
 
 /// Why there is no emulator.
@@ -89,8 +89,8 @@ impl Emulator {
         .await
     }
 
-    /// SQS and S3, by LocalStack in host mode, with the corrections of `python/sqs.py`; and Secrets Manager, SSM's parameters and the shapes of
-    /// Scheduler, whose schedules do nothing.
+    /// SQS and S3, by LocalStack in host mode, with the corrections of `python/sqs.py`; and Secrets Manager, SSM's parameters and the
+    /// shapes of Scheduler, whose schedules do nothing.
     pub async fn localstack() -> Result<Self, Error> {
         let python = installed("localstack", "localstack/bin/python")?;
         Self::start("localstack", Ready::Http("/_localstack/health"), |port, folder| {

@@ -1,6 +1,6 @@
-//! Emulators of the services of the cloud functions, as processes that live as long as a test: DynamoDB by dynoxide, SQS and S3 by LocalStack, Redis
-//! by itself, ECS by ourselves, the other shapes by moto. `scripts/emulators` installs them; a test that finds one missing fails and says so, because
-//! a test that skips itself proves nothing.
+//! Emulators of the services of the cloud functions, as processes that live as long as a test: DynamoDB by dynoxide, SQS and S3 by
+//! LocalStack, Redis by itself, ECS by ourselves, the other shapes by moto. `scripts/emulators` installs them; a test that finds one
+//! missing fails and says so, because a test that skips itself proves nothing.
 //!
 //! * [`Emulator`] starts one on a free port, waits until it answers, and takes its whole process group down when dropped.
 //! * [`account`] makes the resources of the template: a table, queues, a bucket.
@@ -8,8 +8,8 @@
 //! * [`Role`] gives a task of ECS its credentials.
 //! * [`schedules`] fires schedules as Scheduler would.
 //! * `momento` is Momento Topics, behind a feature.
-//! * [`FaultProxy`] stands between a client and an emulator and loses the messages that it is told to lose; [`Calls`] also counts. [`Line`] is the
-//!   same for protocols other than HTTP, and [`commands`] counts the commands of a Redis.
+//! * [`FaultProxy`] stands between a client and an emulator and loses the messages that it is told to lose; [`Calls`] also counts. [`Line`]
+//!   is the same for protocols other than HTTP, and [`commands`] counts the commands of a Redis.
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 pub mod account;

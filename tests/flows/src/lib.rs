@@ -162,13 +162,13 @@ impl Hub {
     }
 
     async fn write_in(&self, workspace: WorkspaceId, path: &str, text: &str) {
-        let files = self.workspaces.open(workspace).await.unwrap();
+        let files = self.workspaces.open(workspace, workspace::Access::platform("a test")).await.unwrap();
         let writer = self.by.clone().into();
         files.write(&FilePath::parse(path).unwrap(), text.to_owned(), Expect::Any, &writer).await.unwrap();
     }
 
     pub async fn read(&self, path: &str) -> Option<String> {
-        let files = self.workspaces.open(self.workspace).await.unwrap();
+        let files = self.workspaces.open(self.workspace, workspace::Access::platform("a test")).await.unwrap();
         let content = files.read(&FilePath::parse(path).unwrap(), None).await.ok()?;
         String::from_utf8(content.bytes.to_vec()).ok()
     }

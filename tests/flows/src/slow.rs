@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-/// A model that says one word after a second, or never when it is asked to `hang`; and a ranker that takes a second. Both count by the first word of
-/// their prompt, and all together: how many run, and how many ran at most.
+/// A model that says one word after a second, or never when it is asked to `hang`; and a ranker that takes a second. Both count by the
+/// first word of their prompt, and all together: how many run, and how many ran at most.
 #[derive(Clone, Default)]
 pub struct Slow(Arc<Mutex<BTreeMap<String, Count>>>);
 

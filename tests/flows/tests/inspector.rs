@@ -1,5 +1,5 @@
-//! The inspector and re-runs on a whole hub (spec 002 §10.7): a command to a task holds for its tree, a retry runs the failed nodes and no others,
-//! and a re-run sees the recorded answers.
+//! The inspector and re-runs on a whole hub (spec 002 §10.7): a command to a task holds for its tree, a retry runs the failed nodes and no
+//! others, and a re-run sees the recorded answers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{HoldRequest, Mailbox};

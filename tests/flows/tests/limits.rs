@@ -1,5 +1,5 @@
-//! Limits of concurrency by flow, by node and by provider, per tenant over all workers (spec 002 §10.12). Every call takes a second of a time that
-//! jumps, and knows how many ran at once.
+//! Limits of concurrency by flow, by node and by provider, per tenant over all workers (spec 002 §10.12). Every call takes a second of a
+//! time that jumps, and knows how many ran at once.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase};

@@ -43,7 +43,7 @@ fn swept(hub: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
 async fn the_trash_is_emptied_of_files_past_their_retention() {
     let folder = tempfile::tempdir().unwrap();
     let (hub, _) = hub(&folder, 0).await;
-    let files = hub.workspaces.open(hub.workspace).await.unwrap();
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
     let path = |name: &str| FilePath::parse(&format!("/data/{name}.md")).unwrap();
     for n in 0..40 {
         hub.write(&format!("/data/old/{n}.md"), "x").await;

@@ -121,7 +121,7 @@ edges: [{from: begin, to: each}, {from: each, to: voice}, {from: voice, to: pers
         let refused = hub.tasks.delete(hub.workspace, first, hub.command(), &hub.by).await.unwrap_err();
         assert_eq!(refused.code, Code::Conflict, "it goes with the task that made it");
         let kept = FilePath::parse(&format!("/tasks/{first}")).unwrap();
-        let files = hub.workspaces.open(hub.workspace).await.unwrap();
+        let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
         if ends {
             for child in &children {
                 hub.answer(child.task_id, "person", json!({ "approved": true })).await;
@@ -233,5 +233,33 @@ async fn a_subtask_is_an_entry_to_begin_and_one_per_node() {
     for child in children {
         assert_eq!((child.steps, entries(&hub, child.task_id).await), (2, 3));
     }
+    hub.close().await;
+}
+
+const LOOKS: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: look, kind: deterministic, role: linear, context: none, tools: [read], op: {tool: read, args: {path: '{{input.path}}'}}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: look}, {from: look, to: end}]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_sees_the_home_of_the_person_who_started_it_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let tools = "tools: [{id: read, entrypoint: 'fs:read_file'}]";
+    hub.flow("looks", [("workflow.yaml", LOOKS), ("tools.yaml", tools)]).await;
+    let other = uuid::Uuid::from_u128(1 << 90);
+    hub.write(&format!("/users/{other}/draft.md"), "heliotrope").await;
+    hub.write(&format!("/users/{}/draft.md", hub.by.user()), "lilac").await;
+    let looked =
+        async |path: String| hub.run("looks", json!({ "path": path })).await.output.unwrap_or_default().to_string();
+    let own = looked(format!("/users/{}/draft.md", hub.by.user())).await;
+    assert!(own.contains("lilac"), "{own}");
+    let hidden = looked(format!("/users/{other}/draft.md")).await;
+    let missing = looked(format!("/users/{other}/nothing.md")).await;
+    assert!(hidden.contains("NOT_FOUND") && !hidden.contains("heliotrope"), "{hidden}");
+    assert_eq!(hidden.replace("draft.md", ""), missing.replace("nothing.md", ""));
     hub.close().await;
 }

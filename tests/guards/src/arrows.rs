@@ -1,16 +1,19 @@
 //! The allowed dependencies between crates: the arrows of ARCHITECTURE.md, and crates that a tree must not contain.
 
-use crate::repository::{layer, metadata, none, readme, tree};
+use crate::repository::{layer, metadata, name, none, readme, tree};
 use cargo_metadata::{Dependency, DependencyKind, Package};
 
 /// The dependencies that each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
 const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("access", &["domain"]),
     ("ports", &["domain"]),
     ("actor", &["domain", "ports"]),
     ("slots", &["actor", "domain", "ports"]),
-    ("workspace", &["domain", "ports"]),
+    ("workspace", &["access", "domain", "ports"]),
     ("schema", &["domain"]),
+    ("ingest", &["ports"]),
+    ("documents", &["actor", "domain", "ports", "workspace"]),
     ("tools", &["domain", "ports", "schema", "workspace"]),
     ("chat", &["actor", "domain", "ports", "slots", "tools", "workspace"]),
     ("flow", &["domain", "schema"]),
@@ -40,6 +43,11 @@ const PUT_TOGETHER: &[&str] = &["assembly", "cloud", "hub"];
 /// The crates that no build of a crate may hold, by the start of the name, and the reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     ("domain", &["tokio", "futures", "async-trait"], "the vocabulary has no I/O and no async"),
+    (
+        "access",
+        &["tokio", "futures", "async-trait", "ports", "workspace"],
+        "decisions are pure: policies and a request in, a decision out",
+    ),
     (
         "flow",
         &["tokio", "futures", "async-trait", "actor", "chat", "ports", "slots", "tools", "workspace"],
@@ -79,13 +87,13 @@ fn crates_name_only_those_below_them() {
         for dependency in &package.dependencies {
             let Some(target) = members.iter().find(|other| other.name == dependency.name) else { continue };
             if let Some(fault) = fault(package, dependency, target) {
-                faults.push(format!("{} -> {}: {fault}", package.name, target.name));
+                faults.push(format!("{} -> {}: {fault}", name(package), name(target)));
             }
         }
     }
-    for (name, _) in SHARED {
-        if !members.iter().any(|package| package.name == *name) {
-            faults.push(format!("{name}: no such crate; remove its line in tests/guards/src/arrows.rs"));
+    for (known, _) in SHARED {
+        if !members.iter().any(|package| name(package) == *known) {
+            faults.push(format!("{known}: no such crate; remove its line in tests/guards/src/arrows.rs"));
         }
     }
     none(faults, "These arrows are not in ARCHITECTURE.md");
@@ -93,23 +101,24 @@ fn crates_name_only_those_below_them() {
 
 fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option<&'static str> {
     let development = dependency.kind == DependencyKind::Development;
+    let (from, to) = (name(package), name(target));
     match (layer(package).as_str(), layer(target).as_str()) {
         ("tests", _) => None,
         ("functions", "tests") if development => None,
         (_, "tests") => Some("nothing is built on a test"),
         ("shared", "functions") => Some("no crate in shared/ names one in functions/, not even in its tests"),
         (_, "shared") if development => None,
-        ("shared", "shared") => match SHARED.iter().find(|(name, _)| package.name == *name) {
+        ("shared", "shared") => match SHARED.iter().find(|(known, _)| from == *known) {
             None => Some("give the crate a line in tests/guards/src/arrows.rs and an arrow in ARCHITECTURE.md"),
-            Some((_, below)) if below.iter().any(|name| target.name == *name) => None,
+            Some((_, below)) if below.contains(&to) => None,
             Some(_) => Some("take a port instead, or move the common part down to a crate below both"),
         },
-        ("functions", "shared") if target.name == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
+        ("functions", "shared") if to == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
         ("functions", "shared") => {
-            let (_, below, why) = NARROW.iter().find(|(name, _, _)| package.name == *name)?;
-            (!below.iter().any(|name| target.name == *name)).then_some(*why)
+            let (_, below, why) = NARROW.iter().find(|(known, _, _)| from == *known)?;
+            (!below.contains(&to)).then_some(*why)
         }
-        ("functions", "functions") if PUT_TOGETHER.iter().any(|name| package.name == *name) || development => None,
+        ("functions", "functions") if PUT_TOGETHER.contains(&from) || development => None,
         ("functions", "functions") => Some("deployables are put together elsewhere: share code through shared/"),
         _ => Some("crates live in shared/, functions/ or tests/"),
     }
@@ -124,10 +133,10 @@ fn trees_hold_nothing_that_is_banned() {
         if tree.is_empty() && readme().is_some() {
             faults.push(format!("{root}: no such crate; correct the name in tests/guards/src/arrows.rs"));
         }
-        for name in tree {
-            if starts.iter().any(|start| name.starts_with(start)) {
+        for held in tree {
+            if starts.iter().any(|start| held.starts_with(start)) {
                 faults.push(format!(
-                    "{root} holds {name}: {reason}; `cargo tree -p {root} -e normal,build -i {name}` says how"
+                    "{root} holds {held}: {reason}; `cargo tree -p buildscale-{root} -e normal,build -i {held}` says how"
                 ));
             }
         }

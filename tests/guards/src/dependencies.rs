@@ -1,6 +1,6 @@
 //! Dependencies are chosen once, in the root manifest; none is unused, and each has its reason in `docs/dependencies.md`.
 
-use crate::repository::{folder, metadata, none, parse_toml, read, readme, rust_files};
+use crate::repository::{folder, layer, metadata, none, parse_toml, read, readme, rust_files};
 use std::collections::BTreeSet;
 
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -34,6 +34,19 @@ fn crates_inherit_everything_from_the_workspace() {
     none(faults, "Versions, features and lints are set once, in the root manifest");
 }
 
+/// A registry has one list of names for everybody, and a program that uses one of these crates has its own `tools` or `client`.
+#[test]
+fn crates_have_names_that_can_be_published() {
+    let metadata = metadata();
+    let packages = metadata.workspace_packages();
+    let libraries = packages.iter().filter(|package| layer(package) != "tests");
+    let faults = libraries.filter(|package| !package.name.starts_with("buildscale-"));
+    none(
+        faults.map(|package| format!("{0}: buildscale-{0}", package.name)).collect(),
+        "Names of crates begin with the project's",
+    );
+}
+
 #[test]
 fn declared_dependencies_are_used() {
     if readme().is_none() {
@@ -57,8 +70,12 @@ fn chosen_dependencies_are_used_and_explained() {
     let Some(readme) = readme() else { return };
     let reasons = [readme, read("docs/dependencies.md")].concat();
     let metadata = metadata();
-    let used: BTreeSet<_> =
-        metadata.workspace_packages().into_iter().flat_map(|package| &package.dependencies).map(|d| &d.name).collect();
+    let used: BTreeSet<_> = metadata
+        .workspace_packages()
+        .into_iter()
+        .flat_map(|package| &package.dependencies)
+        .map(|dependency| dependency.rename.as_ref().unwrap_or(&dependency.name))
+        .collect();
     let mut faults = Vec::new();
     for (name, value) in root_dependencies() {
         if !used.contains(&name) {

@@ -4,6 +4,8 @@
 //! licences, bans and unused dependencies are here too.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod arrows;
 #[cfg(test)]
 mod dashboards;
@@ -13,6 +15,8 @@ mod dependencies;
 mod glossary;
 #[cfg(test)]
 mod licences;
+#[cfg(test)]
+mod modules;
 #[cfg(test)]
 mod one_process;
 #[cfg(test)]

@@ -20,8 +20,8 @@ fn licences_are_allowed() {
 
 /// Whether an SPDX expression can be met with `allowed` alone.
 ///
-/// Brackets are dropped, and each part between two `AND` must offer one allowed choice. If brackets or precedence matter, that asks for more than the
-/// expression does, never for less, and no crate here needs the difference.
+/// Brackets are dropped, and each part between two `AND` must offer one allowed choice. If brackets or precedence matter, that asks for
+/// more than the expression does, never for less, and no crate here needs the difference.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let flat = expression.replace(['(', ')'], "").replace('/', " OR ");
     flat.split(" AND ").all(|choices| choices.split(" OR ").any(|licence| allowed.contains(&licence.trim())))

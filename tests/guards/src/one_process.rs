@@ -1,5 +1,5 @@
-//! Tests hold in one process as in many: `cargo test` runs all tests of a binary in one, beside each other. So a test leaves the global state of a
-//! process alone.
+//! Tests hold in one process as in many: `cargo test` runs all tests of a binary in one, beside each other. So a test leaves the global
+//! state of a process alone.
 
 use crate::repository::{none, rust_files};
 

@@ -88,13 +88,18 @@ pub fn folder(package: &Package) -> PathBuf {
     folder.strip_prefix(&root).unwrap_or(&folder).to_path_buf()
 }
 
-/// The names of all crates that are linked into `name`, or run to build it.
-pub fn tree(metadata: &Metadata, name: &str) -> BTreeSet<String> {
+/// The name by which the rest of the workspace knows a crate of ours: without the prefix that a registry of crates needs.
+pub fn name(package: &Package) -> &str {
+    package.name.strip_prefix("buildscale-").unwrap_or(&package.name)
+}
+
+/// The names of all crates that are linked into `root`, or run to build it; of ours without their prefix.
+pub fn tree(metadata: &Metadata, root: &str) -> BTreeSet<String> {
     let packages: HashMap<_, _> = metadata.packages.iter().map(|package| (&package.id, package)).collect();
     let nodes: HashMap<_, _> =
         metadata.resolve.iter().flat_map(|resolve| &resolve.nodes).map(|node| (&node.id, node)).collect();
     let mut open: Vec<_> =
-        metadata.workspace_packages().into_iter().filter(|package| package.name == name).map(|p| &p.id).collect();
+        metadata.workspace_packages().into_iter().filter(|package| name(package) == root).map(|p| &p.id).collect();
     let mut seen = BTreeSet::new();
     while let Some(id) = open.pop() {
         if !seen.insert(id) {
@@ -106,7 +111,7 @@ pub fn tree(metadata: &Metadata, name: &str) -> BTreeSet<String> {
             }
         }
     }
-    seen.into_iter().filter_map(|id| packages.get(id)).map(|package| package.name.to_string()).collect()
+    seen.into_iter().filter_map(|id| packages.get(id)).map(|package| name(package).to_owned()).collect()
 }
 
 /// Fails with every line of `faults`, if there is one.

@@ -29,7 +29,8 @@ fn tests_do_not_sleep() {
     );
 }
 
-/// The lines that sleep under a clock that runs, numbered from 1. `whole`: all of the file is tests, not only the part after `#[cfg(test)]`.
+/// The lines that sleep under a clock that runs, numbered from 1. `whole`: all of the file is tests, not only the part after
+/// `#[cfg(test)]`.
 fn sleeps(text: &str, whole: bool) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_tests = whole;

@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this test was built
-/// to, where each must be as new as its sources.
+/// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this test
+/// was built to, where each must be as new as its sources.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     named: Vec<PathBuf>,

@@ -3,10 +3,11 @@
 //! * [`World`] is the place: `hub` is the one binary, `aws` the binaries of the functions on emulators of the real protocols, `account` a
 //!   deployment that is there already. `BUILDSCALE_WORLD` chooses; without it, `hub` and `aws` in turn.
 //! * [`suite`] has the journeys, which know of no world, but for the abilities that they need of one (an [`Ability`]).
-//! * [`Client`] is the means: the crate `client`, assertions about its answers, and waiting on conditions. [`Stub`] is a model behind OpenAI's protocol.
+//! * [`Client`] is the means: the crate `client`, assertions about its answers, and waiting on conditions. [`Stub`] is a model behind
+//!   OpenAI's protocol.
 //!
-//! Tests for one world alone (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that world, in
-//! `functions/hub/tests` and `functions/cloud/tests`, and start it by this crate.
+//! Tests for one world alone (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that
+//! world, in `functions/hub/tests` and `functions/cloud/tests`, and start it by this crate.
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 mod answer;

@@ -1,5 +1,5 @@
-//! One public address in front of several: as CloudFront does by its path patterns. It names itself to the origins behind it, and hands answers on
-//! piece by piece.
+//! One public address in front of several: as CloudFront does by its path patterns. It names itself to the origins behind it, and hands
+//! answers on piece by piece.
 
 use axum::{
     Router,
@@ -61,7 +61,11 @@ async fn forward(State(edge): State<Arc<Edge>>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let origin = if is_for_events(&parts.uri) { &edge.origins.streams } else { &edge.origins.api };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    parts.headers.remove("host");
+    // As the function of CloudFront does (`infra/edge.yaml`): over any value that a client sends.
+    parts.headers.remove("x-buildscale-host");
+    if let Some(host) = parts.headers.remove("host") {
+        parts.headers.insert("x-buildscale-host", host);
+    }
     let token = HeaderValue::try_from(&edge.origins.token).expect("a header");
     parts.headers.insert("x-buildscale-origin", token);
     let Ok(body) = axum::body::to_bytes(body, 64 << 20).await else {

@@ -178,7 +178,8 @@ impl Function {
         self.0.idle.lock().unwrap().clear();
     }
 
-    /// From now on, messages of an invocation that died come again at once. The rest of their lease is time that a test would only wait for.
+    /// From now on, messages of an invocation that died come again at once. The rest of their lease is time that a test would only wait
+    /// for.
     pub fn end_leases(&self) {
         self.0.ends_leases.store(true, Ordering::Relaxed);
     }

@@ -130,8 +130,8 @@ impl Instance {
         }
     }
 
-    /// Stops the process where it is once it waits for work, as Lambda does between invocations: work that it has left to do beside an answer waits
-    /// for the next one, or is never done. False when it has ended instead.
+    /// Stops the process where it is once it waits for work, as Lambda does between invocations: work that it has left to do beside an
+    /// answer waits for the next one, or is never done. False when it has ended instead.
     pub async fn freeze(&mut self) -> bool {
         let mut polls = self.polls.clone();
         let waits = tokio::select! {

@@ -7,9 +7,9 @@
 //!   SQS ────────── mapping ─┘
 //! ```
 //!
-//! Its strict parts: an instance runs one invocation at a time; one that overruns its deadline is killed in the middle of its work, as is one that a
-//! test kills; a chain of messages that enters a function more than 16 times is dropped if the function does not allow it; the environment of a
-//! function is the one that the test gives it and nothing else.
+//! Its strict parts: an instance runs one invocation at a time; one that overruns its deadline is killed in the middle of its work, as is
+//! one that a test kills; a chain of messages that enters a function more than 16 times is dropped if the function does not allow it; the
+//! environment of a function is the one that the test gives it and nothing else.
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 #![expect(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "means of tests")]
 

@@ -9,6 +9,7 @@ use flow::{
 };
 use http::{HeaderMap, HeaderValue};
 use identity::{ApiKeys, Stream, Tickets};
+use ingest::Kind;
 use schema::Schema;
 use serde_json::{Value, json};
 use std::{
@@ -30,6 +31,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "arguments", feed: arguments },
     Target { name: "cursors", feed: cursors },
+    Target { name: "documents", feed: documents },
     Target { name: "expressions", feed: expressions },
     Target { name: "front_matter", feed: front_matter },
     Target { name: "ids", feed: ids },
@@ -84,6 +86,20 @@ fn cursors(bytes: &[u8]) {
     let _ = stream::Cursor::from_request(&HeaderMap::new(), Some(&text));
 }
 
+/// The first line is the name, the rest the document. Parsers of binary formats panic on what they do not expect, which is why a process of its own has
+/// them; these are the others.
+fn documents(bytes: &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let (name, content) = (text(bytes.get(..end).unwrap_or_default()), bytes.get(end + 1..).unwrap_or_default());
+    match Kind::of(&name, content) {
+        Kind::Csv | Kind::Notebook | Kind::Text | Kind::Docx | Kind::Pptx | Kind::Unknown | Kind::Encrypted => {
+            let _ = ingest::convert(&name, content, ingest::Budget::default());
+        }
+        Kind::Pdf | Kind::Spreadsheet | Kind::Epub | Kind::Html | Kind::Email => {}
+        Kind::Image | Kind::Audio | Kind::Video => {}
+    }
+}
+
 /// The first line is JSON to compute with, the rest an expression.
 fn expressions(bytes: &[u8]) {
     let (input, source) = parts(bytes);
@@ -133,7 +149,8 @@ fn manifests(bytes: &[u8]) {
     }
     if let Ok(flow) = load("fuzzed", files, &KnownNames::default()) {
         let paint = flow::draw::Paint::new();
-        let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint), flow::draw::mermaid(&flow, &paint));
+        let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint));
+        let _ = (flow::draw::mermaid(&flow, &paint), flow::draw::outline(&flow, &paint));
     }
 }
 

@@ -61,7 +61,8 @@ pub(crate) fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
 
 /// All that is wrong with the folders behind `workspaces`, and with the files of chats.
 pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, person: &Person) -> Vec<Violation> {
-    let workspace = until_done(async || workspaces.open(world.workspace).await).await;
+    let workspace =
+        until_done(async || workspaces.open(world.workspace, workspace::Access::platform("a test")).await).await;
     let (found, _) = until_done(async || workspace.list_tree(&FilePath::root(), 10_000).await).await;
     let index = found.into_iter().filter(|info| info.kind != workspace::FileKind::Projection);
     let index: BTreeSet<StoredFile> = index

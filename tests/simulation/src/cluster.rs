@@ -57,8 +57,8 @@ impl Cluster {
         self.front.subscribe()
     }
 
-    /// Asks the process at the front, again and again, until one answers, as a client with an idempotency key. An answer that says that it is our
-    /// fault is none.
+    /// Asks the process at the front, again and again, until one answers, as a client with an idempotency key. An answer that says that it
+    /// is our fault is none.
     pub async fn ask<T>(&self, request: impl AsyncFn(&Process) -> Result<T, Error>) -> Result<T, Error> {
         let mut front = self.front();
         loop {

@@ -14,7 +14,7 @@
 //! - A [`Scenario`] has the acts of people, as data; [`person`] does them, and repeats requests without an answer.
 //! - [`run`] plays a scenario under a [`Plan`] until all is at rest, and asks every function of [`invariants`].
 //!
-//! - [`tasks`] does the same with flows.
+//! - [`tasks`] does the same with flows, and [`handoffs`] with files that start flows.
 //!
 //! Deliberately absent: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for the promises of adapters (the
 //! conformance suites hold those to it).
@@ -22,6 +22,7 @@
 
 mod check;
 pub mod cluster;
+pub mod handoffs;
 pub mod invariants;
 pub mod link;
 mod patient;
@@ -36,6 +37,7 @@ pub mod tasks;
 mod watcher;
 pub mod world;
 
+pub use handoffs::play_handoffs;
 pub use link::Link;
 pub use plan::{Life, Plan};
 pub use process::Process;

@@ -14,7 +14,8 @@ pub enum Life {
     /// It is cut off from the world in front of its call with this number, for a time longer than its deliveries stay
     /// invisible. Another one begins on another machine; then there are two.
     CutOff(u64),
-    /// It is ended so long after its beginning, in the middle of its work, as a function is that overruns its time. Another one begins in its place.
+    /// It is ended so long after its beginning, in the middle of its work, as a function is that overruns its time. Another one begins in
+    /// its place.
     TimesOut(Duration),
 }
 

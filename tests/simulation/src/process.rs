@@ -6,7 +6,7 @@ use crate::{
     world::World,
 };
 use actor::NoObserver;
-use assembly::{Base, Engine, ModelSetup, Services, Settings};
+use assembly::{Base, Engine, ModelSetup, Services, Settings, sweeps::Handoffs};
 use chat::Chats;
 use engine::Tasks;
 use ports::{Blobs, Bus, Clock, Spilling, Table};
@@ -32,6 +32,10 @@ pub struct Process {
     pub chats: Chats,
     /// The same for tasks.
     pub tasks: Tasks,
+    /// The same for files.
+    pub workspaces: Workspaces,
+    /// Its sweep for versions whose message was lost.
+    pub handoffs: Handoffs,
     shutdown: CancellationToken,
     work: JoinHandle<()>,
 }
@@ -60,10 +64,12 @@ impl Process {
         let engine = Engine::new(base, queue.clone(), ModelSetup::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
         let worker = Worker::new(engine.kinds(Arc::new(NoObserver)), queue, options).on(engine.executor.clone());
-        let Services { chats, tasks, workspaces, .. } = engine.services;
+        let Services { base, queue, chats, tasks, workspaces, .. } = engine.services;
+        let patience = Duration::from_secs(60);
+        let handoffs = Handoffs { workspaces: workspaces.clone(), queue, patience, clock: base.clock };
         let shutdown = CancellationToken::new();
-        let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
-        Self { crash, link, chats, tasks, shutdown, work }
+        let work = tokio::spawn(work(worker, workspaces.clone(), shutdown.clone()));
+        Self { crash, link, chats, tasks, workspaces, handoffs, shutdown, work }
     }
 
     /// Ends it in good order. Returns when it has ended, or died over it.

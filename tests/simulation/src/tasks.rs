@@ -196,7 +196,8 @@ async fn run(
 
 async fn write_flow(world: &World, scenario: &TaskScenario) {
     let workspaces = world.workspaces(0);
-    let workspace = until_done(async || workspaces.open(world.workspace).await).await;
+    let workspace =
+        until_done(async || workspaces.open(world.workspace, workspace::Access::platform("a test")).await).await;
     let files = [
         ("workflow.yaml", scenario.workflow),
         ("tools.yaml", TOOLS),
@@ -213,7 +214,7 @@ async fn write_flow(world: &World, scenario: &TaskScenario) {
 }
 
 /// The logs of all tasks.
-fn family(world: &World) -> Family {
+pub(crate) fn family(world: &World) -> Family {
     let mut family = Family::new();
     let mut items: Vec<Item> = world.table.items();
     items.sort_by(|left, right| left.key.cmp(&right.key));
@@ -229,14 +230,14 @@ fn family(world: &World) -> Family {
     family
 }
 
-fn end(log: &[Entry<TaskEvent>]) -> Option<(Status, Value)> {
+pub(crate) fn end(log: &[Entry<TaskEvent>]) -> Option<(Status, Value)> {
     log.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
         TaskEvent::Finished { status, output, .. } => Some((*status, output.clone())),
         _ => None,
     })
 }
 
-fn story(family: &Family) -> String {
+pub(crate) fn story(family: &Family) -> String {
     let mut story = String::new();
     for (task, log) in family {
         story.push_str(&format!("{task}\n"));

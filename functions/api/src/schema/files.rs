@@ -85,6 +85,44 @@ pub struct Info {
     /// When its current version was written.
     #[schema(format = DateTime)]
     pub updated_at: String,
+    /// Of a document under `/data`: the conversion of its current version to Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
+    /// Of the Markdown of a document: that document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<Uuid>,
+}
+
+/// The progress of a conversion.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConversionStatus {
+    /// It waits for a worker.
+    Queued,
+    /// A worker converts it.
+    Running,
+    /// The Markdown is there.
+    Done,
+    /// The document cannot be converted; the reason says why.
+    Failed,
+    /// There is nothing to convert; the reason says why.
+    Skipped,
+}
+
+/// The conversion of the current version of a document.
+#[derive(Serialize, ToSchema)]
+pub struct Conversion {
+    /// Its progress.
+    pub status: ConversionStatus,
+    /// Why it failed or was skipped, for programs, such as `encrypted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The same for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The file with the Markdown. Until the status is `done` it is that of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub markdown: Option<Uuid>,
 }
 
 /// A page of a folder.
@@ -112,6 +150,8 @@ pub enum Op {
     Restored,
     /// It is gone for good.
     Purged,
+    /// Its conversion to Markdown has another status; its content is the same.
+    Converted,
 }
 
 /// The effect of a command on a file or folder.
@@ -138,6 +178,9 @@ pub struct Change {
     /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
+    /// Of a document under `/data`: its conversion to Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
 }
 
 /// One version of a file.

@@ -17,12 +17,31 @@ pub struct ListedFlow {
     pub name: String,
     /// The SHA-256 of its manifests, where they have no fault.
     pub hash: Option<String>,
+    /// Its purpose, in the words of its manifest.
+    pub description: Option<String>,
     /// How many nodes it has; 0 for one with faults.
     pub nodes: u64,
     /// How many faults it has.
     pub faults: u64,
     /// Whether it is one in the box, which the workspace has no folder of.
     pub built_in: Option<bool>,
+    /// The files whose new versions start a task of it.
+    pub on: Option<Vec<FlowTrigger>>,
+}
+
+/// Files whose new versions start a task of a flow: those that fulfil all conditions.
+#[derive(Serialize, ToSchema)]
+pub struct FlowTrigger {
+    /// The pattern of their paths.
+    #[schema(example = "/projects/*/plan.md")]
+    pub path: String,
+    /// The `status` in their front matter.
+    pub status: Option<String>,
+    /// Other keys of the front matter, with their values.
+    #[schema(value_type = Option<Object>)]
+    pub front_matter: Option<Map<String, Value>>,
+    /// `created` for first versions only, `updated` for later ones only.
+    pub event: Option<String>,
 }
 
 /// The flows of a workspace.
@@ -162,6 +181,10 @@ pub struct Flow {
     /// The profiles of its `cli_profiles.yaml`, the default one first.
     #[schema(value_type = Vec<Object>)]
     pub profiles: Vec<Value>,
+    /// The files whose new versions start a task of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<FlowTrigger>, required = false)]
+    pub on: Vec<flow::trigger::Trigger>,
 }
 
 impl Flow {
@@ -207,6 +230,7 @@ impl Flow {
             nodes: flow.graph.nodes().iter().map(node).collect(),
             edges: flow.graph.nodes().iter().flat_map(edges).collect(),
             profiles: profiles.filter_map(|profile| serde_json::to_value(profile).ok()).collect(),
+            on: flow.triggers.clone(),
         }
     }
 }
@@ -244,10 +268,10 @@ pub struct FlowReport {
 }
 
 impl FlowReport {
-    /// The report about a flow that was checked.
-    pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>) -> Self {
+    /// The report about a flow that was checked, with notes on triggers that it shares with other flows.
+    pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>, shared: Vec<flow::load::Fault>) -> Self {
         let (hash, faults, notes) = match checked {
-            Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new(), flow.notes.clone()),
+            Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new(), [flow.notes.clone(), shared].concat()),
             Err(report) => (None, report.faults, report.notes),
         };
         let fault = |fault: flow::load::Fault| FlowFault {

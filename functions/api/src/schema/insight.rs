@@ -172,8 +172,8 @@ pub struct StageTool {
     pub status: TaskStatus,
     /// The answer; cut when it is long.
     pub output: String,
-    /// The reason when it is no success: `NOT_BEGUN` means that no part of it happened, `OUTCOME_UNKNOWN` that it was begun and its result is not
-    /// known, anything else that it has ended.
+    /// The reason when it is no success: `NOT_BEGUN` means that no part of it happened, `OUTCOME_UNKNOWN` that it was begun and its result
+    /// is not known, anything else that it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// How long it took, in milliseconds.

@@ -141,6 +141,8 @@ pub struct Task {
     pub wait: Option<TaskWait>,
     /// Its origin, for a clone or a subtask.
     pub origin: Option<Origin>,
+    /// The version of a file that started it, where one did.
+    pub handoff: Option<Handoff>,
     /// Its output, once it is finished.
     #[schema(value_type = Value, required = false)]
     pub output: Value,
@@ -160,6 +162,29 @@ pub struct Task {
     /// When it ended.
     #[schema(format = DateTime)]
     pub finished_at: Option<String>,
+}
+
+/// The version of a file that started a task, and the tasks that led to this version.
+#[derive(Serialize, ToSchema)]
+pub struct Handoff {
+    /// The file.
+    pub file_id: Uuid,
+    /// Its path when the version was written.
+    #[schema(example = "/projects/app/plan.md")]
+    pub path: String,
+    /// The version.
+    pub v: u64,
+    /// The tasks that led here, the first one first: each but the first was started by a file that the one before it wrote.
+    pub chain: Option<Vec<HandoffLink>>,
+}
+
+/// A task of a chain of handoffs.
+#[derive(Serialize, ToSchema)]
+pub struct HandoffLink {
+    /// The name of its flow.
+    pub flow: String,
+    /// The task.
+    pub task: Uuid,
 }
 
 /// A wait of a node; it holds no worker.

@@ -101,7 +101,7 @@ fn is_lost_race(error: &Error, expect: Expect) -> bool {
         // A file where a folder of the path would be is a conflict, too, and says no version.
         Expect::Absent => error.code == Code::Conflict && error.details.contains_key("current_v"),
         Expect::File(_) => error.code == Code::StaleVersion,
-        Expect::Any | Expect::Version(_) | Expect::Hash(_) => false,
+        Expect::Any | Expect::Exactly(..) | Expect::Version(_) | Expect::Hash(_) => false,
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
+GET /
 GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
@@ -122,7 +123,7 @@ fn routes_are_registered_with_their_description_only() {
 async fn it_is_served_and_its_routes_exist() {
     let door = Door::open();
     let served = door.get("/openapi.json").await.is(200);
-    assert_eq!(served.json, api::document());
+    assert_eq!(served.json, buildscale_api::document());
     let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
     for operation in operations() {
         let (method, path) = operation.split_once(' ').unwrap();
@@ -138,7 +139,7 @@ async fn it_is_served_and_its_routes_exist() {
 
 #[test]
 fn it_is_a_valid_document() {
-    let document = api::document();
+    let document = buildscale_api::document();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut ids = BTreeSet::new();
     for item in document["paths"].as_object().unwrap().values() {

@@ -1,7 +1,7 @@
 //! Every refusal, of any layer, comes in the one envelope.
 
 use crate::support::{Door, Setup};
-use api::{Auth, Login, Probe};
+use buildscale_api::{Auth, Login, Probe};
 use serde_json::{Value, json};
 
 const NONE: &str = "/api/v1/workspaces/019bf537-f228-7cd3-aa1c-3da8af302e12";
@@ -77,7 +77,7 @@ async fn without_the_token_nothing_is_told() {
         let wrong = door.ask("GET", path, &[("authorization", "Bearer s3cre")], "").await.refuses(401, "UNAUTHORIZED");
         assert!(!wrong.json.to_string().contains("s3cre"));
     }
-    for path in ["/health", "/ready", "/openapi.json"] {
+    for path in ["/", "/health", "/ready", "/openapi.json"] {
         door.get(path).await.is(200);
     }
     door.ask("GET", "/api/v1/workspaces", &[("authorization", "Bearer s3cret")], "").await.is(200);
@@ -127,9 +127,58 @@ async fn pages_of_other_origins_are_kept_out_unless_they_are_allowed() {
     ask("https://evil.example").await.refuses(403, "FORBIDDEN");
     let allowed = ask("http://localhost:5173").await.is(200);
     assert_eq!(allowed.header("access-control-allow-origin"), "http://localhost:5173");
+    let exposed = "accept-ranges,allow,content-disposition,content-range,etag,location,retry-after,www-authenticate,\
+        idempotency-replayed,x-request-id";
+    assert_eq!(allowed.header("access-control-expose-headers"), exposed);
     let closed = Door::open();
     let headers = [("host", "rebound.example"), ("origin", "http://rebound.example")];
     closed.ask("GET", "/api/v1/workspaces", &headers, "").await.refuses(403, "FORBIDDEN");
+}
+
+#[tokio::test]
+async fn the_root_is_a_page_for_browsers_and_a_text_for_others() {
+    let door = Door::open();
+    let ask = |accept: &'static str| {
+        let door = &door;
+        async move { door.ask("GET", "/", &[("accept", accept)], "").await.is(200) }
+    };
+    let text = ask("*/*").await;
+    assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
+    let words = String::from_utf8(text.bytes.to_vec()).unwrap();
+    assert!(words.starts_with(concat!("BuildScale ", env!("CARGO_PKG_VERSION"), "\n")), "{words}");
+    let page = ask("text/html,application/xhtml+xml,*/*;q=0.8").await;
+    assert_eq!((page.header("content-type"), page.header("vary")), ("text/html; charset=utf-8", "accept"));
+    let html = String::from_utf8(page.bytes.to_vec()).unwrap();
+    assert!(!html.contains("<script") && !html.contains("src="), "it loads nothing: {html}");
+    for place in ["/openapi.json", "/health", "/ready"] {
+        assert!(words.contains(place) && html.contains(&format!("href=\".{place}\"")), "{place}: {html}");
+        door.get(place).await.is(200);
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_read_is_refused_in_words_of_the_api() {
+    let door = Door::open();
+    let place = door.workspace().await;
+    for (query, told) in [
+        ("tasks?limit=abc", "limit is a whole number from 1 to 200"),
+        ("tasks?limit=-1", "limit is a whole number from 1 to 200"),
+        ("tasks?parent=x", "parent is a UUID like"),
+        ("tasks?status=done", "status is one of success"),
+        ("files?limit=1e3", "limit is a whole number from 1 to 1000"),
+        ("artifacts?after=noon", "after is a time like"),
+        ("flows/x/graph?format=png", "format is one of svg, dot, mermaid, text"),
+        ("tasks?limit=1&limit=2", "give it once"),
+        ("tasks?limt=1", "did you mean limit?"),
+    ] {
+        let refused = door.get(&format!("{place}/{query}")).await.refuses(400, "INVALID_ARGUMENT");
+        let hint = refused.json["error"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains(told), "{query}: {}", refused.json);
+        let words = refused.json.to_string();
+        for rust in ["digit", "variant", "invalid type", "u32", "u64", "usize", "parsing failed"] {
+            assert!(!words.contains(rust), "{query}: {words}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -173,6 +222,6 @@ fn every_code_has_its_status() {
         (Timeout, 504),
     ];
     for (code, status) in all {
-        assert_eq!(api::status_of(code).as_u16(), status, "{code}");
+        assert_eq!(buildscale_api::status_of(code).as_u16(), status, "{code}");
     }
 }

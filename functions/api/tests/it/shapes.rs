@@ -73,6 +73,7 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
         from: from.map(|path| path.parse().unwrap()),
         author: "system".into(),
         at,
+        conversion: None,
     };
     let chat = |status, turn_id| WorkspaceEvent::ChatUpdated {
         chat_id,

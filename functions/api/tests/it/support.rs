@@ -1,9 +1,9 @@
 //! A door over embedded adapters in a temporary folder, and a client that checks every answer against the document.
 
 use actor::ActorId;
-use api::{Auth, Context, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
+use buildscale_api::{Auth, Context, Probe, StreamContext, Streams};
 use bytes::Bytes;
 use chat::{Chats, Settings};
 use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
@@ -27,7 +27,21 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use workspace::Workspaces;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(api::document);
+/// The headers of answers that every page can read (Fetch), and those that are for browsers and proxies alone.
+const OF_NO_USE: [&str; 10] = [
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "cache-control",
+    "content-length",
+    "content-security-policy",
+    "content-type",
+    "cross-origin-resource-policy",
+    "vary",
+    "x-accel-buffering",
+    "x-content-type-options",
+];
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(buildscale_api::document);
 
 /// The door, with the parts behind it.
 pub struct Door {
@@ -123,7 +137,13 @@ impl Streams for LocalStreams {
         stream::events(&self.0, actor, Start::Turn(first), headers, after).await
     }
     /// These tests ask only who may watch; deployables test the changes themselves.
-    async fn open_changes(&self, _: WorkspaceId, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
+    async fn open_changes(
+        &self,
+        _: WorkspaceId,
+        _: workspace::Access,
+        _: &HeaderMap,
+        _: Option<&str>,
+    ) -> ports::Result<Response> {
         let mut response = Response::new(axum::body::Body::from("id: 1\nevent: cursor\n\n"));
         response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/event-stream"));
         Ok(response)
@@ -176,7 +196,7 @@ impl Door {
             }),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         });
-        let streams = api::streams(base.clone());
+        let streams = buildscale_api::streams(base.clone());
         let context = Context {
             base,
             chats,
@@ -194,7 +214,7 @@ impl Door {
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);
-        Self { router: api::router(context), streams, table, calls, queue, taken, full, shutdown, folder }
+        Self { router: buildscale_api::router(context), streams, table, calls, queue, taken, full, shutdown, folder }
     }
 
     /// The bodies of the messages that were sent since this was asked last.
@@ -229,6 +249,10 @@ impl Door {
         let json = if is_json { serde_json::from_slice(&bytes).unwrap() } else { Value::Null };
         let reply = Reply { status: parts.status, headers: parts.headers, bytes, json };
         assert!(!reply.header("x-request-id").is_empty(), "{method} {path} has no request id");
+        for name in reply.headers.keys() {
+            let can_be_read = buildscale_api::EXPOSED.contains(name) || !OF_NO_USE.contains(&name.as_str());
+            assert!(can_be_read, "pages cannot read {name} of {method} {path}: add it to EXPOSED of api/src/cors.rs");
+        }
         if is_json {
             check(method, path, &reply);
         }

@@ -230,6 +230,8 @@ async fn s6_the_inspection_of_a_run_is_as_described() {
         keep_artifacts: false,
         counted: false,
         trace: None,
+        handoff: None,
+        refused: None,
         created_at: Timestamp::from_millis(0),
     };
     let at = Timestamp::from_millis(5);

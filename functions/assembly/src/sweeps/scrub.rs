@@ -71,7 +71,7 @@ mod tests {
         let workspaces = Workspaces::new(table, blobs.clone(), clock.clone(), Path::new(disk.path()).to_owned());
         let id = "019bf537-f228-7cd3-aa1c-3da8af302e12".parse::<WorkspaceId>().unwrap();
         workspaces.create(id, "w", &Principal::local()).await.unwrap();
-        let workspace = workspaces.open(id).await.unwrap();
+        let workspace = workspaces.open(id, workspace::Access::platform("a test")).await.unwrap();
         let (path, writer) = (FilePath::parse("/data/a").unwrap(), Principal::local().into());
         let content = |n: u32| format!("{n}").repeat(20_000);
         for n in 0..3 {

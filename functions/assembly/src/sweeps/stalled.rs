@@ -64,8 +64,9 @@ impl Sweep for NotEnded {
     }
 }
 
-/// Chats and tasks that should move, have not for a long time, and wait for no person: a worker died after a commit, and the delivery that would have
-/// made up for it was purged or put aside. They are told to go on ([`actor::nudge`]), which does nothing to one that is only slow.
+/// Chats and tasks that should move, have not for a long time, and wait for no person: a worker died after a commit, and the delivery that
+/// would have made up for it was purged or put aside. They are told to go on ([`actor::nudge`]), which does nothing to one that is only
+/// slow.
 ///
 /// It goes through all workspaces, their newest roots first, and begins anew when it has rested: how long such an actor lies
 /// there is the time of a round.

@@ -25,9 +25,12 @@ pub(crate) enum FilesCommand {
         /// List the trash instead
         #[arg(long, conflicts_with = "path")]
         trash: bool,
-        /// Show versions, sizes, times and authors
+        /// Show versions, sizes, times, authors, and how far documents are converted
         #[arg(long, short)]
         long: bool,
+        /// List the Markdown of documents, too
+        #[arg(long, short, conflicts_with = "trash")]
+        all: bool,
     },
     /// Print a file's content
     Cat {

@@ -22,8 +22,8 @@ pub(crate) enum SandboxCommand {
     Start,
     /// Run a command in the sandbox, beside the workspace's files; exit code 1 when it fails
     ///
-    /// The files are read-only to it; scratch work goes to $TMPDIR, which is gone afterwards. Its output comes when it has ended. Ctrl-C leaves it: it
-    /// then runs to its end, or until its time is up.
+    /// The files are read-only to it; scratch work goes to $TMPDIR, which is gone afterwards. Its output comes when it has ended. Ctrl-C
+    /// leaves it: it then runs to its end, or until its time is up.
     Run {
         /// The folder of the workspace to run it in
         #[arg(long, value_name = "PATH", default_value = "/")]

@@ -1,6 +1,7 @@
 //! The arguments of `buildscale flow` and `buildscale task`.
 
 use super::{Connection, EXIT_CODES};
+use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -78,6 +79,12 @@ pub(crate) struct Place {
 pub(crate) enum FlowCommand {
     /// List the flows of a workspace
     List,
+    /// Show a flow of a workspace: the files that start it, its nodes and their ways
+    Show {
+        /// The name of a flow in the workspace
+        #[arg(value_name = "NAME")]
+        flow: String,
+    },
     /// Make a folder with a flow to begin with; needs no hub
     New {
         /// The folder: a new or an empty one
@@ -97,9 +104,9 @@ pub(crate) enum FlowCommand {
         /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME", required_unless_present = "task")]
         flow: Option<String>,
-        /// The format of the drawing
-        #[arg(long, short, default_value = "svg")]
-        format: Picture,
+        /// The format of the drawing [default: text on a terminal, else svg]
+        #[arg(long, short)]
+        format: Option<Picture>,
         /// Paint this run on it; the flow is then the task's
         #[arg(long, value_name = "TASK")]
         task: Option<Reference>,
@@ -149,14 +156,23 @@ pub(crate) enum Picture {
     Dot,
     /// For Markdown
     Mermaid,
+    /// For terminals
+    Text,
 }
 
 impl Picture {
+    /// The format that is asked for; else text for a person at a terminal, and a picture for a file or a program.
+    pub(crate) fn chosen(asked: Option<Self>, to_file: bool, out: &Output) -> Self {
+        let is_read = out.width().is_some() && !to_file;
+        asked.unwrap_or(if is_read { Self::Text } else { Self::Svg })
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Svg => "svg",
             Self::Dot => "dot",
             Self::Mermaid => "mermaid",
+            Self::Text => "text",
         }
     }
 }
@@ -292,6 +308,7 @@ pub(crate) enum TaskCommand {
         drop: bool,
     },
     /// Stop a task and its clones and subtasks
+    #[command(visible_alias = "cancel")]
     Stop {
         /// The task
         task: Reference,

@@ -111,8 +111,8 @@ impl Session {
         let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
         let title = one_line(text(&view, "title"), 80);
         out.notice(format_args!("going on with: {title}"))?;
-        // Its question may still be on its way: the next line is the answer, and not another message. The stream was open before, so it tells how the
-        // turn ends.
+        // Its question may still be on its way: the next line is the answer, and not another message. The stream was open before, so it
+        // tells how the turn ends.
         self.running = ["queued", "running", "suspended"].contains(&text(&view, "status"));
         Ok(())
     }

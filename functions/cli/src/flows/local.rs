@@ -4,7 +4,7 @@ use super::tell_faults;
 use crate::{
     args::Picture,
     failure::{CliError, Exit},
-    output::{Look, Output},
+    output::{Look, Output, clean},
 };
 use flow::{
     Flow,
@@ -70,6 +70,7 @@ pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<
         Picture::Svg => draw::svg(&flow, &nothing),
         Picture::Dot => draw::dot(&flow, &nothing),
         Picture::Mermaid => draw::mermaid(&flow, &nothing),
+        Picture::Text => clean(&draw::outline(&flow, &nothing)),
     };
     Ok(Some(picture.into_bytes()))
 }

@@ -10,8 +10,8 @@ const MAX_FILE: u64 = 1024 * 1024;
 const MAX_FILES: usize = 500;
 
 impl Desk {
-    /// Puts the folder into the workspace, and gives the flow's name. Files without changes are left as they are, so a flow that did not change keeps
-    /// its versions; a folder with faults is refused before anything is written.
+    /// Puts the folder into the workspace, and gives the flow's name. Files without changes are left as they are, so a flow that did not
+    /// change keeps its versions; a folder with faults is refused before anything is written.
     pub(super) async fn upload(&self, folder: &Path, out: &mut Output) -> Result<String, CliError> {
         let name = local::name_of(folder)?;
         local::sound(folder)?;

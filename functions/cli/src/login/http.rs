@@ -37,7 +37,8 @@ impl Http {
             if here {
                 builder = builder.no_proxy().tls_certs_only([]);
             }
-            builder.build().map_err(|error| CliError::Foreign { url: "HTTP".into(), reason: error.to_string() })
+            let unusable = |error: reqwest::Error| ::client::Error::Unusable(format!("HTTP cannot be used: {error}"));
+            builder.build().map_err(unusable)
         };
         Ok(Self { away: build(false)?, here: build(true)? })
     }

@@ -6,6 +6,7 @@ use crate::{
     output::one_line,
     value::{list, text},
 };
+use ::client::Error;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -59,12 +60,12 @@ pub(super) async fn of(hub: &Url) -> Result<Offer, CliError> {
 async fn resource(http: &Http, hub: &Url) -> Result<Value, CliError> {
     let at = below(hub, &[".well-known", "oauth-protected-resource"]);
     let answer = http.get(&at).await.map_err(|failure| match failure {
-        CliError::Issuer { reason, .. } => CliError::Unreachable { url: shown(hub), reason },
+        CliError::Issuer { reason, .. } => Error::Unreachable { url: shown(hub), reason }.into(),
         other => other,
     })?;
     if !answer.status.is_success() || !answer.body.is_object() {
         let reason = format!("{} answers {}", at.path(), answer.status);
-        return Err(CliError::Foreign { url: shown(hub), reason });
+        return Err(Error::Foreign { url: shown(hub), reason, status: Some(answer.status.as_u16()) }.into());
     }
     // RFC 9728 §3.3: metadata of another resource must not be used.
     let named = text(&answer.body, "resource");

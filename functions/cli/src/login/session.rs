@@ -7,6 +7,8 @@ use super::{
     store::{Saved, Store},
 };
 use crate::{args::Connection, failure::CliError, output::one_line};
+use ::client::{Error, TokenSource};
+use futures::future::BoxFuture;
 use ports::Secret;
 use reqwest::Url;
 use tokio::sync::Mutex;
@@ -26,8 +28,8 @@ impl Login {
     /// The token for a request that is sent now; none when nobody is logged in.
     ///
     /// # Errors
-    /// [`CliError::Login`] when the login is over, or its file cannot be read; [`CliError::Issuer`] when the issuer does not answer and the token has
-    /// expired.
+    /// [`CliError::Login`] when the login is over, or its file cannot be read; [`CliError::Issuer`] when the issuer does not answer and the
+    /// token has expired.
     pub(crate) async fn token(&self) -> Result<Option<Secret>, CliError> {
         let mut known = self.saved.lock().await;
         if known.is_none() {
@@ -45,6 +47,18 @@ impl Login {
             return Err(ended(saved, "it has expired"));
         }
         Ok(known.as_ref().map(|saved| saved.access_token.clone()))
+    }
+}
+
+impl TokenSource for Login {
+    fn token(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(async {
+            let token = Self::token(self).await.map_err(|failure| Error::NoToken {
+                is_passing: matches!(failure, CliError::Issuer { .. }),
+                reason: failure.to_string(),
+            })?;
+            Ok(token.map(|token| token.expose().to_owned()))
+        })
     }
 }
 

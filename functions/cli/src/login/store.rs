@@ -44,8 +44,8 @@ fn exposed_if_any<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Resu
 }
 
 impl Saved {
-    /// Takes in the answer of a token endpoint (RFC 6749 §5.1), which came at this time. An issuer that rotates refresh tokens sends a new one; another
-    /// sends none, and the old one stays.
+    /// Takes in the answer of a token endpoint (RFC 6749 §5.1), which came at this time. An issuer that rotates refresh tokens sends a new
+    /// one; another sends none, and the old one stays.
     ///
     /// # Errors
     /// The reason, when there is no token in it that can be used.
@@ -143,7 +143,8 @@ impl Store {
         }
     }
 
-    /// Does something while no other process of this user does: an issuer that rotates refresh tokens ends a login whose old token is used twice.
+    /// Does something while no other process of this user does: an issuer that rotates refresh tokens ends a login whose old token is used
+    /// twice.
     pub(super) async fn locked<T>(&self, work: impl AsyncFnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
         let path = self.path.with_extension("lock");
         let locked = tokio::task::spawn_blocking(move || {

@@ -92,6 +92,10 @@ impl Desk {
         if let Some(origin) = view.get("origin") {
             facts.push(format!("made by {}", text(origin, "parent")));
         }
+        if let Some(handoff) = view.get("handoff") {
+            let (path, v) = (one_line(text(handoff, "path"), 200), number(handoff, "v"));
+            facts.push(format!("started by {path} version {v}"));
+        }
         out.line(style.paint(Look::Dim, facts.join(", ")))?;
         for key in ["error", "parked_reason"] {
             if let Some(why) = view.get(key).filter(|why| !why.is_null()) {

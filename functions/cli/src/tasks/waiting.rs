@@ -108,7 +108,8 @@ fn word(text: &str) -> String {
     }
 }
 
-/// The questions in the tree of a task that waits for its children, if all of it waits for people; nothing while a part of it goes on by itself.
+/// The questions in the tree of a task that waits for its children, if all of it waits for people; nothing while a part of it goes on by
+/// itself.
 pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, CliError> {
     let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
     let found = if waits_for_children(&view) { below(client, workspace, task.to_owned()).await? } else { None };

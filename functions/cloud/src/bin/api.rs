@@ -14,19 +14,19 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let router = cloud::assemble::Account::from_env()?.answering()?;
+    let router = buildscale_cloud::assemble::Account::from_env()?.answering()?;
     lambda_http::run(router.layer(from_fn(as_bytes))).await
 }
 
-/// Contents are bytes, of every type. `lambda_http` would read those of a text type as UTF-8 and replace invalid bytes; it leaves bodies with a
-/// content encoding alone, even `identity`. Our JSON is always text.
+/// Contents are bytes, of every type. `lambda_http` would read those of a text type as UTF-8 and replace invalid bytes; it leaves bodies
+/// with a content encoding alone, even `identity`. Our JSON is always text.
 async fn as_bytes(request: Request, next: Next) -> Response {
     let has_body = *request.method() != Method::HEAD;
     let mut response = next.run(request).await;
     // A stream has its length in the header alone.
     let told = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if has_body && response.body().size_hint().lower().max(told.unwrap_or(0)) > LARGEST {
-        return cloud::refusal::too_long(&response);
+        return buildscale_cloud::refusal::too_long(&response);
     }
     let headers = response.headers_mut();
     if headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind != "application/json") {

@@ -1,6 +1,6 @@
 //! The container with a workspace's files, in which commands run.
 
 #[tokio::main]
-async fn main() -> Result<(), cloud::sandbox::ServeError> {
-    cloud::sandbox::serve().await
+async fn main() -> Result<(), buildscale_cloud::sandbox::ServeError> {
+    buildscale_cloud::sandbox::serve().await
 }

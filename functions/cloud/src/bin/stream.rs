@@ -4,9 +4,9 @@ const IN_A_FUNCTION: &str = "AWS_LAMBDA_RUNTIME_API";
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    let account = cloud::assemble::Account::from_env()?;
+    let account = buildscale_cloud::assemble::Account::from_env()?;
     match std::env::var_os(IN_A_FUNCTION) {
-        Some(_) => cloud::stream::answer(account).await,
-        None => Ok(cloud::stream::serve(account).await?),
+        Some(_) => buildscale_cloud::stream::answer(account).await,
+        None => Ok(buildscale_cloud::stream::serve(account).await?),
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let waking = Arc::new(cloud::assemble::Account::from_env()?.waking()?);
+    let waking = Arc::new(buildscale_cloud::assemble::Account::from_env()?.waking()?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<_>| {
         let waking = waking.clone();
-        async move { cloud::timer::handle(&waking, event).await }
+        async move { buildscale_cloud::timer::handle(&waking, event).await }
     }))
     .await
 }

@@ -32,7 +32,7 @@ fn whole(events: &[Event], calls: usize) {
 async fn a_turn_that_outlasts_its_invocation_goes_on_in_the_next() -> Result {
     const CALLS: usize = 14;
     // Ten seconds of work, and twenty to come to an end in.
-    let timeout = Duration::from_secs(10) + cloud::worker::MARGIN;
+    let timeout = Duration::from_secs(10) + buildscale_cloud::worker::MARGIN;
     let world = World::deploy(Options { script: long(CALLS), timeout, ..Options::default() }).await?;
     let chat = world.client.chat(&world.client.place().await?, "go").await?;
     let watch = world.client.watch(&chat);

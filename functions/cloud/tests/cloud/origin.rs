@@ -30,6 +30,14 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
     client.with_token(None).open(&format!("{url}&after=0")).await?.until_event("done").await?;
     client.with_token(None).look(&format!("{chat}/events")).await?.refuses(401, "UNAUTHORIZED")?;
 
+    // The stack knows no name of its own: metadata about the login are those of the address that the client used.
+    let metadata = client.with_token(None).get("/.well-known/oauth-protected-resource").await?;
+    let address = client.address("").trim_start_matches("http").to_owned();
+    assert_eq!(metadata["resource"], format!("https{}", address.trim_end_matches('/')), "{metadata}");
+    let forged = client.request(Method::GET, "/.well-known/oauth-protected-resource");
+    let told: Value = forged.header("x-buildscale-host", "evil.example").send().await?.json().await?;
+    assert_eq!(told["resource"], metadata["resource"], "a client cannot choose it");
+
     // The origins' own addresses are closed, for any request with any token.
     for gateway in &world.gateways {
         for path in ["/health", "/api/v1/workspaces", &format!("{chat}/events?after=0"), &url] {

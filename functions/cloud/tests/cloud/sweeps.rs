@@ -1,8 +1,8 @@
-//! Sweeps by the timer's own binary: work stranded by a death, a lost message or an idle machine goes on and ends, and the next sweep finds nothing
-//! to do.
+//! Sweeps by the timer's own binary: work stranded by a death, a lost message or an idle machine goes on and ends, and the next sweep finds
+//! nothing to do.
 //!
-//! One deployment, one story after the other, since a sweep goes through everything that there is. The tests do not wait for the hour after which
-//! work counts as stranded: they make its items older in the table.
+//! One deployment, one story after the other, since a sweep goes through everything that there is. The tests do not wait for the hour after
+//! which work counts as stranded: they make its items older in the table.
 
 use crate::world::{Client, Options, Result, World, count};
 use aws::DynamoTable;

@@ -1,5 +1,5 @@
-//! The bus goes away in the middle of a turn and comes back later. Watchers miss nothing meanwhile, as the log has everything; and afterwards events
-//! come by the bus again.
+//! The bus goes away in the middle of a turn and comes back later. Watchers miss nothing meanwhile, as the log has everything; and
+//! afterwards events come by the bus again.
 
 use crate::lane::{Lane, chat_id, tell};
 use emulators::{Fate, Line, State};

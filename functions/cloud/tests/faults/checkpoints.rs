@@ -8,11 +8,11 @@ use std::{sync::Arc, time::Duration};
 /// How long a worker works before its deadline is near.
 const WORKS: Duration = Duration::from_secs(8);
 
-/// The commands wait for leave, so each of them runs when its worker comes near its deadline. Those whose machine is there run to their end, once;
-/// one whose machine dies meanwhile is neither reported as run nor as not run, and it is not run again.
+/// The commands wait for leave, so each of them runs when its worker comes near its deadline. Those whose machine is there run to their
+/// end, once; one whose machine dies meanwhile is neither reported as run nor as not run, and it is not run again.
 pub async fn a_command_that_outlasts_its_invocation_runs_once(emulators: &Arc<Emulators>) {
     let machines = Machines::start().await;
-    let options = Options { script: script(), timeout: WORKS + cloud::worker::MARGIN, ..Options::default() };
+    let options = Options { script: script(), timeout: WORKS + buildscale_cloud::worker::MARGIN, ..Options::default() };
     let first = machines.deploy(emulators, options).await;
     let lanes = [first.beside().await, first.beside().await, first.beside().await, first];
     machines.may_go_on(false);

@@ -85,9 +85,10 @@ struct Moment {
     side: Side,
 }
 
-/// Every distinct moment. A worker's memory dies with it, so only its changes tell one death from another: deaths at calls that only read, with no
-/// change between them and the next call that changes something, are one and the same as the death before that call. The rest are both sides of each
-/// change (between the later side of one and the earlier side of the next lies the publishing), and the reads after the last.
+/// Every distinct moment. A worker's memory dies with it, so only its changes tell one death from another: deaths at calls that only read,
+/// with no change between them and the next call that changes something, are one and the same as the death before that call. The rest are
+/// both sides of each change (between the later side of one and the earlier side of the next lies the publishing), and the reads after the
+/// last.
 fn moments(calls: &[Call]) -> Vec<Moment> {
     let changes = calls.iter().filter(|call| !call.reads()).count();
     let sides = |changes| [Side::Before, Side::After].map(|side| Moment { changes, side });

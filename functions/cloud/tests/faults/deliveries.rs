@@ -26,8 +26,8 @@ impl Lane {
     }
 }
 
-/// A lease runs out while its worker still works, and another one begins; the first one's writes are refused. And messages that were deleted from the
-/// queue long ago come once more, in any order.
+/// A lease runs out while its worker still works, and another one begins; the first one's writes are refused. And messages that were
+/// deleted from the queue long ago come once more, in any order.
 pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-late").await;

@@ -20,8 +20,8 @@ use std::{
 
 /// The attempts of the SDK before it gives up.
 const ATTEMPTS: usize = 3;
-/// How many of the calls on the way to a command are tried: a request, a look at a task that ECS does not know yet, one that waits, one that starts,
-/// and one that runs. Later calls are more looks at one that runs.
+/// How many of the calls on the way to a command are tried: a request, a look at a task that ECS does not know yet, one that waits, one
+/// that starts, and one that runs. Later calls are more looks at one that runs.
 const CALLS: usize = 4;
 
 /// The fate of calls for one workspace: those of one operation, from one call on.

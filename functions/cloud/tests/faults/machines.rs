@@ -1,5 +1,5 @@
-//! Machines of sandboxes: an ECS that runs the container's binary, behind a proxy, and an observer beside its machines, which counts the commands
-//! that run there, and lets each of them go on.
+//! Machines of sandboxes: an ECS that runs the container's binary, behind a proxy, and an observer beside its machines, which counts the
+//! commands that run there, and lets each of them go on.
 
 use crate::lane::Lane;
 use domain::WorkspaceId;
@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Tells in its scratch folder that it runs, and goes on when it is told to there. So one that runs a second time is seen, whether or not its result
-/// arrives, and without leave it never ends.
+/// Tells in its scratch folder that it runs, and goes on when it is told to there. So one that runs a second time is seen, whether or not
+/// its result arrives, and without leave it never ends.
 pub const COMMAND: &str = r#": > "$TMPDIR/began"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done; echo ran"#;
 /// Written beside `began` by the observer that has counted it.
 const COUNTED: &str = "counted";

@@ -1,5 +1,5 @@
-//! Faults around the functions: calls that fail, workers that die at any of them, messages that come twice, and workers of two versions at once.
-//! After each of them the simulator's invariants hold, and watchers saw everything once and in order.
+//! Faults around the functions: calls that fail, workers that die at any of them, messages that come twice, and workers of two versions at
+//! once. After each of them the simulator's invariants hold, and watchers saw everything once and in order.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bus;

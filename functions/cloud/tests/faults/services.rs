@@ -27,8 +27,8 @@ fn cases() -> Vec<Case> {
     let throttled = ["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
     let mut throttled = throttled.into_iter().cycle().map(|code| Fate::json(400, code));
     let mut cases = Vec::new();
-    // No answer ever comes: these take as long as a client has patience (five seconds, and ten for contents), so they come first, and others go on
-    // meanwhile. A bus that is silent is in `bus.rs`.
+    // No answer ever comes: these take as long as a client has patience (five seconds, and ten for contents), so they come first, and
+    // others go on meanwhile. A bus that is silent is in `bus.rs`.
     for operation in ["PutItem", "TransactWriteItems", "Query"] {
         cases.extend([Fate::Silence, Fate::SilenceAfter].map(|fate| ("DynamoDB", operation, fate)));
     }

@@ -1,8 +1,8 @@
 //! Workers of two versions, one after the other and at once, on the work that the others have left in flight.
 //!
-//! The files in `golden` are the content of the table and the queue when the worker of the first version was killed in the middle of several turns,
-//! and of several tasks; their times are moved to now. `BLESS=1` makes a missing file. When shapes change, it stays, and the new version makes
-//! another one beside it.
+//! The files in `golden` are the content of the table and the queue when the worker of the first version was killed in the middle of
+//! several turns, and of several tasks; their times are moved to now. `BLESS=1` makes a missing file. When shapes change, it stays, and the
+//! new version makes another one beside it.
 
 use crate::{
     in_flight::{InFlight, Recorder},
@@ -185,8 +185,8 @@ async fn the_version_before_left_tasks_in_flight(emulators: &Arc<Emulators>) {
     lane.check_tasks("left by the version before").await;
 }
 
-/// A worker of today that meets an entry of a newer one does nothing with it, and gives the command back. When the entry can be read, be it by a
-/// newer worker or because it is gone, the command is done as if it had come for the first time.
+/// A worker of today that meets an entry of a newer one does nothing with it, and gives the command back. When the entry can be read, be it
+/// by a newer worker or because it is gone, the command is done as if it had come for the first time.
 async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-newer").await;

@@ -1,11 +1,11 @@
 //! Makes a backup, or brings the one in a folder up to date.
 
 use super::{
-    BackupError, Progress, SECRETS, STORE, Summary, at,
+    BackupError, Progress, SECRETS, Summary, at,
     copy::{Copier, files_below, sync},
     manifest::{FORMAT, LOCK, Listed, MANIFEST, Manifest, Part},
 };
-use crate::assemble::WORKSPACES;
+use crate::layout::{STORE, WORKSPACES};
 use domain::{Timestamp, WorkspaceId};
 use embedded::{Hold, LocalBlobs, Stored};
 use ports::{Blobs, Clock, Spilling, SystemClock};
@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use tokio::time::Instant;
-use workspace::{FileKind, Workspaces};
+use workspace::{Access, FileKind, Workspaces};
 
 /// The folder that observers of tasks write to.
 const OBSERVERS: &str = "observers";
@@ -192,7 +192,8 @@ async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>
         for workspace in page.workspaces {
             let id = workspace.workspace_id;
             workspaces.insert(id);
-            let (files, mut cursor) = (index.open(id).await.map_err(BackupError::Index)?, None);
+            let (files, mut cursor) =
+                (index.open(id, Access::platform("a backup has everything")).await.map_err(BackupError::Index)?, None);
             loop {
                 let page = files.trash(PAGE, cursor).await.map_err(BackupError::Index)?;
                 let projections = page.files.iter().filter(|file| file.info.kind == FileKind::Projection);

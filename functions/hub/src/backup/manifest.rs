@@ -68,8 +68,8 @@ impl Manifest {
     /// The manifest of the backup in this folder; none when there is none yet.
     ///
     /// # Errors
-    /// [`BackupError::TooNew`] for a later format or schema; [`BackupError::Damaged`] for one that cannot be read, or whose paths lead out of the
-    /// folder; [`BackupError::Io`] when the disk fails.
+    /// [`BackupError::TooNew`] for a later format or schema; [`BackupError::Damaged`] for one that cannot be read, or whose paths lead out
+    /// of the folder; [`BackupError::Io`] when the disk fails.
     pub fn read(folder: &Path) -> Result<Option<Self>, BackupError> {
         let path = folder.join(MANIFEST);
         let text = match fs::read(&path) {

@@ -1,11 +1,14 @@
 //! Puts a backup into a data folder, or only compares it with its digests.
 
 use super::{
-    BackupError, Progress, SECRETS, STORE, Summary, at,
+    BackupError, Progress, SECRETS, Summary, at,
     copy::{Copied, Copier, sync},
     manifest::{LOCK, Listed, Manifest, Part},
 };
-use crate::{assemble::WORKSPACES, parts};
+use crate::{
+    layout::{STORE, WORKSPACES},
+    parts,
+};
 use embedded::Lock;
 use ports::{Clock, LARGE, SystemClock};
 use std::{

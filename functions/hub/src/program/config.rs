@@ -80,7 +80,7 @@ fn checked(place: &Place) -> Result<(Config, Vec<String>), CliError> {
     let config = sources(place)?.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
     let models = models::Router::new(config.ai.models(&environment).map_err(failed)?).map_err(failed)?;
-    notes.extend(hub::serve::checked(&config, &models).map_err(failed)?);
+    notes.extend(buildscale_hub::serve::checked(&config, &models).map_err(failed)?);
     Ok((config, notes))
 }
 

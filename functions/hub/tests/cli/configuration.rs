@@ -43,6 +43,44 @@ fn an_error_of_the_store_says_why() {
 }
 
 #[test]
+fn a_data_directory_that_cannot_be_made_is_named() {
+    let output = refused(Path::new("/proc/nope"), &[], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("cannot use /proc/nope: "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_address_in_use_is_named_with_its_user_and_the_way_out() {
+    let (folder, hub) = hub();
+    let other = tempfile::tempdir().unwrap();
+    for (data, told) in [
+        (folder.path(), "a hub already runs with the data directory"),
+        (other.path(), concat!("another hub (version ", env!("CARGO_PKG_VERSION"), ") answers there")),
+    ] {
+        let serve = ["serve", "--listen", &hub.address, "--data-dir", data.to_str().unwrap()];
+        let output = command(&serve).output().unwrap();
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{why}");
+        assert!(why.contains(&format!("cannot listen on {}", hub.address)), "{why}");
+        assert!(why.contains(told) && why.contains("--listen") && why.contains("server.listen"), "{why}");
+    }
+}
+
+#[test]
+fn https_to_a_plain_hub_and_a_folder_as_a_file_have_their_hints() {
+    let (folder, hub) = hub();
+    let output = hub.command(&["models"]).env("BUILDSCALE_URL", format!("https://{}", hub.address)).output().unwrap();
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{why}");
+    assert!(why.contains("it speaks http, not https") && why.contains("http:// instead of https://"), "{why}");
+
+    let output = hub.run(&["files", "put", folder.path().to_str().unwrap(), "/projects"]);
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{why}");
+    assert!(why.contains("is a folder") && why.contains("buildscale files sync DIR /FOLDER"), "{why}");
+}
+
+#[test]
 fn a_configuration_is_begun_checked_and_shown() {
     let data = tempfile::tempdir().unwrap();
     let run = |args: &[&str], environment: &[(&str, &str)]| {
@@ -139,15 +177,4 @@ fn logs_are_json_unless_text_is_wanted() {
         let line = said.lines().find(|line| line.contains("BUILDSCALE_LOGS means nothing")).unwrap_or_default();
         assert!(line.contains(expected), "{format}: {said}");
     }
-}
-
-#[test]
-fn a_task_that_fails_in_a_benchmark_is_no_fault_of_the_configuration() {
-    let data = tempfile::tempdir().unwrap();
-    // No input is so long.
-    let scenario = ["bench-driver", "chain", "--size", "3", "--payload", "9000000", "--data-dir"];
-    let output = command(&scenario).arg(data.path()).output().unwrap();
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the scenario failed") && !told.contains("configuration"), "{told}");
 }

@@ -30,11 +30,13 @@ fn s8_a_new_flow_is_sound_and_drawn_without_a_hub() {
     let checked = run(&["flow", "check", dir]);
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stdout));
 
-    for (format, begin) in [("svg", "<svg"), ("dot", "digraph"), ("mermaid", "flowchart")] {
+    for (format, begin) in [("svg", "<svg"), ("dot", "digraph"), ("mermaid", "flowchart"), ("text", "└─ → ")] {
         let drawn = run(&["flow", "graph", dir, "--format", format]);
         assert_eq!(drawn.status.code(), Some(0));
         assert!(text(&drawn.stdout).contains(begin), "{}", text(&drawn.stdout));
     }
+    // A pipe gets the picture; a terminal would get the text.
+    assert!(text(&run(&["flow", "graph", dir]).stdout).starts_with("<svg"));
     let schema = run(&["flow", "schema", "workflow.yaml"]);
     assert!(serde_json::from_slice::<Value>(&schema.stdout).unwrap().is_object());
     assert_eq!(run(&["flow", "schema", "nothing.yaml"]).status.code(), Some(3));
@@ -122,7 +124,10 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
     assert_eq!(versions()[0]["versions"].as_array().unwrap().len(), 1);
 
     let flows = hub.json(0, &["flow", "list", "--json"]);
-    assert!(flows[0]["flows"].as_array().unwrap().iter().any(|flow| flow["name"] == "choice"), "{flows:?}");
+    let named = |name: &str| flows[0]["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == name).cloned();
+    assert!(named("choice").is_some(), "{flows:?}");
+    let purpose = named("plan_and_execute").and_then(|flow| Some(flow["description"].as_str()?.to_owned())).unwrap();
+    assert!(text(&hub.run(&["flow", "list"]).stdout).contains(&purpose[..20]), "{purpose}");
     let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--json"]);
     let statuses: Vec<&Value> = tasks[0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
     assert_eq!(statuses, [&json!("success"), &json!("failure"), &json!("success")]);
@@ -212,7 +217,7 @@ fn s10_7_a_task_is_paused_stepped_and_stopped() {
     assert_eq!(hub.run(&["task", "stop", &task]).status.code(), Some(0));
     assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(6));
     // There is nothing more to stop, and after its last event nothing more to follow.
-    let again = hub.run(&["task", "stop", &task]);
+    let again = hub.run(&["task", "cancel", &task]);
     assert_eq!((again.status.code(), text(&again.stdout).as_str()), (Some(0), "it had ended before: failure\n"));
     let events = hub.json(6, &["task", "tail", &task, "--json"]);
     let last = events.last().unwrap()["id"].to_string();

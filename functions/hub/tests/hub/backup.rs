@@ -1,7 +1,7 @@
 //! Backups of a hub that runs, and hubs that start on what was restored.
 
 use crate::support::{Client, Hub, Result, count, start};
-use hub::backup::{Making, Progress, make};
+use buildscale_hub::backup::{Making, Progress, make};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{

@@ -4,6 +4,7 @@
 mod backup;
 mod commands;
 mod crashed;
+mod documents;
 mod full;
 mod killed;
 mod large;

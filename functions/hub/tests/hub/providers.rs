@@ -1,5 +1,5 @@
-//! Flows with providers and keys of their own: the key that each provider gets, and that no secret, of any origin, is in anything that the hub tells
-//! or writes down (spec 002 §10.6, §10.11).
+//! Flows with providers and keys of their own: the key that each provider gets, and that no secret, of any origin, is in anything that the
+//! hub tells or writes down (spec 002 §10.6, §10.11).
 
 use crate::support::{LOG, Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};

@@ -1,5 +1,5 @@
-//! More commands than a hub has places for: they wait, and each runs once. An observer outside the hub counts them, so that the hub's words can be
-//! held against the facts.
+//! More commands than a hub has places for: they wait, and each runs once. An observer outside the hub counts them, so that the hub's words
+//! can be held against the facts.
 
 use crate::support::{Hub, PATIENCE, Result, start};
 use serde_json::{Value, json};

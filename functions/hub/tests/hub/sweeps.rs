@@ -11,7 +11,8 @@ use testkit::{age_indexed, age_log};
 /// Longer than the trash is kept, and than anything may lie about before it is looked after.
 const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
 
-/// A month passes while the hub is away: everything of this actor and in the trash is that old. If `purges`, all messages are taken away meanwhile.
+/// A month passes while the hub is away: everything of this actor and in the trash is that old. If `purges`, all messages are taken away
+/// meanwhile.
 async fn a_month_later(data: &Path, actor: &str, purges: bool) -> Result {
     let options = Options { durability: Durability::Normal, max_attempts: 1_000, ..Options::default() };
     let store = Store::open(data.join("buildscale.sqlite3"), Arc::new(SystemClock), options)?;

@@ -325,3 +325,17 @@ async fn a_hub_is_started_where_there_is_none() -> Result {
     assert!(chats.env_clear().spawn(pts)?.wait().await?.success());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_terminal_gets_a_flow_as_text() -> Result {
+    let data = tempfile::tempdir()?;
+    let folder = data.path().join("choice");
+    std::fs::create_dir(&folder)?;
+    std::fs::write(folder.join("workflow.yaml"), CHOICE)?;
+    let args = ["flow", "graph", folder.to_str().ok_or("no path")?];
+    let mut screen = Screen::at("http://127.0.0.1:1", data.path(), &args)?;
+    screen.until("begin  start").await?;
+    screen.until("└─ → say").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}

@@ -1,10 +1,10 @@
 //! A server in this process.
 
 use async_trait::async_trait;
+use buildscale_machine::{Machine, Options};
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
-use machine::{Machine, Options};
 use ports::{Blobs, Exec, Execution, Grant, Place, Reserve, Sandbox};
 use sandbox::Remote;
 use std::{
@@ -69,14 +69,14 @@ impl Served {
             scratch: root.join("tmp"),
             listen: "127.0.0.1:0".into(),
         };
-        let search: machine::Search = Arc::new(|latest, tool, args| {
+        let search: buildscale_machine::Search = Arc::new(|latest, tool, args| {
             async move { serde_json::to_string(&tools::search_folder(&latest, &tool, &args).await).unwrap() }.boxed()
         });
         let listener = TcpListener::bind(&options.listen).await.unwrap();
         let address = listener.local_addr().unwrap();
         let machine = Machine::open(options, Arc::new(Nothing), search).await.unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(machine::serve(listener, machine, shutdown.clone()));
+        let serving = tokio::spawn(buildscale_machine::serve(listener, machine, shutdown.clone()));
         Self { home, address, shutdown, serving }
     }
 

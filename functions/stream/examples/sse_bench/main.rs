@@ -1,8 +1,8 @@
 //! The costs of event streams: one JSON line per figure, each with its floor or its target, measured in the same run.
 //!
 //! ```text
-//! cargo run --release -p stream --example sse_bench            every figure
-//! cargo run --release -p stream --example sse_bench idle       one of: deliveries paced idle storm slow
+//! cargo run --release -p buildscale-stream --example sse_bench            every figure
+//! cargo run --release -p buildscale-stream --example sse_bench idle       one of: deliveries paced idle storm slow
 //! ```
 //!
 //! The server is a process of its own on one thread, so that its memory and its CPU time are its alone. The client is this

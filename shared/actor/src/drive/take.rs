@@ -7,8 +7,8 @@ use ports::{Delivery, Error, QueueMessage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl<M: Machine> Drive<'_, M> {
-    /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. Their effects are running when
-    /// this returns.
+    /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. Their effects are
+    /// running when this returns.
     ///
     /// The number of deliveries says nothing here: a long turn may well outlive many workers. [`crate::trial`] has the counts that do.
     pub(super) async fn take_in(
@@ -145,8 +145,8 @@ impl<M: Machine> Drive<'_, M> {
         Ok(1)
     }
 
-    /// Pauses the actor: `envelope` failed too often. It is kept, unless it was consumed and the failure is in its work, or the machine gives it
-    /// up.
+    /// Pauses the actor: `envelope` failed too often. It is kept, unless it was consumed and the failure is in its work, or the machine
+    /// gives it up.
     pub async fn park(&mut self, envelope: (CommandId, String), reason: String) -> Result<(), DriveError> {
         let known = self.loaded.consumed.contains(&envelope.0)
             || self.loaded.parked_mail.iter().any(|(id, _)| *id == envelope.0);
@@ -181,8 +181,8 @@ impl<M: Machine> Drive<'_, M> {
         Ok(1)
     }
 
-    /// Resumes a paused actor: first the work that was in flight, then the messages that were put aside. The first of these is the one that failed, and
-    /// `drop` gives it up.
+    /// Resumes a paused actor: first the work that was in flight, then the messages that were put aside. The first of these is the one that
+    /// failed, and `drop` gives it up.
     async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), DriveError> {
         let (stamp, mut draft) = self.draft();
         let was_in_flight = M::in_flight(&self.loaded.state);

@@ -15,8 +15,9 @@ use std::sync::{
 
 /// Notices attempts whose answer was lost.
 ///
-/// The SDK repeats such a request by itself. If the first attempt had its effect, the second fails on the condition that the first made false: an
-/// answer that says "somebody else wrote" about ourselves. So a failed condition counts only when every attempt before it was answered.
+/// The SDK repeats such a request by itself. If the first attempt had its effect, the second fails on the condition that the first made
+/// false: an answer that says "somebody else wrote" about ourselves. So a failed condition counts only when every attempt before it was
+/// answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubt(Arc<AtomicBool>);
 

@@ -13,8 +13,8 @@ const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 /// A sandbox, from the request for it until its end is forgotten.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Names this sandbox among all that the workspace has ever had. It is the token by which ECS knows that it was asked before, and part of the
-    /// `startedBy` of its task.
+    /// Names this sandbox among all that the workspace has ever had. It is the token by which ECS knows that it was asked before, and part
+    /// of the `startedBy` of its task.
     pub attempt: String,
     /// The token of its callers. The task itself only knows its digest.
     #[serde(serialize_with = "exposed")]

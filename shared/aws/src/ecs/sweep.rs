@@ -24,9 +24,9 @@ pub struct Swept {
 }
 
 impl EcsSandboxes {
-    /// Goes once through all items and through all tasks: starts nothing that was not asked for, fails requests past their deadline, notices ended
-    /// tasks, and stops every task whose item is gone, replaced or over. To be called every few minutes; two at once do no harm. Items that are over
-    /// expire by themselves after a day.
+    /// Goes once through all items and through all tasks: starts nothing that was not asked for, fails requests past their deadline,
+    /// notices ended tasks, and stops every task whose item is gone, replaced or over. To be called every few minutes; two at once do no
+    /// harm. Items that are over expire by themselves after a day.
     ///
     /// # Errors
     /// When the table or ECS does not answer. Finished parts stay done; the next sweep goes on.

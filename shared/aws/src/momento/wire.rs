@@ -1,5 +1,5 @@
-//! The messages to Momento: of its `cachepubsub.proto`, package `cache_client.pubsub` (momentohq/client_protos), the two methods and the fields that
-//! a bus needs.
+//! The messages to Momento: of its `cachepubsub.proto`, package `cache_client.pubsub` (momentohq/client_protos), the two methods and the
+//! fields that a bus needs.
 //!
 //! Written by hand, because Momento publishes one crate for all of its services, which brings a protocol of its own and a second
 //! provider of TLS with it. Fields that are not here, such as the identity of a publisher, are skipped when they are read.

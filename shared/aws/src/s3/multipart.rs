@@ -23,8 +23,8 @@ pub(super) fn checksum_of_parts(content: &[u8]) -> String {
 }
 
 impl S3Blobs {
-    /// Writes a content in parts: if it is absent, or with `replace` in any case. The parts of a failed upload are removed, or by the bucket's
-    /// lifecycle rule when this process dies. Says whether an object was there, which stays.
+    /// Writes a content in parts: if it is absent, or with `replace` in any case. The parts of a failed upload are removed, or by the
+    /// bucket's lifecycle rule when this process dies. Says whether an object was there, which stays.
     pub(super) async fn put_parts(&self, key: &str, content: &Bytes, replace: bool) -> Result<bool> {
         let begin = self.client.create_multipart_upload().bucket(&self.bucket).key(key);
         let begun = begin.checksum_algorithm(ChecksumAlgorithm::Sha256).send().await;

@@ -20,8 +20,8 @@ impl S3Blobs {
         signed.map(presigned).map_err(|error| unavailable(WHAT, &error))
     }
 
-    /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses other contents, and one that is there already
-    /// (412), which is as good.
+    /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses other contents, and one that is
+    /// there already (412), which is as good.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a `space` that is no name of one, for a length that S3 cannot be told, and for more than seven days;

@@ -87,8 +87,8 @@ impl Inner {
         Ok(letters.into_iter().map(|(_, letter)| letter).take(limit).collect())
     }
 
-    /// Sends the dead letters of `group` again. Those sent and not yet removed when this fails are sent once more, within five minutes without
-    /// effect.
+    /// Sends the dead letters of `group` again. Those sent and not yet removed when this fails are sent once more, within five minutes
+    /// without effect.
     pub(super) async fn send_again(&self, group: &str) -> Result<usize> {
         let aside = self.aside().await?;
         let (mut count, mut others) = (0, Vec::new());

@@ -22,8 +22,8 @@ impl Schedules {
         Self { sdk, client: OnceLock::new() }
     }
 
-    /// Has `message` sent to the delay queue at `at`, as [`to_the_second`] writes it. A schedule that is there already is the same one: its name is the
-    /// message's identity.
+    /// Has `message` sent to the delay queue at `at`, as [`to_the_second`] writes it. A schedule that is there already is the same one: its
+    /// name is the message's identity.
     pub(super) async fn make(&self, names: &QueueNames, message: &QueueMessage, at: &str) -> Result<()> {
         let client = self.client.get_or_init(|| Client::new(&self.sdk));
         let invalid = |error: aws_smithy_types::error::operation::BuildError| Error::Invalid(error.to_string());

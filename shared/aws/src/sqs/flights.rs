@@ -1,8 +1,8 @@
 //! The messages that this process has in flight: their turns inside it, and the receipts that still settle something.
 //!
-//! SQS locks a group while messages of it are in flight, and no more. This module keeps the further promises of the port: that a message given back
-//! takes those behind it along, that a receipt settles once, that a receive that was dropped loses nothing. A process holds tens of messages, so
-//! everything is a search through a list.
+//! SQS locks a group while messages of it are in flight, and no more. This module keeps the further promises of the port: that a message
+//! given back takes those behind it along, that a receipt settles once, that a receive that was dropped loses nothing. A process holds tens
+//! of messages, so everything is a search through a list.
 
 use ports::{Delivery, Receipt};
 use std::collections::VecDeque;

@@ -25,8 +25,8 @@ pub enum Due {
     Schedule(Timestamp),
 }
 
-/// The way to deliver `message`, as of `now`: decided by a sender, and again by the timer for each message from the delay queue. One too long
-/// for a schedule goes round the delay queue until it is due.
+/// The way to deliver `message`, as of `now`: decided by a sender, and again by the timer for each message from the delay queue. One too
+/// long for a schedule goes round the delay queue until it is due.
 pub fn due(message: &QueueMessage, now: Timestamp) -> Due {
     let wait = message.deliver_at.map_or(Duration::ZERO, |at| at.since(now));
     if wait.is_zero() {

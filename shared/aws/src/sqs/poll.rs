@@ -1,5 +1,5 @@
-//! Receiving. A request for messages is a task of its own: its waiter may be dropped while SQS is answering, and the messages then go to the next
-//! receiver, instead of being invisible until they time out.
+//! Receiving. A request for messages is a task of its own: its waiter may be dropped while SQS is answering, and the messages then go to
+//! the next receiver, instead of being invisible until they time out.
 
 use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
 use crate::{cloud::timeouts, fault::unavailable};

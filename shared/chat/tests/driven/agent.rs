@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use actor::{Content, Envelope};
-use chat::{NewMessage, Setup, actor_id};
+use buildscale_chat::{NewMessage, Setup, actor_id};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
     Principal, Status, TaskId, WorkspaceId,
@@ -98,7 +98,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         hub.chats.configure(hub.workspace, chat, Setup { mode: Some(Mode::Plan), ..Setup::default() }, &by).await;
     assert_eq!(configured.unwrap_err().code, Code::Conflict);
 
-    let files = hub.workspaces.open(hub.workspace).await.unwrap();
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
     let file: FilePath = format!("/chats/{chat}.md").parse().unwrap();
     assert_eq!(files.stat(&file).await.unwrap_err().code, Code::NotFound, "the task has what was said");
     let usage = hub.chats.usage(hub.workspace, "0000-01-01", "9999-12-31").await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{NewChat, actor_id};
+use buildscale_chat::{NewChat, actor_id};
 use domain::{ChatEvent, ChatId, ChatStatus, CommandId, Principal, StopReason, Usage, native};
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};

@@ -3,7 +3,7 @@
 use crate::hub::Hub;
 use actor::{Content, Envelope};
 use async_trait::async_trait;
-use chat::actor_id;
+use buildscale_chat::actor_id;
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, Principal, Timestamp, native,
 };

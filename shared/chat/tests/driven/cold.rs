@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{NewChat, NewMessage, Transcript};
+use buildscale_chat::{NewChat, NewMessage, Transcript};
 use domain::{ChatId, CommandId, FilePath, Principal};
 use ports::{Clock, IndexQuery, Item, Key, Page, Query, Table, Write};
 use std::{
@@ -58,7 +58,7 @@ async fn a_search_asks_about_chats_of_which_something_was_said_and_no_others() {
     let (blobs, clock) = (hub.blobs.clone(), hub.clock.clone());
     let cold = Workspaces::new(table.clone(), blobs, clock, disk.path().into()).caching(Budget::default());
     cold.project_on_read(Arc::new(Transcript::new(table.clone(), cold.clone())));
-    let files = cold.open(hub.workspace).await.unwrap();
+    let files = cold.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
     let folder: FilePath = "/chats".parse().unwrap();
     let text = |chat: ChatId| fs::read_to_string(files.latest().join(format!("chats/{chat}.md"))).unwrap();
     let asked = async || {

@@ -2,7 +2,7 @@
 
 use actor::{Content, Envelope, Runtime};
 use async_trait::async_trait;
-use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueReceiver, Spilling, Table};
@@ -99,7 +99,7 @@ impl Hub {
     }
 
     pub async fn put(&self, path: &str, text: &str) {
-        let files = self.workspaces.open(self.workspace).await.unwrap();
+        let files = self.workspaces.open(self.workspace, workspace::Access::platform("a test")).await.unwrap();
         let writer = Writer::new(Principal::local());
         files.write(&path.parse().unwrap(), text.to_owned(), Expect::Any, &writer).await.unwrap();
     }

@@ -1,6 +1,7 @@
 //! Chats driven by the runtime over real tools.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod access;
 mod agent;
 mod backoff;
 mod breaks;

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{Accepted, Approve, NewChat, NewMessage, QueuedBehind, actor_id};
+use buildscale_chat::{Accepted, Approve, NewChat, NewMessage, QueuedBehind, actor_id};
 use domain::{
     ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, Principal, QuestionId,
     StopReason, Usage,
@@ -159,7 +159,7 @@ async fn a_paused_chat_takes_messages_and_one_makes_it_go_on() {
 async fn the_approval_of_a_plan_makes_a_paused_chat_go_on() {
     let talk = Talk::about("poison").await;
     talk.hub.put("/projects/plan.md", "- [ ] one\n").await;
-    let files = talk.hub.workspaces.open(talk.hub.workspace).await.unwrap();
+    let files = talk.hub.workspaces.open(talk.hub.workspace, workspace::Access::platform("a test")).await.unwrap();
     let plan = files.stat(&FilePath::parse("/projects/plan.md").unwrap()).await.unwrap().file_id;
     talk.model.poisoned.store(false, SeqCst);
     let (command, by) = (CommandId(talk.hub.clock.id()), Principal::local());

@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};
-use chat::{ChatEffect, ChatMachine};
+use buildscale_chat::{ChatEffect, ChatMachine};
 use domain::{
     AgentTool, AgentToolRuns, ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId,
     event::PermissionOutcome, task::AgentAnswer,

@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};
-use chat::{ChatEffect, ChatMachine, ChatState, Report};
+use buildscale_chat::{ChatEffect, ChatMachine, ChatState, Report};
 use domain::{CallId, ChatCommand, ChatEvent, Message, StopId, event::PermissionOutcome};
 use proptest::prelude::*;
 use serde_json::{Map, json};

@@ -2,7 +2,7 @@
 
 use crate::play::Play;
 use actor::Machine;
-use chat::ChatMachine;
+use buildscale_chat::ChatMachine;
 use domain::{ChatCommand, ChatEvent, Code, Limits, StopReason};
 use serde_json::json;
 use slots::SlotsCommand;

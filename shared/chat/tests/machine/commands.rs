@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ls};
 use actor::Machine;
-use chat::{ChatEffect, ChatMachine};
+use buildscale_chat::{ChatEffect, ChatMachine};
 use domain::{
     AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Mode, Principal,
     event::PermissionOutcome,

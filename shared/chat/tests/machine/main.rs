@@ -9,7 +9,7 @@ mod permissions;
 mod play;
 
 use actor::{Input, Machine, StopRequest, Target};
-use chat::{ChatMachine, Report};
+use buildscale_chat::{ChatMachine, Report};
 use domain::{ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, Usage, event::PermissionOutcome};
 use play::{Play, ask, ls};
 use serde_json::{Map, json};

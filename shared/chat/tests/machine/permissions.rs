@@ -1,7 +1,7 @@
 //! Rules that people grant with "always here", and the reasons with which they decline.
 
 use crate::play::{Play, ask};
-use chat::{ChatState, Gate, GateDecision, GateRequest, SimpleGate};
+use buildscale_chat::{ChatState, Gate, GateDecision, GateRequest, SimpleGate};
 use domain::{ChatCommand, ChatConfig, ChatEvent, FilePath, Mode, PermissionRule, event::PermissionOutcome};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
 use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, Target};
-use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
+use buildscale_chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
     CommandId, FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId,

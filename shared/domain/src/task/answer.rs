@@ -40,8 +40,8 @@ pub struct ToolUse {
     pub status: Status,
     /// The answer of the tool; cut when it is long.
     pub output: String,
-    /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome is not
-    /// known, anything else that it has ended.
+    /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome is
+    /// not known, anything else that it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
     /// How long it took, in milliseconds.

@@ -1,6 +1,6 @@
 //! A task as lists and clients see it.
 
-use super::{FlowRef, NodeId, Origin, Status, Wait};
+use super::{FlowRef, Handoff, NodeId, Origin, Status, Wait};
 use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +51,9 @@ pub struct TaskView {
     /// Its origin, for a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The version of a file that started it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<Box<Handoff>>,
     /// Its output, once it is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

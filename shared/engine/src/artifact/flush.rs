@@ -4,7 +4,7 @@ use super::{Artifact, ArtifactKind, Artifacts, Batch, Entry, Owner, index, path}
 use domain::{Code, Error, Principal, Sha256};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use workspace::{Expect, Writer};
+use workspace::{Access, Expect, Writer};
 
 /// The longest file, in bytes. An artifact that does not fit has its digest in the index, and nothing in the file.
 const MAX_FILE: usize = 16 * 1024 * 1024;
@@ -29,8 +29,9 @@ impl Artifacts {
         if artifacts.is_empty() {
             return Ok(0);
         }
-        let workspace = self.workspaces.open(owner.workspace).await?;
-        let writer = Writer::new(Principal::Task { task: owner.task, user: owner.user });
+        let by = Principal::Task { task: owner.task, user: owner.user };
+        let workspace = self.workspaces.open(owner.workspace, Access::of(&by, None)).await?;
+        let writer = Writer::new(by);
         let mut files = 0;
         for (kind, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             workspace.write(&path(owner.task, kind)?, text, Expect::Any, &writer).await?;
@@ -49,7 +50,8 @@ impl Artifacts {
         let Some(offset) = artifact.offset else {
             return Err(Error::not_found("content of", &artifact.id).hint("it was too large; its digest was kept"));
         };
-        let workspace = self.workspaces.open(owner).await?;
+        let workspace =
+            self.workspaces.open(owner, Access::platform("artifacts are read with the history of their task")).await?;
         // The line's frame is at most as long as the longest names in it.
         let end = offset + artifact.bytes + FRAME;
         let content = workspace.read(&artifact.path, Some(offset..end)).await?;

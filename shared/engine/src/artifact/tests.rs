@@ -26,7 +26,7 @@ async fn world() -> World {
     let workspaces = Workspaces::new(table.clone(), blobs, clock, root.path().into());
     let id = WorkspaceId::from_key("test", "workspace");
     workspaces.create(id, "test", &Principal::local()).await.unwrap();
-    let workspace = workspaces.open(id).await.unwrap();
+    let workspace = workspaces.open(id, workspace::Access::platform("a test")).await.unwrap();
     let flow = FlowRef { name: "demo".into(), hash: Sha256::of(b"manifests") };
     let owner = Owner { workspace: id, task: TaskId::from_key("test", "task"), user: Principal::local().user(), flow };
     World { artifacts: Artifacts::new(table.clone(), workspaces), table, workspace, owner, _root: root }

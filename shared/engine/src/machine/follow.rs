@@ -1,10 +1,10 @@
 //! A re-run follows its recorded task: it takes in its messages in the same turns. Random choices of that time are not made again (spec 002
-//! §6, §10.7). Where other work runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is there and its merge
-//! does not begin.
+//! §6, §10.7). Where other work runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is there and its
+//! merge does not begin.
 //!
-//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow their own
-//! records. So a child that was stopped as not needed must not have ended this time, and a child that ended although it was not needed has to come to
-//! its end.
+//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow
+//! their own records. So a child that was stopped as not needed must not have ended this time, and a child that ended although it was not
+//! needed has to come to its end.
 
 use super::{
     TaskMachine, TaskState,
@@ -38,7 +38,8 @@ impl TaskMachine {
         }
     }
 
-    /// Takes in the messages that were held back, as far as this step has made it their turn. `sent_off` is how many children there were before it.
+    /// Takes in the messages that were held back, as far as this step has made it their turn. `sent_off` is how many children there were
+    /// before it.
     pub(super) fn catch_up(&self, step: &mut actor::Step<Self>, sent_off: u32, stamp: &Stamp) {
         // A merge may have waited for nothing but children that were still to be sent off.
         let mut may_go_on = children(step.state()) > sent_off;

@@ -1,8 +1,8 @@
 //! The inspector: pausing between nodes and going on (spec 002 §10.7). It changes when a task goes on, never where.
 //!
-//! Its commands hold for the whole tree below the task. A pause goes around the mailboxes: it is an item beside the root's log that all of the
-//! tree read before they begin something, and a task follows it once. Everything is also told by messages to children that are on their way,
-//! and children that are made later begin as their parent is (`Step::child`).
+//! Its commands hold for the whole tree below the task. A pause goes around the mailboxes: it is an item beside the root's log that all of
+//! the tree read before they begin something, and a task follows it once. Everything is also told by messages to children that are on their
+//! way, and children that are made later begin as their parent is (`Step::child`).
 
 use crate::machine::{
     Execution, Mode, actor_id,

@@ -1,6 +1,6 @@
-//! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine that
-//! a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a message wakes it when the
-//! slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
+//! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine
+//! that a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a message wakes it when
+//! the slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
 
 use crate::machine::{
     Execution, Mode, TaskMachine, TaskState, actor_id,
@@ -146,8 +146,9 @@ impl Step<'_> {
         }
     }
 
-    /// Goes before others that wait, or after them, from here on; and so do all tasks below. This command brings messages that already wait in
-    /// the queue to the front; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
+    /// Goes before others that wait, or after them, from here on; and so do all tasks below. This command brings messages that already wait
+    /// in the queue to the front; a request for slots or for a place gets the place of its new priority, and an agent that is asked is
+    /// told.
     pub(super) fn prioritize(&mut self, priority: i8) {
         if self.state().finished.is_some() || self.config.priority == priority {
             return;

@@ -48,7 +48,7 @@ impl TaskEffects {
         };
         let config = &run.config;
         let chat = chat_of(config.task, &node.id, run.retry);
-        let files = self.workspaces.open(config.workspace).await?;
+        let files = self.workspaces.open(config.workspace, run.access()).await?;
         let mut system = match &agent.persona {
             Some(persona) => chat::system_text(&files, persona).await?,
             None => String::new(),

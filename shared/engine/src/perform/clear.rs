@@ -8,6 +8,7 @@ use crate::{
 use actor::{Content, Envelope, read_after};
 use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskEvent, TaskId};
 use std::time::Duration;
+use workspace::Access;
 
 /// Entries of the log that are read at once.
 const PAGE: usize = 200;
@@ -54,7 +55,7 @@ impl TaskEffects {
             let (mailbox, clock, by) = (&self.mailbox, &*self.clock, Principal::System);
             chat::delete(&self.workspaces, mailbox, clock, config.workspace, chat, &by).await?;
         }
-        let files = self.workspaces.open(config.workspace).await?;
+        let files = self.workspaces.open(config.workspace, Access::platform("artifacts of a deleted task")).await?;
         match files.rm(&FilePath::parse(&format!("/tasks/{}", config.task))?, &Principal::System.into()).await {
             Ok(_) => Ok(()),
             Err(error) if error.code == Code::NotFound => Ok(()),

@@ -17,6 +17,7 @@ use flow::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tools::{Command, Ran, Waits};
+use workspace::{Access, Action};
 
 /// Whether the call itself was wrong, and not merely its circumstances.
 pub(super) fn is_misuse(error: &Error) -> bool {
@@ -76,7 +77,8 @@ impl TaskEffects {
         let commands = self.tools.commands().ok_or_else(no_sandbox)?;
         let words = words.iter().map(|word| op::template::render_text(word, scope)).collect::<Result<Vec<_>, _>>()?;
         let root = permissions.root.as_deref().map_or_else(|| Ok(FilePath::root()), FilePath::parse)?;
-        let workspace = self.workspaces.open(run.config.workspace).await?;
+        let workspace = self.workspaces.open(run.config.workspace, run.access()).await?;
+        workspace.demand(Action::Execute, &root)?;
         let command = Command {
             call: call_of(run.config.task, &node.id, run.retry),
             words,
@@ -93,7 +95,7 @@ impl TaskEffects {
 
     /// Ends a command whose result is not needed.
     pub(super) async fn kill(&self, workspace: WorkspaceId, call: CallId) {
-        if let Ok(workspace) = self.workspaces.open(workspace).await {
+        if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
             tools::kill_command(&workspace, call).await;
         }
     }

@@ -99,12 +99,21 @@ impl TaskEffects {
             let root = FilePath::parse(root).map_err(Error::from);
             args = root.and_then(|root| tools::confined(name, args, &root))?;
         }
-        let workspace = self.workspaces.open(run.config.workspace).await?;
+        let workspace = self.workspaces.open(run.config.workspace, run.access()).await?;
         // The same call after a crash, another one when it is tried again by decision.
         let call_id = call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
         let seen = BTreeMap::new();
-        let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: Some(run.waited) };
+        let call = Call {
+            workspace,
+            call_id,
+            by,
+            chat: None,
+            seen: &seen,
+            plan_path: None,
+            waited: Some(run.waited),
+            may_run: true,
+        };
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
         gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {

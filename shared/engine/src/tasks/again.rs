@@ -3,7 +3,7 @@
 use super::{AcceptedTask, Tasks, node_of};
 use domain::{
     Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
-    task::{ChildEnd, Replay},
+    task::{ChildEnd, Handoff, Replay},
 };
 use flow::Flow;
 use std::sync::Arc;
@@ -82,6 +82,9 @@ impl Tasks {
             breakpoints: Vec::new(),
             // That of the request for the recorded run is another one.
             trace: None,
+            // A person begins a new chain, also with a version that was refused.
+            handoff: recorded.handoff.clone().map(|handoff| Box::new(Handoff { chain: Vec::new(), ..*handoff })),
+            refused: None,
             created_at: self.clock.now(),
             ..recorded.clone()
         };

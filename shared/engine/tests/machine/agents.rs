@@ -1,8 +1,8 @@
 //! Agent nodes: a conversation until the answer fits.
 
 use crate::play::{Play, node};
+use buildscale_engine::machine::{TaskEffect, TaskReport};
 use domain::{ChatCommand, Code, Error, Status, TaskEvent};
-use engine::machine::{TaskEffect, TaskReport};
 use serde_json::json;
 
 fn agent(more: serde_json::Value) -> Play {

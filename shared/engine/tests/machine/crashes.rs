@@ -2,8 +2,8 @@
 
 use crate::play::{Play, node};
 use actor::Machine;
+use buildscale_engine::TaskMachine;
 use domain::{Code, Error};
-use engine::TaskMachine;
 use serde_json::json;
 
 #[test]

@@ -2,11 +2,11 @@
 
 use crate::play::{Play, node};
 use actor::{Input, Machine};
-use domain::{ChatCommand, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
-use engine::{
+use buildscale_engine::{
     TaskMachine,
     machine::{Left, TaskEffect, TaskReport},
 };
+use domain::{ChatCommand, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
 use serde_json::json;
 use slots::{Places, SlotsCommand};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ fn split() -> Play {
     let mut play = Play::new(nodes, &[("s", "each"), ("each", "work"), ("work", "join"), ("join", "done")]);
     play.start();
     play.gives(json!([1, 2]));
-    play.ends(engine::machine::Done { output: json!([1, 2]), elements: Some(2), ..Default::default() });
+    play.ends(buildscale_engine::machine::Done { output: json!([1, 2]), elements: Some(2), ..Default::default() });
     play
 }
 

@@ -2,8 +2,8 @@
 
 use crate::play::{Play, node};
 use actor::{HoldRequest, Input};
+use buildscale_engine::{TaskMachine, machine::Done};
 use domain::{Code, Error, Status, TaskCommand, TaskConfig, TaskId, TaskPhase, Timestamp, task::ChildName};
-use engine::{TaskMachine, machine::Done};
 use serde_json::json;
 use slots::SlotsCommand;
 use uuid::Uuid;

@@ -2,13 +2,13 @@
 
 use crate::play::{Play, node};
 use actor::Machine;
+use buildscale_engine::{
+    FlowCache, TaskMachine,
+    machine::{Done, Mode},
+};
 use domain::{
     Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView,
     task::{Resources, ToolUse, Wait},
-};
-use engine::{
-    FlowCache, TaskMachine,
-    machine::{Done, Mode},
 };
 use serde_json::{Value, json};
 use slots::{Places, SlotsCommand};

@@ -1,8 +1,8 @@
 //! Human steps: the task is only rows until a person answers; an answer that comes early is kept.
 
 use crate::play::{Play, node};
+use buildscale_engine::machine::TaskReport;
 use domain::{Code, QuestionId, Status, TaskCommand, TaskEvent, Timestamp, event::Question};
-use engine::machine::TaskReport;
 use serde_json::{Value, json};
 
 fn asking(ask: Value) -> Play {

@@ -1,14 +1,14 @@
 //! The task machine, played by hand: inputs in, events, messages and effects out. No I/O, and only the time that the test sets.
 
 use actor::{Decision, EffectKey, Input, Machine, OutboxMessage, Step, StopRequest, Target};
+use buildscale_engine::{
+    FlowCache, TaskMachine,
+    machine::{AgentReady, Done, Run, TaskEffect, TaskReport, TaskState, chat_of},
+};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
     TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
     task::{AgentAnswer, ChildEnd, ChildName},
-};
-use engine::{
-    FlowCache, TaskMachine,
-    machine::{AgentReady, Done, Run, TaskEffect, TaskReport, TaskState, chat_of},
 };
 use flow::{
     Flow,

@@ -1,8 +1,8 @@
 //! Children are sent off a hundred at a time.
 
 use crate::play::{Play, node};
+use buildscale_engine::machine::Done;
 use domain::{Status, TaskCommand, TaskConfig};
-use engine::machine::Done;
 use serde_json::{Value, json};
 
 fn split(of: usize, merge: Value) -> Play {

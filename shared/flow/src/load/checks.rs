@@ -310,17 +310,6 @@ impl Loader<'_> {
         }
     }
 
-    /// A trigger starts nothing as long as files are not watched.
-    pub(super) fn check_triggers(&mut self) {
-        if self.docs.workflow.value.on.is_empty() {
-            return;
-        }
-        let at = self.docs.workflow.at_key("", "on");
-        let message = "`on` starts no task: files are not watched here";
-        let hint = "remove it, and begin tasks with `buildscale flow run` or `POST /tasks`";
-        self.faults.refuse(at, "not_supported", message, hint);
-    }
-
     /// A split over a value that is written out and no list fails in every run.
     pub(super) fn check_splits(&mut self) {
         for (place, node) in self.docs.workflow.value.nodes.iter().enumerate() {

@@ -20,7 +20,8 @@ pub struct Workflow {
     pub name: Option<String>,
     /// Its purpose.
     pub description: Option<String>,
-    /// Files whose change would start a task of this flow. Files are not watched yet, so the check refuses it.
+    /// Files whose new versions start a task of this flow, once per version. The task has the version as its input and works for the
+    /// author of the version.
     pub on: Vec<Trigger>,
     /// The nodes.
     pub nodes: Vec<NodeManifest>,
@@ -30,41 +31,41 @@ pub struct Workflow {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// Files whose change starts a task: a pattern, or a pattern with a status.
+/// Files whose new versions start a task: a pattern of paths, or one with more conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Trigger {
-    /// Paths, with `*` and `**`, such as `/projects/**/*.md`.
+    /// Paths, with `*` inside of a folder and `**` through folders, such as `/projects/**/*.md`.
     Path(String),
     /// With more conditions.
     Pattern(TriggerPattern),
 }
 
-impl Trigger {
-    /// The pattern of paths.
-    pub fn path(&self) -> &str {
-        match self {
-            Self::Path(path) | Self::Pattern(TriggerPattern { path, .. }) => path,
-        }
-    }
-
-    /// The `status` that the file's front matter must have, if it must have one.
-    pub fn status(&self) -> Option<&str> {
-        match self {
-            Self::Path(_) => None,
-            Self::Pattern(pattern) => pattern.status.as_deref(),
-        }
-    }
-}
-
-/// Files whose change starts a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Files whose new versions start a task: those that fulfil all conditions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerPattern {
-    /// Paths, with `*` and `**`, such as `/projects/**/*.md`.
+    /// Paths, with `*` inside of a folder and `**` through folders, such as `/projects/**/*.md`.
     pub path: String,
-    /// The `status` that the file's front matter must have, such as `ready`.
+    /// The `status` in the front matter of a Markdown file, such as `ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// Other keys of the front matter, each with the value that it has to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_matter: Option<Map<String, Value>>,
+    /// Only first versions of files, or only later ones; both when it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<TriggerEvent>,
+}
+
+/// The kind of a version that starts a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerEvent {
+    /// The first version of a file.
+    Created,
+    /// A later version.
+    Updated,
 }
 
 /// Whether an agent does it.

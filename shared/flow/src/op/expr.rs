@@ -89,7 +89,8 @@ pub fn constant(source: &str) -> Option<Value> {
 /// Evaluates `source`.
 ///
 /// # Errors
-/// `UNPROCESSABLE`, with the expression, for one that cannot be parsed or fails on these values; `INTERNAL` when this machine has no thread for it.
+/// `UNPROCESSABLE`, with the expression, for one that cannot be parsed or fails on these values; `INTERNAL` when this machine has no thread
+/// for it.
 pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
     let wrong = |fault: Fault| {
         let source = shorten(source, SHOWN);

@@ -1,7 +1,7 @@
 //! Projects in the format of the engine that the specification was written for.
 
 use crate::{FLOW, Files, loaded, refused};
-use flow::flow::StoreKind;
+use buildscale_flow::flow::StoreKind;
 use std::collections::BTreeSet;
 
 /// A project in the format of the engine that the specification was written for: its keys, its wrappers, its words.

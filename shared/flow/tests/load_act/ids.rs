@@ -1,11 +1,11 @@
 //! Odd ids of nodes.
 
 use crate::{FLOW, Files, known};
+use buildscale_flow::load::load;
 use domain::{
     NodeId,
     task::{ChildKind, ChildName},
 };
-use flow::load::load;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

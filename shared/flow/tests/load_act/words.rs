@@ -1,7 +1,7 @@
 //! The words of what cannot be read, and that only mistakes are told.
 
 use crate::{FLOW, Files, only, refused, with};
-use flow::load::read_folder;
+use buildscale_flow::load::read_folder;
 
 #[test]
 fn s8_a_file_that_cannot_be_read_is_reported_in_our_words() {

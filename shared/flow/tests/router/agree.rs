@@ -6,8 +6,8 @@ use crate::{
     naive::{End, Naive},
     script::{Script, without_errors},
 };
+use buildscale_flow::graph::{Graph, GraphNode, Role, Strategy as When};
 use domain::TaskEvent;
-use flow::graph::{Graph, GraphNode, Role, Strategy as When};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;

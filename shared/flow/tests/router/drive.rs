@@ -4,11 +4,11 @@
 //! read in order; no order between mailboxes, and at least once.
 
 use crate::script::{Act, Script, without_errors};
+use buildscale_flow::router::{Next, Outcome, Position, Route, RouteState, Router, TaskMessage};
 use domain::{
     Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId,
     task::{Arrival, ChildEnd, ChildName, FlowRef, Origin},
 };
-use flow::router::{Next, Outcome, Position, Route, RouteState, Router, TaskMessage};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -252,7 +252,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn child(&self, parent: &Ran, node: &NodeId, fork: &flow::router::Fork, index: u32) -> TaskConfig {
+    fn child(&self, parent: &Ran, node: &NodeId, fork: &buildscale_flow::router::Fork, index: u32) -> TaskConfig {
         let name = fork.name(node, index).unwrap();
         let above = parent.config.origin.clone();
         let (mut ancestors, mut line, mut place) =

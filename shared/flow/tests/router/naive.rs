@@ -20,8 +20,8 @@ use crate::{
     drive::Step,
     script::{Act, Script, without_errors},
 };
+use buildscale_flow::graph::{GraphNode, OnFailure, Role, Strategy};
 use domain::{NodeId, Status};
-use flow::graph::{GraphNode, OnFailure, Role, Strategy};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! The outputs of nodes, by the name of the task and the node: the same for the router and for the model.
 
 use crate::graphs::Plan;
+use buildscale_flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
 use domain::{NodeId, Status};
-use flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -4,8 +4,8 @@
 //! All choices come from a list of bytes, and a list that is shorter or has smaller numbers gives a simpler graph, so that
 //! proptest shrinks a failing case to a readable one.
 
+use buildscale_flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
 use domain::NodeId;
-use flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
 use std::{collections::BTreeSet, fmt};
 
 /// A valid graph, as it is given to [`Graph::build`].

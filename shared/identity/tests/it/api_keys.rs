@@ -1,7 +1,7 @@
 //! API keys: made once, kept as a digest, scoped, and void when they are taken back.
 
+use buildscale_identity::{Action, ApiKeys, Means, NewKey, Scopes};
 use domain::{Code, UserId, WorkspaceId};
-use identity::{Action, ApiKeys, Means, NewKey, Scopes};
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
 use testkit::{

@@ -1,9 +1,9 @@
 //! Limits across workers: as many as allowed through any of them, over a store on disk and over one in memory that races.
 
 use async_trait::async_trait;
+use buildscale_identity::{Allowance, Ledger, Limits, Spent};
 use domain::{Code, Error, Timestamp, UserId};
 use embedded::{Options, Store};
-use identity::{Allowance, Ledger, Limits, Spent};
 use ports::{Clock, Table};
 use std::{
     sync::{Arc, Mutex},

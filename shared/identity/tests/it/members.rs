@@ -1,7 +1,7 @@
 //! Members: the rights to give and take roles, and that a workspace keeps an owner under any concurrent changes.
 
+use buildscale_identity::{Acting, Caller, Members, Role};
 use domain::{Code, UserId, WorkspaceId};
-use identity::{Acting, Caller, Members, Role};
 use std::sync::Arc;
 use testkit::{
     TestClock,

@@ -2,8 +2,8 @@
 
 use crate::keys::{EC_1, Issuing, RSA_1, RSA_2, set};
 use async_trait::async_trait;
+use buildscale_identity::{FetchError, KeySet, KeySource, Trust, Verifier};
 use domain::Code;
-use identity::{FetchError, KeySet, KeySource, Trust, Verifier};
 use jsonwebtoken::Algorithm;
 use ports::Clock;
 use serde_json::{Value, json};

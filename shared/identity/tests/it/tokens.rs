@@ -1,8 +1,8 @@
 //! Tokens signed with a shared secret, and everything that a forger may try.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use buildscale_identity::{Subject, Trust, Verifier, mint};
 use domain::{Code, Timestamp, UserId};
-use identity::{Subject, Trust, Verifier, mint};
 use ports::{Clock, Secret};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};

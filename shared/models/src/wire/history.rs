@@ -1,6 +1,7 @@
 //! A chat's history, before a format makes JSON of it.
 //!
-//! The mapping is a pure function of each message and of the messages before it, so a longer history begins with the mapping of the shorter one.
+//! The mapping is a pure function of each message and of the messages before it, so a longer history begins with the mapping of the shorter
+//! one.
 
 use domain::{FilePath, Message, ToolCall, name_for_providers};
 use ports::ModelRequest;

@@ -1,8 +1,8 @@
 //! Server-sent events, as <https://html.spec.whatwg.org/multipage/server-sent-events.html> parses them, from bytes that are cut
 //! anywhere.
 //!
-//! It also accepts streams of servers that omit parts of the standard: events that no empty line ends, at the end of the body or after a whole
-//! JSON object, and a line that is such an object without `data:` before it.
+//! It also accepts streams of servers that omit parts of the standard: events that no empty line ends, at the end of the body or after a
+//! whole JSON object, and a line that is such an object without `data:` before it.
 
 use super::Event;
 use serde::de::IgnoredAny;

@@ -2,7 +2,7 @@
 
 use crate::support::{Server, converse, deltas, error, eventstream, frames::Piece, request, result, says, sse, user};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use models::{Adapters, Config, EgressPolicy, Router};
+use buildscale_models::{Adapters, Config, EgressPolicy, Router};
 use ports::{Delta, Endpoint, Model, ModelAdapters, ModelError};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -366,8 +366,8 @@ async fn a_time_to_come_again_may_be_a_date_and_is_waited_for_within_bounds() {
 async fn a_server_of_ones_own_may_speak_responses() {
     let server = Server::with(vec![sse(frames::responses(&[Piece::Say("Hello")], "completed").into())]).await;
     let file = json!({"openai": {"base_url": format!("{}/v1", server.0.uri()), "api": "responses", "models": ["m"]}});
-    let config = models::Config::from_lookup(Some(serde_json::from_value(file).unwrap()), |_| None);
-    let router = models::Router::new(config).unwrap();
+    let config = buildscale_models::Config::from_lookup(Some(serde_json::from_value(file).unwrap()), |_| None);
+    let router = buildscale_models::Router::new(config).unwrap();
     assert_eq!(router.default_model(), "openai/m");
     assert_eq!(deltas(&router, request("openai/m", vec![user("Hi")])).await[0], Delta::Text("Hello".into()));
     assert_eq!(server.requests().await[0].url.path(), "/v1/responses");
@@ -380,8 +380,9 @@ async fn a_local_server_needs_no_key_and_no_model_name() {
     let answer = || sse(frames::chat_completions(&[Piece::Say("Hello")], "stop").into());
     let server = Server::with(vec![list, answer(), answer()]).await;
     let uri = server.0.uri();
-    let config = models::Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| format!("{uri}/v1")));
-    let router = models::Router::new(config).unwrap();
+    let config =
+        buildscale_models::Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| format!("{uri}/v1")));
+    let router = buildscale_models::Router::new(config).unwrap();
     assert_eq!((router.default_model(), router.no_model_configured()), ("openai/auto", false));
     let default = router.catalog().into_iter().find(|info| info.default).unwrap();
     assert!(default.available, "{default:?}");

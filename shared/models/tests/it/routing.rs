@@ -1,7 +1,7 @@
 //! The choice of a model, and its description in the catalogue.
 
 use crate::support::{deltas, error, request, user};
-use models::{Config, Router, Scripted};
+use buildscale_models::{Config, Router, Scripted};
 use ports::{Delta, Model, ModelError};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Scripts: conditions, templates, faults, the checks of every request, and the demo.
 
 use crate::support::{answers, deltas, error, note, request, result, says, user};
+use buildscale_models::{PrefixGuard, Scripted, check};
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, event::StopReason};
 use futures::StreamExt;
-use models::{PrefixGuard, Scripted, check};
 use ports::{Delta, Model, ModelError};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};

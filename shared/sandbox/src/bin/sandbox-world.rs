@@ -1,5 +1,5 @@
 //! A program that begins worlds and does nothing else: for tests of this crate, and figures. The hub's own begins those of the hub.
 
 fn main() {
-    sandbox::enter();
+    buildscale_sandbox::enter();
 }

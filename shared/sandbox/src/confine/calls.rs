@@ -15,8 +15,8 @@ use std::{collections::BTreeMap, sync::OnceLock};
 /// The newest call that was looked at (`mseal`, Linux 6.10). All architectures have the same numbers from 424 on.
 const NEWEST: i64 = 462;
 
-/// Calls that do not exist here. Their arguments are in memory, out of a filter's sight, they are new, or the memory that they make is counted
-/// nowhere (files that have no folder); every C library and runtime has another way.
+/// Calls that do not exist here. Their arguments are in memory, out of a filter's sight, they are new, or the memory that they make is
+/// counted nowhere (files that have no folder); every C library and runtime has another way.
 const ABSENT: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_pidfd_open,
@@ -111,8 +111,8 @@ impl Beside {
         refused.always(libc::SYS_setsid);
         refused.when(libc::SYS_setpgid, &[other(0, 0)])?;
         refused.when(libc::SYS_setpgid, &[other(1, self.group)])?;
-        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. Such a signal ends the
-        // whole host.
+        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. Such a signal ends
+        // the whole host.
         let to =
             [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
         for call in to {
@@ -253,8 +253,8 @@ impl Rules {
             refused.when(libc::SYS_socketpair, &[masked(1, 0xf, kind)])?;
         }
         if self.network {
-            // Resolvers ask for interfaces by netlink. Not sockets on this machine's files: behind one may be a daemon that obeys any client,
-            // as root.
+            // Resolvers ask for interfaces by netlink. Not sockets on this machine's files: behind one may be a daemon that obeys any
+            // client, as root.
             let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|family| other(0, family));
             // Of the kernel's own subjects only routes: others have more to say than a command needs.
             refused.when(libc::SYS_socket, &[equal(0, libc::AF_NETLINK), other(2, libc::NETLINK_ROUTE)])?;

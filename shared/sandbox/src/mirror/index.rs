@@ -23,7 +23,8 @@ pub(super) enum Entry {
 pub(super) struct Index(BTreeMap<FilePath, Entry>);
 
 impl Index {
-    /// Reads all files on disk. Entries that no manifest can name are removed: links, devices, names that are no paths, and files over `limit`.
+    /// Reads all files on disk. Entries that no manifest can name are removed: links, devices, names that are no paths, and files over
+    /// `limit`.
     ///
     /// # Errors
     /// Those of the disk; a stray entry that cannot be removed is one of them.

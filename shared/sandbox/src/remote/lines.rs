@@ -151,8 +151,8 @@ enum Connected {
     Unknown(String),
 }
 
-/// Requests the command, and again when the connection breaks before the answer: under one grant it begins once, after any number of requests.
-/// A refused connection is not tried again: the machine is gone.
+/// Requests the command, and again when the connection breaks before the answer: under one grant it begins once, after any number of
+/// requests. A refused connection is not tried again: the machine is gone.
 async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
     let mut asked = 0;
     loop {

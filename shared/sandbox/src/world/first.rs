@@ -106,8 +106,8 @@ fn hear() -> io::Result<(Spec, Vec<OwnedFd>)> {
     Ok((serde_json::from_slice(&text)?, files))
 }
 
-/// Limits each process from its first moment on; and all together if the kernel counts them by namespace (Linux 5.14), because the watcher that
-/// ends a command with too many of them has to look first.
+/// Limits each process from its first moment on; and all together if the kernel counts them by namespace (Linux 5.14), because the watcher
+/// that ends a command with too many of them has to look first.
 fn bound(limits: &super::Limits) -> rustix::io::Result<()> {
     let bounds = [
         (Resource::Cpu, limits.cpu),
@@ -216,7 +216,8 @@ fn ended(status: WaitStatus) -> Said {
     Said::Ended { code: status.exit_status(), signal: status.terminating_signal(), used }
 }
 
-/// The CPU time of all processes that were reaped here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in ticks.
+/// The CPU time of all processes that were reaped here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in
+/// ticks.
 fn waited_for() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is a name in brackets, with anything in it.

@@ -144,8 +144,8 @@ fn failed<E: Display>(what: &str) -> impl FnOnce(E) -> Refusal {
     move |error| Refusal::Failed(format!("{what}: {error}"))
 }
 
-/// The user of a workspace, if the host may change the user of a process: one of those that no system assigns (0x70000000 and above), by the
-/// last digits of its id, which are random.
+/// The user of a workspace, if the host may change the user of a process: one of those that no system assigns (0x70000000 and above), by
+/// the last digits of its id, which are random.
 fn user(workspace: WorkspaceId) -> Option<u32> {
     let is_root = geteuid().is_root() && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_all(&map));
     let id = workspace.to_string();

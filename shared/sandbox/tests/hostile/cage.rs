@@ -1,9 +1,9 @@
 //! A workspace beside others, and a command in it.
 
+use buildscale_sandbox::{Local, Options, Outer};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
 use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandboxes};
-use sandbox::{Local, Options, Outer};
 use std::{
     collections::BTreeMap,
     fs,

@@ -137,7 +137,7 @@ async fn workspaces_in_a_folder_of_the_system_are_not_shown_with_it() {
     fs::create_dir_all(data.join("hub/keys")).unwrap();
     fs::write(data.join("hub/keys/secret"), "of the hub").unwrap();
     fs::write(data.join("tool/buildscale.toml"), "of the hub").unwrap();
-    let give = |options: &mut sandbox::Options| {
+    let give = |options: &mut buildscale_sandbox::Options| {
         options.system = vec![data.clone()];
         options.hidden = vec![data.join("hub"), data.join("tool/buildscale.toml")];
     };

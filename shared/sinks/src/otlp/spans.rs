@@ -1,5 +1,5 @@
-//! Facts as spans. Ids are derived from the ids of tasks and nodes, so that every process makes the same span: the trace is that of the request for
-//! the root task, else the root task itself; the parent of a child's span is the span of the task that made it.
+//! Facts as spans. Ids are derived from the ids of tasks and nodes, so that every process makes the same span: the trace is that of the
+//! request for the root task, else the root task itself; the parent of a child's span is the span of the task that made it.
 
 use super::attributes::{Attributes, provider_name};
 use domain::{ChatId, TaskId, Timestamp, trace::span_id};

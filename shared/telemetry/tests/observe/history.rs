@@ -4,6 +4,7 @@ use crate::{
     flows::{ASKS, SPLIT, TOOLS},
     rig::{Rig, keep},
 };
+use buildscale_telemetry::StageKind;
 use domain::{
     ChatId, Code, Error, NodeId, QuestionId, Sha256, Status, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId,
     event::Question,
@@ -15,7 +16,6 @@ use domain::{
 use flow::graph::Role;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use telemetry::StageKind;
 use uuid::Uuid;
 
 #[tokio::test(start_paused = true)]
@@ -24,7 +24,7 @@ async fn s6_history_has_every_input_and_output_exactly_and_the_route() {
     rig.flow("numbers", &[("workflow.yaml", SPLIT)]).await;
     let input = json!({ "items": [3, 1], "z": 0.1, "a": null });
     let view = rig.run("numbers", input.clone()).await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, view.task_id, 0, 50).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, view.task_id, 0, 50).await.unwrap();
     let names: Vec<&str> = page.stages.iter().map(|stage| stage.node.as_str()).collect();
     assert_eq!(names, ["begin", "each", "gather", "done"]);
     let [begin, each, gather, done] = page.stages.as_slice() else { panic!("four stages") };
@@ -40,9 +40,9 @@ async fn s6_history_has_every_input_and_output_exactly_and_the_route() {
     assert_eq!((Some(&done.output), done.routed_to.clone()), (view.output.as_ref(), None));
     assert!(page.stages.iter().all(|stage| stage.metrics.is_some() && stage.started_at.is_some()));
     // Pages meet.
-    let first = telemetry::history(&rig.tasks, rig.workspace, view.task_id, 0, 3).await.unwrap();
+    let first = buildscale_telemetry::history(&rig.tasks, rig.workspace, view.task_id, 0, 3).await.unwrap();
     let after = first.next_cursor.clone().unwrap().parse().unwrap();
-    let second = telemetry::history(&rig.tasks, rig.workspace, view.task_id, after, 3).await.unwrap();
+    let second = buildscale_telemetry::history(&rig.tasks, rig.workspace, view.task_id, after, 3).await.unwrap();
     assert_eq!([first.stages, second.stages].concat(), page.stages);
     assert_eq!(second.next_cursor, None);
 }
@@ -54,11 +54,11 @@ async fn s6_history_has_tools_questions_and_who_answered() {
     rig.write("/projects/note.md", "a note").await;
     let task = rig.begin("asks", json!({ "path": "/projects/note.md" })).await;
     rig.work().await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, task, 0, 50).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, task, 0, 50).await.unwrap();
     let open = page.stages.last().unwrap();
     assert_eq!((open.kind, open.status, open.questions[0].answer.clone()), (Some(StageKind::Human), None, None));
     rig.answer(task, "people", json!({ "colour": "red" })).await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, task, 0, 50).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, task, 0, 50).await.unwrap();
     let stage = |name: &str| page.stages.iter().find(|stage| stage.node.as_str() == name).unwrap();
     assert_eq!(stage("look").tools[0].tool, "read");
     let answer = stage("people").questions[0].answer.clone().unwrap();
@@ -66,7 +66,7 @@ async fn s6_history_has_tools_questions_and_who_answered() {
     assert!(answer.by.contains("user"), "{}", answer.by);
     assert_eq!(stage("pick").routed_to.as_ref().map(NodeId::as_str), Some("red"));
     let whole = serde_json::to_value(&page).unwrap();
-    assert_eq!(serde_json::from_value::<telemetry::HistoryPage>(whole).unwrap(), page);
+    assert_eq!(serde_json::from_value::<buildscale_telemetry::HistoryPage>(whole).unwrap(), page);
 }
 
 fn at(ms: i64) -> Timestamp {
@@ -134,7 +134,7 @@ async fn s6_history_has_retries_crashes_conversations_denials_and_pauses() {
         TaskEvent::Routed { from: node.clone(), to: "done".into() },
     ];
     let task = of_events(&rig, events).await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, task, 0, 10).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, task, 0, 10).await.unwrap();
     let [stage] = page.stages.as_slice() else { panic!("one stage: {page:?}") };
     assert_eq!((stage.attempt, stage.crashes, stage.retries.len()), (3, 1, 1));
     assert_eq!(stage.retries[0].error, busy);
@@ -195,12 +195,12 @@ async fn s6_history_has_merges_that_cancel_and_merges_that_fail() {
     ];
     let passed = TaskEvent::Routed { from: join.clone(), to: "after".into() };
     let went_past = of_events(&rig, events.iter().cloned().chain([passed]).collect()).await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, went_past, 0, 10).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, went_past, 0, 10).await.unwrap();
     let last = page.stages.last().unwrap();
     assert_eq!((last.node.as_str(), last.status, last.started_at), ("join", Some(Status::Failure), None));
     events.push(started(&join));
     let began = of_events(&rig, events).await;
-    let page = telemetry::history(&rig.tasks, rig.workspace, began, 0, 10).await.unwrap();
+    let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, began, 0, 10).await.unwrap();
     let counts = page.stages[0].fork.clone().unwrap();
     assert_eq!((counts.merged, counts.failed, counts.succeeded), (1, 1, 0));
     let merge = page.stages[1].merge.clone().unwrap();
@@ -326,10 +326,10 @@ proptest! {
             for line in trace.lines() {
                 assert!(serde_json::from_str::<Value>(line).unwrap().get("task").is_some(), "{line}");
             }
-            let whole = telemetry::history(&rig.tasks, rig.workspace, task, 0, 1_000).await.unwrap();
+            let whole = buildscale_telemetry::history(&rig.tasks, rig.workspace, task, 0, 1_000).await.unwrap();
             let (mut stages, mut after) = (Vec::new(), 0);
             loop {
-                let page = telemetry::history(&rig.tasks, rig.workspace, task, after, limit).await.unwrap();
+                let page = buildscale_telemetry::history(&rig.tasks, rig.workspace, task, after, limit).await.unwrap();
                 stages.extend(page.stages.iter().map(|stage| (stage.number, stage.node.clone(), stage.input.clone())));
                 match page.next_cursor {
                     Some(next) => after = next.parse().unwrap(),
@@ -339,7 +339,7 @@ proptest! {
             let expected: Vec<_> =
                 whole.stages.iter().map(|stage| (stage.number, stage.node.clone(), stage.input.clone())).collect();
             assert_eq!(stages, expected);
-            let diff = telemetry::diff(&rig.tasks, rig.workspace, task, task).await.unwrap();
+            let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, task, task).await.unwrap();
             assert_eq!(diff.parts, None);
         });
     }

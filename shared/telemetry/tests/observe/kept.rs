@@ -37,21 +37,24 @@ async fn a_flow_that_loads_no_more_is_told_with_its_faults_and_its_history_is_re
     let refused = tasks.flows().by_hash(rig.workspace, &view.flow).await.unwrap_err();
     assert_eq!(refused.code, Code::Unprocessable);
     assert!(refused.details["faults"].as_array().is_some_and(|faults| !faults.is_empty()), "{refused:?}");
-    let history = telemetry::history(&tasks, rig.workspace, view.task_id, 0, 9).await.unwrap();
+    let history = buildscale_telemetry::history(&tasks, rig.workspace, view.task_id, 0, 9).await.unwrap();
     assert!(!history.stages.is_empty());
 
     // Damage is none of its faults, and is not passed over.
     keep("no JSON").await;
     let tasks = another_process(&rig);
     assert_eq!(tasks.flows().by_hash(rig.workspace, &view.flow).await.unwrap_err().code, Code::Internal);
-    assert_eq!(telemetry::history(&tasks, rig.workspace, view.task_id, 0, 9).await.unwrap_err().code, Code::Internal);
+    assert_eq!(
+        buildscale_telemetry::history(&tasks, rig.workspace, view.task_id, 0, 9).await.unwrap_err().code,
+        Code::Internal
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_flows_of_a_workspace_are_listed() {
     const MANY: usize = 205;
     let rig = Rig::new(0).await;
-    let files = rig.workspaces().open(rig.workspace).await.unwrap();
+    let files = rig.workspaces().open(rig.workspace, workspace::Access::platform("a test")).await.unwrap();
     for n in 0..MANY {
         let folder = FilePath::parse(&format!("/system/flows/own{n:03}")).unwrap();
         files.mkdir(&folder, &Principal::local().into()).await.unwrap();

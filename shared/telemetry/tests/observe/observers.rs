@@ -5,6 +5,7 @@ use crate::{
     rig::Rig,
 };
 use async_trait::async_trait;
+use buildscale_telemetry::{Lost, Observers, Patience, Sink, Sinks, TaskFact, TaskMetrics};
 use domain::{Code, Error, Principal, Status, TaskId, WorkspaceId, task::FlowRef};
 use engine::NewTask;
 use flow::manifest::Plugin;
@@ -13,7 +14,6 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use telemetry::{Lost, Observers, Patience, Sink, Sinks, TaskFact, TaskMetrics};
 
 /// Keeps the facts that it is told.
 #[derive(Clone, Default)]

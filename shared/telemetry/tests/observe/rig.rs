@@ -101,7 +101,7 @@ impl Rig {
     }
 
     pub async fn write(&self, path: &str, text: &str) {
-        let files = self.workspaces.open(self.workspace).await.unwrap();
+        let files = self.workspaces.open(self.workspace, workspace::Access::platform("a test")).await.unwrap();
         let writer = Writer::new(Principal::local());
         files.write(&FilePath::parse(path).unwrap(), text.to_owned(), Expect::Any, &writer).await.unwrap();
     }
@@ -192,7 +192,7 @@ impl Rig {
     }
 
     pub async fn trace(&self, task: TaskId) -> String {
-        telemetry::trace(&self.tasks, self.workspace, task).await.unwrap()
+        buildscale_telemetry::trace(&self.tasks, self.workspace, task).await.unwrap()
     }
 }
 

@@ -93,7 +93,7 @@ async fn s10_7_a_re_run_with_recorded_answers_has_the_same_trace_although_the_wo
     let (one, two) = (rig.trace(first.task_id).await, rig.trace(again.task_id).await);
     assert_eq!(one, two);
     assert!(one.contains("as it was"), "{one}");
-    let diff = telemetry::diff(&rig.tasks, rig.workspace, first.task_id, again.task_id).await.unwrap();
+    let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, first.task_id, again.task_id).await.unwrap();
     assert_eq!(diff.parts, None);
     assert!(diff.nodes.values().all(|node| node.same), "{diff}");
     assert!(diff.to_string().starts_with("both did the same\n"), "{diff}");
@@ -105,7 +105,7 @@ async fn s10_7_a_diff_names_the_first_node_where_two_runs_part_and_the_place_in_
     rig.flow("asks", &[("workflow.yaml", ASKS), ("tools.yaml", TOOLS)]).await;
     rig.write("/projects/note.md", "a note").await;
     let (red, blue) = (asked(&rig, "red").await, asked(&rig, "blue").await);
-    let diff = telemetry::diff(&rig.tasks, rig.workspace, red.task_id, blue.task_id).await.unwrap();
+    let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, red.task_id, blue.task_id).await.unwrap();
     let parts = diff.parts.clone().unwrap();
     assert_eq!((parts.what, parts.node.as_ref().map(|node| node.as_str())), (PartingKind::Output, Some("people")));
     assert_eq!(parts.differences.len(), 1);
@@ -126,14 +126,14 @@ async fn s10_7_a_diff_finds_the_child_that_did_something_else() {
     let changed = NESTED.replace("input * 10", "input == 2 ? 0 : input * 10");
     rig.flow("nested", &[("workflow.yaml", &changed)]).await;
     let two = rig.run("nested", json!({ "items": [1, 2, 3] })).await;
-    let diff = telemetry::diff(&rig.tasks, rig.workspace, one.task_id, two.task_id).await.unwrap();
+    let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, one.task_id, two.task_id).await.unwrap();
     let parts = diff.parts.clone().unwrap();
     assert_eq!((parts.task.as_str(), parts.what), ("both/each/each/work[1]", PartingKind::Output));
     assert_ne!(diff.a.flow, diff.b.flow);
     assert!(diff.to_string().starts_with("the manifests differ"), "{diff}");
     // A longer list parts at the very beginning: in what was given.
     let three = rig.run("nested", json!({ "items": [1, 2, 3, 4] })).await;
-    let diff = telemetry::diff(&rig.tasks, rig.workspace, two.task_id, three.task_id).await.unwrap();
+    let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, two.task_id, three.task_id).await.unwrap();
     let parts = diff.parts.unwrap();
     assert_eq!((parts.what, parts.differences[0].path.as_str()), (PartingKind::Input, "/items/3"));
 }
@@ -143,7 +143,7 @@ async fn s6_a_trace_of_many_children_comes_in_pieces() {
     let rig = Rig::new(0).await;
     rig.flow("numbers", &[("workflow.yaml", SPLIT)]).await;
     let view = rig.run("numbers", json!({ "items": (0..300).collect::<Vec<_>>() })).await;
-    let stream = telemetry::trace_stream(&rig.tasks, rig.workspace, view.task_id).await.unwrap();
+    let stream = buildscale_telemetry::trace_stream(&rig.tasks, rig.workspace, view.task_id).await.unwrap();
     let pieces: Vec<String> = stream.try_collect().await.unwrap();
     // Each is a chunk and at most one line more; the input of the merge is told by its hash.
     assert!(pieces.len() > 2, "{}", pieces.len());

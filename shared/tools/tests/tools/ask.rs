@@ -1,9 +1,9 @@
 //! `ask_user`.
 
 use crate::common::{Hands, has};
+use buildscale_tools::{check_answers, parse_questions};
 use domain::Code;
 use serde_json::{Value, json};
-use tools::{check_answers, parse_questions};
 
 #[tokio::test]
 async fn it_is_never_run() {

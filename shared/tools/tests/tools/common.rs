@@ -1,5 +1,6 @@
 //! An agent, or a person, with tools over a workspace in memory and on disk.
 
+use buildscale_tools::{Call, Outcome, Registry};
 use domain::{CallId, ChatEvent, ChatId, Code, FilePath, Principal, Sha256, UserId, WorkspaceId};
 use std::{collections::BTreeMap, sync::Arc};
 use tempfile::TempDir;
@@ -7,7 +8,6 @@ use testkit::{
     TestClock,
     fakes::{FakeBlobs, FakeTable, Faults},
 };
-use tools::{Call, Outcome, Registry};
 use uuid::Uuid;
 use workspace::{Expect, Workspace, Workspaces, Writer};
 
@@ -56,7 +56,7 @@ impl Hands {
         let all = machine.workspaces();
         let id = WorkspaceId(Uuid::now_v7());
         all.create(id, "test", &Principal::local()).await.unwrap();
-        let workspace = all.open(id).await.unwrap();
+        let workspace = all.open(id, workspace::Access::platform("a test")).await.unwrap();
         let chat = ChatId(Uuid::now_v7());
         let by = Principal::Agent { role: "assistant".into(), chat, user: UserId(Uuid::nil()) };
         let (seen, events, registry) = (BTreeMap::new(), Vec::new(), Registry::builtin());
@@ -103,7 +103,8 @@ impl Hands {
     }
 
     async fn on(&self, machine: Machine, all: Workspaces) -> Self {
-        let workspace = all.open(self.workspace.id()).await.unwrap();
+        let access = workspace::Access::platform("a test");
+        let workspace = all.open(self.workspace.id(), access).await.unwrap();
         Self { workspace, machine: Machine { _all: Some(all), ..machine }, ..self.person() }
     }
 
@@ -113,7 +114,8 @@ impl Hands {
 
     pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> Outcome {
         let (workspace, by, chat) = (self.workspace.clone(), self.by.clone(), self.chat);
-        let call = Call { workspace, call_id, by, chat, seen: &self.seen, plan_path: None, waited: None };
+        let call =
+            Call { workspace, call_id, by, chat, seen: &self.seen, plan_path: None, waited: None, may_run: true };
         let outcome = self.registry.call(&call, tool, args).await;
         assert_eq!(outcome.success, outcome.error.is_none());
         assert!(outcome.output.len() < 60_000, "an answer is capped");

@@ -1,6 +1,7 @@
 //! A confined tool neither shows nor changes anything outside of its root, with any arguments.
 
 use crate::common::Hands;
+use buildscale_tools::{Registry, confined};
 use domain::{FilePath, Sha256};
 use proptest::{
     prelude::*,
@@ -8,7 +9,6 @@ use proptest::{
 };
 use serde_json::{Map, Value, json};
 use std::{cell::Cell, collections::BTreeMap};
-use tools::{Registry, confined};
 
 const ROOT: &str = "/projects/app";
 const INSIDE: &str = "/projects/app/src/a.md";

@@ -1,13 +1,13 @@
 //! `exec`: a command runs once, is followed through failures, and says how it ended.
 
 use crate::common::{Hands, has};
+use buildscale_tools::{Command, CommandTool, Commands, Ran, Registry, Waits};
 use domain::{CallId, Code, FilePath};
 use ports::{Exec, Grant, Place, Reserve, Sandboxes};
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::fakes::FakeSandboxes;
-use tools::{Command, CommandTool, Commands, Ran, Registry, Waits};
 use uuid::Uuid;
 use workspace::Workspace;
 
@@ -35,7 +35,7 @@ async fn it_is_on_the_list_only_where_there_are_sandboxes() {
     assert!(Registry::builtin().spec("exec").is_none());
     let with = Registry::builtin().with_commands(Commands::default());
     assert_eq!(with.specs().last().map(|spec| spec.name.clone()).as_deref(), Some("exec"), "added at the end");
-    assert_eq!(with.kind("exec"), Some(tools::ToolKind::Exec));
+    assert_eq!(with.kind("exec"), Some(buildscale_tools::ToolKind::Exec));
     let mut hands = Hands::agent().await;
     hands.registry = with;
     let (code, output) = hands.refused("exec", r#"{"command": "ls"}"#).await;
@@ -130,10 +130,10 @@ async fn a_command_that_was_begun_is_followed_when_its_sandbox_answers_again() {
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
     let hangs = command("hang", call);
-    let first = tokio::time::timeout(Duration::from_secs(1), tools::run_command(&workspace, &hangs)).await;
+    let first = tokio::time::timeout(Duration::from_secs(1), buildscale_tools::run_command(&workspace, &hangs)).await;
     assert!(first.is_err());
     sandboxes.hide(workspace.id());
-    let follows = tools::run_command(&workspace, &hangs);
+    let follows = buildscale_tools::run_command(&workspace, &hangs);
     let answers = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         sandboxes.show(workspace.id(), &sandbox);
@@ -163,8 +163,8 @@ async fn made_again(workspace: &Workspace, command: Command) -> (Result<Ran, dom
     for times in 1.. {
         let waits = Waits::AsRows(if times == 1 { Duration::ZERO } else { since.elapsed() });
         let asked = tokio::time::Instant::now();
-        let came = tools::run_command(workspace, &Command { waits, ..command.clone() }).await;
-        let Some(after) = came.as_ref().err().and_then(tools::come_again) else { return (came, times) };
+        let came = buildscale_tools::run_command(workspace, &Command { waits, ..command.clone() }).await;
+        let Some(after) = came.as_ref().err().and_then(buildscale_tools::come_again) else { return (came, times) };
         assert!(asked.elapsed() <= Duration::from_secs(2), "no worker waits: {:?}", asked.elapsed());
         tokio::time::sleep(after).await;
     }
@@ -183,7 +183,7 @@ async fn a_sandbox_that_starts_holds_no_worker_and_one_that_fails_is_not_asked_f
     sandboxes.takes(100_000);
     let (ran, times) = made_again(&workspace, command("two", CallId(Uuid::now_v7()))).await;
     let error = ran.unwrap_err();
-    assert_eq!((error.code, tools::come_again(&error)), (Code::NotBegun, None));
+    assert_eq!((error.code, buildscale_tools::come_again(&error)), (Code::NotBegun, None));
     assert!((3..20).contains(&times), "{times}");
     // One that fails while a call waits for it.
     sandboxes.release(workspace.id()).await.unwrap();
@@ -205,8 +205,8 @@ async fn a_command_waits_for_its_place_and_runs_once() {
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
     sandbox.says([Place::Busy, Place::Busy]);
-    let early = tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
-    assert_eq!((early.code, tools::come_again(&early).is_some()), (Code::NotBegun, true));
+    let early = buildscale_tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
+    assert_eq!((early.code, buildscale_tools::come_again(&early).is_some()), (Code::NotBegun, true));
     assert_eq!(workspace.begun(call).await.unwrap(), None, "a waiting command has not begun");
     assert!(made_again(&workspace, command("one", call)).await.0.unwrap().failure().is_none());
     let asked = sandbox.asked();
@@ -222,12 +222,12 @@ async fn a_person_waits_for_a_moment_and_reads_that_nothing_has_begun() {
     sandbox.says([Place::Busy]);
     let asked = tokio::time::Instant::now();
     let hasty = Command { waits: Waits::Here, ..command("one", call) };
-    let error = tools::run_command(&workspace, &hasty).await.unwrap_err();
-    assert_eq!((error.code, tools::come_again(&error)), (Code::NotBegun, None));
+    let error = buildscale_tools::run_command(&workspace, &hasty).await.unwrap_err();
+    assert_eq!((error.code, buildscale_tools::come_again(&error)), (Code::NotBegun, None));
     assert!(error.hint.is_some() && asked.elapsed() < Duration::from_secs(20), "{error}: {:?}", asked.elapsed());
     assert_eq!((sandbox.begun().len(), workspace.begun(call).await.unwrap()), (0, None));
     assert!(sandbox.asked().iter().all(|asked| asked.direct));
-    assert!(tools::run_command(&workspace, &hasty).await.is_ok(), "the same request can be made again");
+    assert!(buildscale_tools::run_command(&workspace, &hasty).await.is_ok(), "the same request can be made again");
 }
 
 /// Each point at which a worker can die between its place and the end: a command that was not begun runs once, by the next worker.
@@ -249,27 +249,31 @@ async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
             sandbox.lapse();
         }
         let before = sandbox.begun().len();
-        assert_eq!(tools::run_command(&workspace, &command(dies, call)).await.unwrap().end.code, Some(0), "{dies}");
+        assert_eq!(
+            buildscale_tools::run_command(&workspace, &command(dies, call)).await.unwrap().end.code,
+            Some(0),
+            "{dies}"
+        );
         assert_eq!(sandbox.begun().len(), before + 1, "{dies}");
     }
     // Its machine is another one now: the outcome there is unknown.
     let call = CallId(Uuid::now_v7());
     workspace.begin(call, Grant { machine: Uuid::now_v7(), number: 1 }).await.unwrap();
     let before = sandbox.begun().len();
-    let error = tools::run_command(&workspace, &command("elsewhere", call)).await.unwrap_err();
+    let error = buildscale_tools::run_command(&workspace, &command("elsewhere", call)).await.unwrap_err();
     assert_eq!((error.code, sandbox.begun().len()), (Code::OutcomeUnknown, before));
     // A place that is gone when the command is handed over is no outcome: another one is asked for, but not for ever.
     let lost = Grant { machine: sandbox.machine(), number: u64::MAX };
     sandbox.says([Place::Granted(lost), Place::Granted(lost)]);
-    assert!(tools::run_command(&workspace, &command("later", CallId(Uuid::now_v7()))).await.is_ok());
+    assert!(buildscale_tools::run_command(&workspace, &command("later", CallId(Uuid::now_v7()))).await.is_ok());
     sandbox.says(std::iter::repeat_n(Place::Granted(lost), 5));
     let never = CallId(Uuid::now_v7());
-    let error = tools::run_command(&workspace, &command("never", never)).await.unwrap_err();
+    let error = buildscale_tools::run_command(&workspace, &command("never", never)).await.unwrap_err();
     assert_eq!((error.code, workspace.begun(never).await.unwrap()), (Code::NotBegun, None));
     // One that was ended while it waited does not begin.
     let ended = CallId(Uuid::now_v7());
-    tools::kill_command(&workspace, ended).await;
-    let error = tools::run_command(&workspace, &command("ended", ended)).await.unwrap_err();
+    buildscale_tools::kill_command(&workspace, ended).await;
+    let error = buildscale_tools::run_command(&workspace, &command("ended", ended)).await.unwrap_err();
     assert_eq!(error.code, Code::Cancelled, "{error}");
     assert_eq!(sandbox.begun().len(), before + 1);
 }
@@ -281,25 +285,25 @@ async fn the_same_call_again_is_followed_and_never_run_again() {
     let sandbox = sandboxes.come_up(workspace.id());
     let hangs = command("hang", call);
     // A worker begins it and is gone; the next one follows.
-    let first = tokio::time::timeout(Duration::from_secs(1), tools::run_command(&workspace, &hangs)).await;
+    let first = tokio::time::timeout(Duration::from_secs(1), buildscale_tools::run_command(&workspace, &hangs)).await;
     assert!(first.is_err());
     let following = tokio::spawn({
         let (workspace, hangs) = (workspace.clone(), hangs.clone());
-        async move { tools::run_command(&workspace, &hangs).await }
+        async move { buildscale_tools::run_command(&workspace, &hangs).await }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     sandbox.finish(call, 0);
     assert_eq!(following.await.unwrap().unwrap().stdout, "so far");
     // And its result is there once more.
-    assert_eq!(tools::run_command(&workspace, &hangs).await.unwrap().end.code, Some(0));
+    assert_eq!(buildscale_tools::run_command(&workspace, &hangs).await.unwrap().end.code, Some(0));
     assert_eq!(sandbox.begun().len(), 1);
 
     // A sandbox that does not know the command does not run it again.
     sandboxes.vanish(workspace.id());
-    let gone = tools::run_command(&workspace, &hangs).await.unwrap_err();
+    let gone = buildscale_tools::run_command(&workspace, &hangs).await.unwrap_err();
     assert_eq!(gone.code, Code::OutcomeUnknown, "{gone}");
     let another = sandboxes.come_up(workspace.id());
-    let unknown = tools::run_command(&workspace, &hangs).await.unwrap_err();
+    let unknown = buildscale_tools::run_command(&workspace, &hangs).await.unwrap_err();
     assert_eq!(unknown.code, Code::OutcomeUnknown, "{unknown}");
     assert!(another.begun().is_empty());
 }
@@ -311,7 +315,7 @@ async fn a_command_whose_sandbox_goes_away_was_interrupted() {
     let sandbox = sandboxes.come_up(workspace.id());
     let running = tokio::spawn({
         let (workspace, hangs) = (workspace.clone(), command("hang", call));
-        async move { tools::run_command(&workspace, &hangs).await }
+        async move { buildscale_tools::run_command(&workspace, &hangs).await }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(sandbox.begun().len(), 1);
@@ -328,19 +332,19 @@ async fn a_command_is_ended_by_its_call() {
     sandboxes.come_up(workspace.id());
     let running = tokio::spawn({
         let (workspace, hangs) = (workspace.clone(), command("hang", call));
-        async move { tools::run_command(&workspace, &hangs).await }
+        async move { buildscale_tools::run_command(&workspace, &hangs).await }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    tools::kill_command(&workspace, call).await;
+    buildscale_tools::kill_command(&workspace, call).await;
     let ran = running.await.unwrap().unwrap();
     assert_eq!((ran.end.signal, ran.summary().as_str()), (Some(9), "[signal 9, 0.0 s]"));
     // A command that is not known counts as ended.
-    tools::kill_command(&workspace, CallId(Uuid::now_v7())).await;
+    buildscale_tools::kill_command(&workspace, CallId(Uuid::now_v7())).await;
 }
 
 struct Templates;
 
-impl tools::Functions for Templates {
+impl buildscale_tools::Functions for Templates {
     fn call(&self, name: &str, _: &serde_json::Value) -> Result<serde_json::Value, domain::Error> {
         Err(domain::Error::not_found("function", name))
     }
@@ -373,7 +377,7 @@ async fn a_command_of_a_flow_is_filled_in_and_kept_within_its_root() {
 
 fn search(folder: PathBuf, tool: String, args: String) -> futures::future::BoxFuture<'static, String> {
     Box::pin(async move {
-        let outcome = tools::search_folder(&folder, &tool, &args).await;
+        let outcome = buildscale_tools::search_folder(&folder, &tool, &args).await;
         serde_json::to_string(&outcome).unwrap()
     })
 }

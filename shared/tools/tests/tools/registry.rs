@@ -1,9 +1,9 @@
 //! The list of tools, and how arguments are checked.
 
 use crate::common::{Hands, has};
+use buildscale_tools::{Registry, ToolKind};
 use domain::Code;
 use serde_json::Value;
-use tools::{Registry, ToolKind};
 
 #[test]
 fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {

@@ -157,12 +157,12 @@ async fn a_search_of_the_folder_alone_answers_the_same() {
     ] {
         let args = args.to_string();
         let here = hands.call(tool, &args).await;
-        let there = tools::search_folder(&latest, tool, &args).await;
+        let there = buildscale_tools::search_folder(&latest, tool, &args).await;
         assert_eq!(there, here, "{tool} {args}");
-        let told: tools::Outcome = serde_json::from_str(&serde_json::to_string(&there).unwrap()).unwrap();
+        let told: buildscale_tools::Outcome = serde_json::from_str(&serde_json::to_string(&there).unwrap()).unwrap();
         assert_eq!(told, there);
     }
-    let nowhere = tools::search_folder(&latest, "glob", r#"{"pattern": "*", "path": "/nope"}"#).await;
+    let nowhere = buildscale_tools::search_folder(&latest, "glob", r#"{"pattern": "*", "path": "/nope"}"#).await;
     assert_eq!(nowhere.error.unwrap().code, Code::NotFound);
     // The caller has checked the arguments; nonsense is refused all the same.
     let refused = [
@@ -174,7 +174,7 @@ async fn a_search_of_the_folder_alone_answers_the_same() {
         ("glob", ""),
     ];
     for (tool, args) in refused {
-        assert!(!tools::search_folder(&latest, tool, args).await.success, "{tool} {args}");
+        assert!(!buildscale_tools::search_folder(&latest, tool, args).await.success, "{tool} {args}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! The files of chats on a disk that is only a cache: brought in line with their logs before they are walked.
 //!
-//! On such a disk no process appends to them as a chat goes on. To bring one in line costs a query for the end of its log. So that a thousand
-//! unchanged chats do not cost a thousand queries, one query comes first: which of them have another [mark](crate::Projector::marks) than when they
-//! were last brought in line.
+//! On such a disk no process appends to them as a chat goes on. To bring one in line costs a query for the end of its log. So that a
+//! thousand unchanged chats do not cost a thousand queries, one query comes first: which of them have another
+//! [mark](crate::Projector::marks) than when they were last brought in line.
 
 use super::{Hydrated, State};
 use crate::{Result, Workspace, snapshot::Seen};
@@ -35,7 +35,8 @@ impl Workspace {
         let Some(projector) = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned()) else {
             return Ok(());
         };
-        // The marks are read first: an event that comes meanwhile changes the mark. For one file, a refresh costs no more than the query for marks.
+        // The marks are read first: an event that comes meanwhile changes the mark. For one file, a refresh costs no more than the query
+        // for marks.
         let marks = if files.len() > 1 { projector.marks(self.0.id).await? } else { HashMap::new() };
         let is_in_line = |(path, seen): &(FilePath, Option<Seen>)| {
             let now = marks.get(path).copied().zip(seen.and_then(|seen| seen.stamp));

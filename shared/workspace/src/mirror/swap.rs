@@ -8,8 +8,8 @@ use std::{io, os::fd::OwnedFd};
 
 /// Puts a file in the place of another.
 ///
-/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), and the next commit then waits for that. An exchange does
-/// not, and a file that is replaced before it was written out costs no write at all.
+/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), and the next commit then waits for that. An
+/// exchange does not, and a file that is replaced before it was written out costs no write at all.
 pub(super) fn swap(from: &OwnedFd, new: &str, folder: &OwnedFd, name: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     match rustix::fs::renameat_with(from, new, folder, name, rustix::fs::RenameFlags::EXCHANGE) {

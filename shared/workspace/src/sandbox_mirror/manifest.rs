@@ -74,7 +74,7 @@ impl Workspace {
         let mut told = Delta { refresh: true, ..Delta::default() };
         told.manifest.whole = true;
         for (path, listed) in self.listed(&FilePath::root(), &ALL).await? {
-            if !path.is_root() {
+            if !path.is_root() && self.may_read(&path) {
                 told.add(path, Some(listed));
             }
         }
@@ -91,6 +91,10 @@ impl Workspace {
             let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
             for item in &page.items {
                 let change: Change = error::parse(&item.body)?;
+                if change.path.is_within(&FilePath::parse(access::FOLDER)?) {
+                    // Other policies: the mirror may have to lose files that have not changed.
+                    return Ok(None);
+                }
                 paths.extend(change.from);
                 // Folders that a write made on its way have no change of their own.
                 paths.extend(std::iter::successors(change.path.parent(), FilePath::parent));
@@ -109,12 +113,14 @@ impl Workspace {
         }
         let (mut told, mut seen) = (Delta::default(), BTreeMap::new());
         for path in paths.into_iter().filter(|path| !path.is_root()) {
-            let listed = self.listed_at(&path, &mut seen).await?;
+            let listed = if self.may_read(&path) { self.listed_at(&path, &mut seen).await? } else { None };
             told.add(path, listed);
         }
         for path in deep {
             for (path, listed) in self.listed(&path, &ALL).await? {
-                told.add(path, Some(listed));
+                if self.may_read(&path) {
+                    told.add(path, Some(listed));
+                }
             }
         }
         Ok(Some(told))
@@ -156,7 +162,7 @@ impl Workspace {
         }
         let listed = self.listed(below, &ALL).await?;
         let chats = listed.into_iter().filter(|(_, listed)| matches!(listed, Listed::Projection));
-        let chats: Vec<FilePath> = chats.map(|(path, _)| path).collect();
+        let chats: Vec<FilePath> = chats.map(|(path, _)| path).filter(|path| self.may_read(path)).collect();
         let _held = self.hydrate_chats(chats.clone()).await?;
         for path in chats {
             // One that went away meanwhile is told of as that by the next manifest.

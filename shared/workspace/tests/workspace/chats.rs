@@ -2,6 +2,7 @@
 
 use crate::common::{Machine, World, path, person};
 use async_trait::async_trait;
+use buildscale_workspace::{Budget, Projector, Workspace, Workspaces};
 use domain::{FileId, FilePath, WorkspaceId};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,7 +12,6 @@ use std::{
 };
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
-use workspace::{Budget, Projector, Workspace, Workspaces};
 
 /// Chats by the paths of their files: how often something was said, and whether something may be said at any moment.
 struct Says {
@@ -22,13 +22,17 @@ struct Says {
 
 #[async_trait]
 impl Projector for Says {
-    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> workspace::Result<()> {
+    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> buildscale_workspace::Result<()> {
         self.refreshed.lock().unwrap().push(path.clone());
         let text = format!("said {}", self.said.lock().unwrap()[path].0);
-        self.all.open(workspace).await?.replace_projection(path, text).await
+        self.all
+            .open(workspace, buildscale_workspace::Access::platform("a test"))
+            .await?
+            .replace_projection(path, text)
+            .await
     }
 
-    async fn marks(&self, _: WorkspaceId) -> workspace::Result<HashMap<FilePath, u64>> {
+    async fn marks(&self, _: WorkspaceId) -> buildscale_workspace::Result<HashMap<FilePath, u64>> {
         let said = self.said.lock().unwrap();
         let at_rest = said.iter().filter(|(_, (_, is_busy))| !is_busy);
         Ok(at_rest.map(|(path, (said, _))| (path.clone(), *said)).collect())

@@ -1,5 +1,6 @@
 //! A workspace over stores in memory and a real disk, and a way to start it again.
 
+use buildscale_workspace::{Expect, Workspace, Workspaces, Writer};
 use domain::{FileId, FilePath, Principal, Timestamp, WorkspaceId};
 use ports::{Blobs, Clock};
 use std::{
@@ -13,7 +14,6 @@ use std::{
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Expect, Workspace, Workspaces, Writer};
 
 /// A clock that goes on by a millisecond with every look, and a minute when told to.
 pub struct Ticks(AtomicI64);
@@ -57,7 +57,7 @@ impl World {
         let all = Workspaces::new(table.clone(), blobs.clone(), clock.clone(), root.path().into());
         let id = WorkspaceId(Uuid::now_v7());
         all.create(id, "test", &Principal::local()).await.unwrap();
-        let workspace = all.open(id).await.unwrap();
+        let workspace = all.open(id, buildscale_workspace::Access::platform("a test")).await.unwrap();
         (Self { table, blobs, clock, all, root, id }, workspace)
     }
 
@@ -72,7 +72,7 @@ impl World {
         let disk = TempDir::new().unwrap();
         let root = disk.path().join("disk");
         let all = set_up(Workspaces::new(self.table.clone(), blobs, self.clock.clone(), root));
-        let here = all.open(self.id).await.unwrap();
+        let here = all.open(self.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
         Machine { all, here, disk }
     }
 

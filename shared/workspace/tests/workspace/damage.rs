@@ -2,13 +2,13 @@
 
 use crate::common::{World, path, person, put, versions};
 use async_trait::async_trait;
+use buildscale_workspace::{Damage, Expect, Workspace};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, Principal, Sha256, WorkspaceId};
 use ports::{Blobs, Expect as Rev, Key, Table as _, Write};
 use std::{fs, ops::Range, sync::Arc};
 use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
-use workspace::{Damage, Expect, Workspace};
 
 /// A text that is no small one: so it is a blob.
 fn long(letter: char) -> String {
@@ -157,7 +157,12 @@ async fn a_content_that_was_lost_is_repaired_from_another_workspace() {
         world.all.create(other, "other", &Principal::local()).await.unwrap();
         put(&workspace, "/data/a", &of('a')).await;
         put(&workspace, "/data/a", &of('b')).await;
-        put(&world.all.open(other).await.unwrap(), "/data/same", &of('a')).await;
+        put(
+            &world.all.open(other, buildscale_workspace::Access::platform("a test")).await.unwrap(),
+            "/data/same",
+            &of('a'),
+        )
+        .await;
         let file = file_at(&workspace, "/data/a").await;
         Loss::Altered.befall(&world, &of('a')).await;
         assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'));

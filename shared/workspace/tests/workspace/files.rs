@@ -1,12 +1,12 @@
 //! The guarantees of a workspace about its files.
 
 use crate::common::{World, path, person, versions};
+use buildscale_workspace::{Expect, FileKind, Op, Workspace, Workspaces, Writer};
 use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
 use ports::{Key, Table, Write};
 use std::sync::Arc;
 use testkit::fakes::{FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Expect, FileKind, Op, Workspace, Workspaces, Writer};
 
 fn agent() -> Principal {
     Principal::Agent { role: "assistant".into(), chat: ChatId(Uuid::now_v7()), user: UserId(Uuid::nil()) }
@@ -48,7 +48,10 @@ async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
     workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
     workspace.rm(&path("/projects/a"), &person()).await.unwrap();
     all.delete(world.id).await.unwrap();
-    assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(
+        all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap_err().code,
+        Code::NotFound
+    );
     assert_eq!(world.table.items(), []);
     assert!(!world.home().exists());
 }
@@ -84,7 +87,10 @@ async fn a_deletion_that_was_cut_off_is_finished_by_the_next_one() {
     let record = Write::delete(Key::new("workspaces", &id), ports::Expect::Any);
     let note = Write::put(Key::new("workspaces/deleted", &id), "{}", ports::Expect::Any);
     world.table.commit(vec![record, note]).await.unwrap();
-    assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(
+        all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap_err().code,
+        Code::NotFound
+    );
     all.delete(world.id).await.unwrap();
     assert_eq!(world.table.items(), []);
     assert!(!world.home().exists());
@@ -127,7 +133,7 @@ async fn large_and_binary_contents_are_blobs_and_too_large_ones_are_refused() {
         assert_eq!(workspace.read(&path(name), None).await.unwrap().bytes, content, "{name}");
         assert_eq!(workspace.version(change.file_id, 1).await.unwrap().1, content, "{name}");
     }
-    let huge = vec![0; workspace::MAX_FILE + 1];
+    let huge = vec![0; buildscale_workspace::MAX_FILE + 1];
     let error = workspace.write(&path("/data/huge"), huge, Expect::Any, &person()).await.unwrap_err();
     assert_eq!(error.code, Code::PayloadTooLarge);
 }
@@ -350,7 +356,7 @@ async fn a_call_tried_again_after_a_store_failed_applies_once() {
         let all = Workspaces::new(flaky, world.blobs.clone(), world.clock.clone(), root);
         while all.create(world.id, "flaky", &Principal::local()).await.is_err() {}
         let workspace = loop {
-            if let Ok(workspace) = all.open(world.id).await {
+            if let Ok(workspace) = all.open(world.id, buildscale_workspace::Access::platform("a test")).await {
                 break workspace;
             }
         };

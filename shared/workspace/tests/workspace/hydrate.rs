@@ -2,6 +2,7 @@
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
+use buildscale_workspace::{Budget, Projector, Workspace, Workspaces};
 use domain::{Code, FileId, FilePath, Principal, WorkspaceId};
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,6 @@ use std::{
 };
 use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
-use workspace::{Budget, Projector, Workspace, Workspaces};
 
 /// Another machine, with blobs that count fetches.
 struct Cold {
@@ -172,8 +172,9 @@ async fn the_least_recently_used_workspace_makes_room() {
     for of in ['b', 'c'] {
         let id = WorkspaceId(Uuid::now_v7());
         world.all.create(id, "another", &Principal::local()).await.unwrap();
-        put(&world.all.open(id).await.unwrap(), "/data/x", &long(of)).await;
-        others.push(cold.all.open(id).await.unwrap());
+        put(&world.all.open(id, buildscale_workspace::Access::platform("a test")).await.unwrap(), "/data/x", &long(of))
+            .await;
+        others.push(cold.all.open(id, buildscale_workspace::Access::platform("a test")).await.unwrap());
     }
     let here = |workspace: &Workspace, name: &str| workspace.latest().join(name).is_file();
     cold.hydrated().await;
@@ -196,9 +197,13 @@ struct Says {
 
 #[async_trait]
 impl Projector for Says {
-    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> workspace::Result<()> {
+    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> buildscale_workspace::Result<()> {
         let said = self.said.fetch_add(1, Ordering::SeqCst) + 1;
-        self.all.open(workspace).await?.replace_projection(path, format!("said {said}")).await
+        self.all
+            .open(workspace, buildscale_workspace::Access::platform("a test"))
+            .await?
+            .replace_projection(path, format!("said {said}"))
+            .await
     }
 }
 
@@ -251,7 +256,7 @@ async fn a_hydration_never_undoes_a_concurrent_write() {
     for task in tasks {
         task.await.unwrap();
     }
-    world.workspaces().open(world.id).await.unwrap();
+    world.workspaces().open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
     let right = Cold::of(&world, Budget::default()).await;
     assert_eq!(cold.hydrated().await, right.hydrated().await);
 }

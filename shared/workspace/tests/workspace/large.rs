@@ -1,13 +1,13 @@
 //! Large contents: never read whole, and treated as any other.
 
 use crate::common::{World, path, person, versions};
+use buildscale_workspace::{Budget, Damage, Expect, Given, Way, Workspace};
 use bytes::Bytes;
 use domain::{Code, Principal, Sha256, WorkspaceId};
 use futures::TryStreamExt;
 use ports::{Blobs as _, LARGE, LARGEST};
 use std::{fs, time::Duration};
 use uuid::Uuid;
-use workspace::{Budget, Damage, Expect, Given, Way, Workspace};
 
 /// More than a scrub looks at in one step.
 const LENGTH: usize = (70 << 20) + 5;
@@ -129,7 +129,7 @@ async fn large_contents_are_scrubbed_part_by_part_and_repaired() {
     // Another workspace has the same.
     let other = WorkspaceId(Uuid::now_v7());
     world.all.create(other, "other", &Principal::local()).await.unwrap();
-    bring(&world.all.open(other).await.unwrap(), &content).await;
+    bring(&world.all.open(other, buildscale_workspace::Access::platform("a test")).await.unwrap(), &content).await;
     world.blobs.damage(&space, digest, damaged);
     round().await;
     assert_eq!(world.all.damage_counts().repaired, 1);

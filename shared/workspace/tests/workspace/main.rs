@@ -1,6 +1,7 @@
 //! The promises of a workspace, over stores in memory and a real disk.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod access;
 mod chats;
 mod common;
 mod damage;
@@ -10,4 +11,5 @@ mod large;
 mod mirror;
 mod model;
 mod repair;
+mod rewind;
 mod sandbox_mirror;

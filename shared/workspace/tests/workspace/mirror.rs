@@ -1,6 +1,7 @@
 //! The mirror on a real disk: its temporary files, its links, and the errors that it passes on.
 
 use crate::common::{World, path};
+use buildscale_workspace::mirror::Mirror;
 use domain::FilePath;
 use std::{
     fs,
@@ -9,7 +10,6 @@ use std::{
 };
 use tempfile::TempDir;
 use uuid::Uuid;
-use workspace::mirror::Mirror;
 
 fn mirror() -> (Mirror, TempDir) {
     let home = TempDir::new().unwrap();

@@ -1,10 +1,10 @@
 //! After any operations in any order, index, `latest/` and versions agree with a plain map.
 
 use crate::common::{World, tree, versions};
+use buildscale_workspace::{Expect, FileKind, Workspace, Writer};
 use domain::{FileId, FilePath, Principal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use workspace::{Expect, FileKind, Workspace, Writer};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -168,7 +168,7 @@ proptest! {
             drop(workspace);
             std::fs::remove_dir_all(world.home().join("latest")).unwrap();
             world.workspaces().repair_all().await.unwrap();
-            let workspace = world.workspaces().open(world.id).await.unwrap();
+            let workspace = world.workspaces().open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
             agree(&world, &workspace, &model).await;
         });
     }

@@ -1,10 +1,10 @@
 //! After a crash at any point, `latest/` agrees with the index.
 
 use crate::common::{World, path, person, tree};
+use buildscale_workspace::{Expect, Repaired};
 use domain::{FileId, Principal, WorkspaceId};
 use std::fs;
 use uuid::Uuid;
-use workspace::{Expect, Repaired};
 
 /// Makes `latest/` as `crash` leaves it, starts again, and compares with how it was.
 async fn repaired_after(crash: impl FnOnce(&World)) -> Repaired {
@@ -153,7 +153,14 @@ async fn a_checkpoint_that_fails_is_made_up_for_and_delays_no_other_workspace() 
     fs::rename(world.home(), &aside).unwrap();
     fs::write(world.home(), "").unwrap();
     workspace.write(&path("/data/1"), "one", Expect::Any, &person()).await.unwrap();
-    world.all.open(other).await.unwrap().write(&path("/data/2"), "two", Expect::Any, &person()).await.unwrap();
+    world
+        .all
+        .open(other, buildscale_workspace::Access::platform("a test"))
+        .await
+        .unwrap()
+        .write(&path("/data/2"), "two", Expect::Any, &person())
+        .await
+        .unwrap();
     drop(workspace);
     assert!(world.all.checkpoint().await.is_err());
     assert_ne!(mark(), before, "the other one is durable all the same");
@@ -167,7 +174,7 @@ async fn a_checkpoint_that_fails_is_made_up_for_and_delays_no_other_workspace() 
 #[tokio::test]
 async fn a_person_who_finds_the_folder_reads_that_it_is_a_mirror() {
     let home = tempfile::tempdir().unwrap();
-    let mirror = workspace::mirror::Mirror::new(home.path().join("w"));
+    let mirror = buildscale_workspace::mirror::Mirror::new(home.path().join("w"));
     mirror.lay_out().unwrap();
     let readme = home.path().join("w/README.txt");
     assert!(fs::read_to_string(&readme).unwrap().contains("Changes that are made in it by hand are put\nback"));

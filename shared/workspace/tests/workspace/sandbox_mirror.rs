@@ -2,12 +2,12 @@
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
+use buildscale_workspace::Workspaces;
 use domain::{Code, FileId, FilePath};
 use ports::{IndexQuery, Item, Key, ManifestEntry, Page, Query, SandboxState, Table, Write};
 use std::{fs, ops::Deref, path::PathBuf, sync::Arc};
 use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes, FakeTable};
 use uuid::Uuid;
-use workspace::Workspaces;
 
 /// Another worker, which has the use of a sandbox.
 struct Near {
@@ -26,7 +26,8 @@ impl Deref for Near {
 
 impl Near {
     async fn of(world: &World) -> Self {
-        let machine = world.machine(world.blobs.clone(), |all| all.caching(workspace::Budget::default())).await;
+        let machine =
+            world.machine(world.blobs.clone(), |all| all.caching(buildscale_workspace::Budget::default())).await;
         let search = |folder: PathBuf, tool: String, args: String| {
             let found = format!("{tool} {args} {}", folder.is_dir());
             Box::pin(async { found }) as futures::future::BoxFuture<'static, String>
@@ -46,6 +47,13 @@ impl Near {
     }
 }
 
+/// The current files, but for homes, which no mirror has.
+fn shared(world: &World) -> std::collections::BTreeMap<String, Option<Vec<u8>>> {
+    let mut all = tree(&world.home().join("latest"));
+    all.retain(|at, _| !at.starts_with(&format!("users/{}", Uuid::nil())));
+    all
+}
+
 fn long(of: char) -> String {
     of.to_string().repeat(20_000)
 }
@@ -60,7 +68,7 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     writer.mkdir(&path("/projects/empty"), &person()).await.unwrap();
     let near = Near::of(&world).await;
     assert_eq!(near.searched("/data").await.unwrap(), "grep {} true");
-    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+    assert_eq!(tree(near.mirror().latest()), shared(&world));
     let applied = near.mirror().applied();
     assert!(applied.iter().all(|manifest| manifest.whole) && applied.len() == 2);
     let archived = |(at, entry): (&FilePath, &ManifestEntry)| {
@@ -81,7 +89,7 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     writer.mv(&path("/data/folder"), &path("/projects/new/moved"), &person()).await.unwrap();
     put(&writer, "/data/folder", "a file now").await;
     near.searched("/data").await.unwrap();
-    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+    assert_eq!(tree(near.mirror().latest()), shared(&world));
     assert!(near.mirror().applied()[3..].iter().all(|manifest| !manifest.whole));
     assert_eq!(near.mirror().provided(), provided + 2, "the content of a moved file is there");
 }
@@ -96,7 +104,7 @@ async fn a_mark_that_is_too_old_means_everything() {
     world.clock.skip(40 * 24 * 3600 * 1000);
     near.searched("/").await.unwrap();
     assert!(near.mirror().applied().last().unwrap().whole);
-    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+    assert_eq!(tree(near.mirror().latest()), shared(&world));
 }
 
 #[tokio::test]
@@ -219,7 +227,7 @@ async fn a_store_that_does_not_answer_is_no_conflict_of_calls() {
     let disk = world.root.path().join("other");
     let table = Arc::new(ReadsOnly(world.table.clone()));
     let all = Workspaces::new(table, world.blobs.clone(), world.clock.clone(), disk);
-    let away = all.open(world.id).await.unwrap();
+    let away = all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
     assert_eq!(away.begin(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
     workspace.begin(call, grant).await.unwrap();
     assert_eq!(away.not_begun(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);

@@ -10,8 +10,8 @@ pub(super) const SCRATCH: &str = "tmp";
 pub struct Deployed {
     /// The program of a task, with its arguments.
     pub program: Vec<String>,
-    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. The overrides of `RunTask`, and the address to
-    /// listen on, come on top.
+    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. The overrides of `RunTask`, and the
+    /// address to listen on, come on top.
     pub environment: Vec<(String, String)>,
     /// The capacity provider; Fargate where there is none.
     pub capacity_provider: Option<String>,

@@ -76,8 +76,8 @@ pub(super) async fn long_contents_are_bytes_with_ranges(stage: Stage) -> Result 
     Ok(())
 }
 
-/// Contents that are too long to come through a function go to the archive and come from there. A hub gives addresses of its own, and its contents
-/// come both ways.
+/// Contents that are too long to come through a function go to the archive and come from there. A hub gives addresses of its own, and its
+/// contents come both ways.
 pub(super) async fn a_long_content_travels_past_the_server(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;

@@ -244,7 +244,8 @@ impl Aws {
         Client::new(self.url.clone(), Some(&token("ann")))
     }
 
-    /// The table that the functions have written, read apart from all processes; without bodies that are so long that they lie in the bucket.
+    /// The table that the functions have written, read apart from all processes; without bodies that are so long that they lie in the
+    /// bucket.
     pub fn table(&self) -> DynamoTable {
         let client = aws_sdk_dynamodb::Client::new(&account::sdk(self.dynamodb.endpoint()));
         DynamoTable::new(client, &self.name, Arc::new(SystemClock))

@@ -1,5 +1,5 @@
-//! A function that follows its event: `{"echo": value}`, `{"hang": true}`, `{"die": true}`, `{"fail": text}`, `{"left": true}` for the milliseconds
-//! to its deadline.
+//! A function that follows its event: `{"echo": value}`, `{"hang": true}`, `{"die": true}`, `{"fail": text}`, `{"left": true}` for the
+//! milliseconds to its deadline.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};

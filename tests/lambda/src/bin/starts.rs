@@ -1,5 +1,5 @@
-//! `starts [--json] ROUNDS FUNCTION...`: starts each binary so often, in turns with a Lambda that does nothing, and prints for each its size, the
-//! time from the process to the first poll (best and median), and its memory by then.
+//! `starts [--json] ROUNDS FUNCTION...`: starts each binary so often, in turns with a Lambda that does nothing, and prints for each its
+//! size, the time from the process to the first poll (best and median), and its memory by then.
 //!
 //! That Lambda is this program itself, when it finds a Runtime API in its environment.
 

@@ -103,8 +103,8 @@ pub fn turns_began_and_ended_once(log: &Log) -> Held {
     }
 }
 
-/// A deletion that was answered, at `answered`, came to pass; no turn and no model call begins after it in the log, and the chat is in no list. It
-/// did not wait for earlier requests: none of them went on to its end for long.
+/// A deletion that was answered, at `answered`, came to pass; no turn and no model call begins after it in the log, and the chat is in no
+/// list. It did not wait for earlier requests: none of them went on to its end for long.
 pub fn deleted_chats_stay_deleted(log: &Log, view: Option<&str>, answered: Option<Timestamp>) -> Held {
     const NAME: &str = "deleted_chats_stay_deleted";
     /// A worker that has missed the announcement looks every two seconds, and stores may fail then.

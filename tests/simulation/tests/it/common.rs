@@ -30,8 +30,8 @@ pub fn only_reads(call: &str) -> bool {
     reads.contains(&call) && std::env::var_os("EVERY").is_none()
 }
 
-/// Plays each of these on all cores, and fails if one is wrong: with the beginnings of the messages about each, and the whole of the first. A panic
-/// is wrong, too; `name` names its case.
+/// Plays each of these on all cores, and fails if one is wrong: with the beginnings of the messages about each, and the whole of the first.
+/// A panic is wrong, too; `name` names its case.
 #[track_caller]
 pub fn on_all_cores<T: Send>(
     work: impl IntoIterator<Item = T, IntoIter: Send>,

@@ -5,6 +5,7 @@ mod blame;
 mod calm;
 mod common;
 mod crashes;
+mod handoffs;
 mod sabotage;
 mod seeds;
 mod tasks;

@@ -1,6 +1,6 @@
 //! The data of the events of workspaces (`domain::WorkspaceEvent`).
 
-use super::super::{ChatStatus, Kind, Op, TaskPhase, TaskStatus};
+use super::super::{ChatStatus, Conversion, Kind, Op, TaskPhase, TaskStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -26,6 +26,9 @@ pub struct WorkspaceFileUpdated {
     /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
+    /// Of a document under `/data`: its conversion to Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Conversion>,
 }
 
 /// A chat was made, has another status or title, or began or ended a turn.

@@ -217,8 +217,8 @@ async fn no_id_of_another_tenant_leads_anywhere() {
         for name in row.names().iter().filter(|name| !["v", "name", "node"].contains(&name.as_str())) {
             let (target, body) = ann.filled(row, Some((name, &bob)));
             let reply = world.call(Some(&ann.token), row.method(), &target, &body).await;
-            // A question or permission is looked for among those that this chat asks, and there is none: for any id, the answer is that it is not
-            // asked.
+            // A question or permission is looked for among those that this chat asks, and there is none: for any id, the answer is that it
+            // is not asked.
             let statuses: &[u16] = if name == "question_id" || name == "permission_id" { &[409] } else { &[404] };
             refused(row, &format!("another tenant's {name}"), &reply, statuses, &[&bob]);
             swaps += 1;

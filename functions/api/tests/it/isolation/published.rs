@@ -1,9 +1,9 @@
 //! Tokens of an issuer that publishes its keys over HTTP, and changes them.
 
 use super::world::{HOUR, World};
-use api::{Auth, PublishedKeys};
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse, routing::get};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use buildscale_api::{Auth, PublishedKeys};
 use identity::{KeySet, KeySource, Trust, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
 use ports::{Clock, SystemClock};

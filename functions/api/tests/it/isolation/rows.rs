@@ -47,6 +47,7 @@ pub const ROWS: &[Row] = {
     use Action::{Administer, Approve, Converse, Own, Read, Run, Write};
     use Needs::{Credential, In, InPerson, Machine, Nothing};
     &[
+        row("GET /", Nothing, "", ""),
         row("GET /health", Nothing, "", ""),
         row("GET /ready", Nothing, "", ""),
         row("GET /openapi.json", Nothing, "", ""),
@@ -78,6 +79,7 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/workspaces/{workspace_id}/members/me", In(Read), "", ""),
         row("PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}", In(Administer), "", r#"{"role": "member"}"#),
         row("DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}", In(Administer), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/access", In(Read), "path=/notes.md", ""),
         row("GET /api/v1/workspaces/{workspace_id}/agents", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/skills", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/usage", In(Read), "", ""),
@@ -169,6 +171,12 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", In(Read), "", ""),
         row("POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore", In(Write), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/diff", In(Read), "from=1&to=2", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/rewind",
+            In(Write),
+            "",
+            r#"{"scope": {"kind": "workspace"}, "to": {"time": "2100-01-01T00:00:00Z"}}"#,
+        ),
         // Flows.
         row("GET /api/v1/workspaces/{workspace_id}/flows", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/flows/{flow}", In(Read), "", ""),

@@ -10,8 +10,8 @@ use serde_json::json;
 use std::time::Duration;
 use tower::ServiceExt;
 
-/// The beginning of a stream, up to a word; else how it is refused, which then says nothing of the tenant's. The server that only holds streams says
-/// the same.
+/// The beginning of a stream, up to a word; else how it is refused, which then says nothing of the tenant's. The server that only holds
+/// streams says the same.
 async fn seen(world: &World, tenant: &Tenant, target: &str, headers: &[Header]) -> Result<String, StatusCode> {
     let one = read(&world.door.router, tenant, target, headers).await;
     assert_eq!(one, read(&world.door.streams, tenant, target, headers).await, "{target}");

@@ -5,8 +5,8 @@ use crate::{
     flows::WORKFLOW,
     support::{Door, Reply, Setup, check},
 };
-use api::Auth;
 use axum::body::Body;
+use buildscale_api::Auth;
 use domain::{ChatEvent, Principal, TaskEvent, Timestamp};
 use http::{Request, header};
 use identity::{Role, Subject, Trust, Verifier, mint};

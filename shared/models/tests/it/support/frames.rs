@@ -1,5 +1,5 @@
-//! The answers of providers: bodies of a fake model server, one function per protocol. The frames are shaped as the providers' documentation
-//! shows them.
+//! The answers of providers: bodies of a fake model server, one function per protocol. The frames are shaped as the providers'
+//! documentation shows them.
 
 pub use super::converse::frames as converse;
 use serde_json::{Value, json};

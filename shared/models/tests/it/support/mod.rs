@@ -5,9 +5,9 @@ pub mod eventstream;
 pub mod frames;
 pub mod recorded;
 
+use buildscale_models::{Config, RetryPolicy, Router};
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, ToolSpec};
 use futures::StreamExt;
-use models::{Config, RetryPolicy, Router};
 use ports::{Delta, Model, ModelError, ModelRequest};
 use serde_json::{Value, json};
 use std::{

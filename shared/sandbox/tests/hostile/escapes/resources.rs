@@ -5,8 +5,8 @@ use crate::{
     cage::{Cage, Did},
     leftovers::marked,
 };
+use buildscale_sandbox::Limits;
 use ports::Exec;
-use sandbox::Limits;
 use std::time::Duration;
 
 fn small() -> Cage {

@@ -5,8 +5,8 @@ use crate::Queue;
 use ports::{QueueMessage, lane};
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// Guarantees that an adapter may give beyond the port: it takes lanes in turn, and within a lane the highest priority, then the longest wait;
-/// it counts an attempt only for the first of a batch; and it knows the waiting messages of a lane. SQS promises none of it.
+/// Guarantees that an adapter may give beyond the port: it takes lanes in turn, and within a lane the highest priority, then the longest
+/// wait; it counts an attempt only for the first of a batch; and it knows the waiting messages of a lane. SQS promises none of it.
 pub async fn queue_in_turn<F: Future<Output = Arc<dyn Queue>>>(env: &Env, fresh: impl Fn() -> F) {
     a_lane_waits_for_one_turn_of_the_others(&*fresh().await, env).await;
     higher_priorities_go_first_but_not_inside_a_group(&*fresh().await, env).await;

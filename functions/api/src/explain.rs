@@ -1,0 +1,116 @@
+//! Why somebody may or may not do something at a path: the decision, and the policy that made it.
+
+use crate::{
+    Context,
+    access::{Access, Read, as_policies_know, demand},
+    error::Answer,
+    extract::Query,
+    schema::{Decided, Explained},
+    workspaces::InWorkspace,
+};
+use axum::{Json, extract::State};
+use domain::{Error, FilePath, UserId, WorkspaceId};
+use identity::Action as Right;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use workspace::{Action, Role, Subject};
+
+/// The longest name of a persona that is asked about, in characters.
+const LONGEST: usize = 200;
+
+/// What is asked about.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Asked {
+    /// The path; nothing needs to be there.
+    #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
+    path: FilePath,
+    /// `me`, `user:<id>`, `agent:<persona>`, `task`, or one of these two for another person: `agent:<persona>:<id>`, `task:<id>`. Admins ask about
+    /// others.
+    #[param(default = "me", max_length = 300, example = "agent:assistant")]
+    principal: Option<String>,
+    /// The action; all when none.
+    #[param(example = "write")]
+    action: Option<String>,
+}
+
+/// Who is asked about.
+enum Who {
+    Me,
+    Person(UserId),
+    Agent(String, Option<UserId>),
+    Task(Option<UserId>),
+}
+
+impl Who {
+    fn parse(text: Option<&str>) -> Result<Self, Error> {
+        let refusal = || {
+            Error::invalid("principal", "this is no principal").hint(
+                "me, user:<id>, agent:<persona>, agent:<persona>:<id of a person>, task, or task:<id of a person>",
+            )
+        };
+        let id = |text: &str| text.parse::<UserId>().map_err(|_| refusal());
+        let parts: Vec<&str> = text.unwrap_or("me").split(':').collect();
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().count() <= LONGEST && !name.chars().any(char::is_control);
+        match parts.as_slice() {
+            ["me"] => Ok(Self::Me),
+            ["user", of] => Ok(Self::Person(id(of)?)),
+            ["agent", persona] if is_name(persona) => Ok(Self::Agent((*persona).to_owned(), None)),
+            ["agent", persona, of] if is_name(persona) => Ok(Self::Agent((*persona).to_owned(), Some(id(of)?))),
+            ["task"] => Ok(Self::Task(None)),
+            ["task", of] => Ok(Self::Task(Some(id(of)?))),
+            _ => Err(refusal()),
+        }
+    }
+
+    /// Another person whom the answer is about.
+    fn other(&self, me: UserId) -> Option<UserId> {
+        match self {
+            Self::Me => None,
+            Self::Person(of) | Self::Agent(_, Some(of)) | Self::Task(Some(of)) => Some(*of).filter(|of| *of != me),
+            Self::Agent(_, None) | Self::Task(None) => None,
+        }
+    }
+}
+
+/// The decisions of the policies on a path, each with the policy that decided. It does not tell whether something is there.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/access", tag = "access", params(InWorkspace, Asked),
+    responses((status = 200, description = "The decision on each action.", body = Explained)))]
+pub(crate) async fn explain_access(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, files, .. }: Access<Read, InWorkspace>,
+    Query(asked): Query<Asked>,
+) -> Answer<Json<Explained>> {
+    let who = Who::parse(asked.principal.as_deref())?;
+    let actions = match asked.action.as_deref() {
+        None => Action::ALL.to_vec(),
+        Some(action) => vec![action.parse().map_err(|error: String| Error::invalid("action", error))?],
+    };
+    if who.other(by.user()).is_some() {
+        demand(&caller, role, Right::Administer)?;
+    }
+    let mine = as_policies_know(role);
+    let subject = match who {
+        Who::Me => Subject::of(&by, Some(mine)),
+        Who::Person(id) if id == by.user() => Subject::of(&by, Some(mine)),
+        Who::Person(id) => Subject::Person { id, role: role_of(&context, at.workspace_id, id).await? },
+        Who::Agent(persona, of) => Subject::Agent { persona, person: of.unwrap_or_else(|| by.user()) },
+        Who::Task(of) => Subject::Task { person: of.unwrap_or_else(|| by.user()) },
+    };
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    let decisions = actions.into_iter().map(|action| {
+        let decision = workspace.explain(&subject, action, &asked.path);
+        let (decision, policy, why) = (decision.effect.as_str(), decision.policy, decision.why);
+        Decided { action: action.as_str(), decision, policy: policy.to_string(), why: why.to_string() }
+    });
+    let decisions = decisions.collect();
+    Ok(Json(Explained { path: asked.path.to_string(), principal: subject.to_string(), decisions }))
+}
+
+async fn role_of(context: &Context, workspace: WorkspaceId, user: UserId) -> Result<Option<Role>, Error> {
+    let member = context.base.members().get(workspace, user).await?;
+    Ok(Some(as_policies_know(member.role)))
+}

@@ -1,0 +1,80 @@
+//! `GET /`: a page for a person who opens the address of a server in a browser or asks it with curl.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, header};
+
+/// The places that the page names, each with its purpose. The first ones are routes; the last ones are pages of `docs/` in the source.
+const ROUTES: [(&str, &str); 4] = [
+    ("/openapi.json", "all routes, as OpenAPI 3.1"),
+    ("/health", "whether the server lives"),
+    ("/ready", "whether it can work"),
+    ("/.well-known/oauth-protected-resource", "how to get a token"),
+];
+const DOCS: [(&str, &str); 4] = [
+    ("docs/tutorial", "first steps"),
+    ("docs/how-to/web-app.md", "use it from a web application"),
+    ("docs/reference/routes.md", "all routes, for people"),
+    ("docs/reference/streams.md", "event streams"),
+];
+const WHAT: &str =
+    "A backend for AI agents: chats, flows and versioned files over HTTP, with events as Server-Sent Events.";
+/// The page loads and runs nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A page about this server: its version, and where its routes and documents are. HTML for browsers, text for others.
+#[utoipa::path(get, path = "/", tag = "health",
+    responses((status = 200, description = "The page.", content((String = "text/plain"), (String = "text/html")))))]
+pub(crate) async fn home(headers: HeaderMap) -> Response {
+    let accepts = headers.get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
+    let (kind, page) = match accepts.contains("text/html") {
+        true => ("text/html; charset=utf-8", html()),
+        false => ("text/plain; charset=utf-8", text()),
+    };
+    ([(header::CONTENT_TYPE, kind), (header::VARY, "accept"), (header::CONTENT_SECURITY_POLICY, POLICY)], page)
+        .into_response()
+}
+
+fn text() -> String {
+    let lines = |places: &[(&str, &str)]| -> String {
+        places.iter().map(|(place, purpose)| format!("  {place:38} {purpose}\n")).collect()
+    };
+    format!(
+        "BuildScale {}\n{WHAT}\n\nThe API is below /api/v1.\n{}\nDocuments of the source:\n{}",
+        env!("CARGO_PKG_VERSION"),
+        lines(&ROUTES),
+        lines(&DOCS),
+    )
+}
+
+fn html() -> String {
+    let routes: String = ROUTES
+        .iter()
+        .map(|(place, purpose)| format!("<li><a href=\".{place}\"><code>{place}</code></a> – {purpose}</li>\n"))
+        .collect();
+    let docs: String =
+        DOCS.iter().map(|(place, purpose)| format!("<li><code>{place}</code> – {purpose}</li>\n")).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>BuildScale</title>\n\
+         <style>body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }} \
+         :root {{ color-scheme: light dark }}</style>\n\
+         <h1>BuildScale {}</h1>\n<p>{WHAT}</p>\n\
+         <p>The API is below <code>/api/v1</code>.</p>\n<ul>\n{routes}</ul>\n\
+         <p>Documents of the source:</p>\n<ul>\n{docs}</ul>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_documents_that_it_names_are_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (place, _) in DOCS {
+            assert!(root.join(place).exists(), "{place}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `buildscale flow`: flows are made, checked and drawn here, and run by a hub.
+
+mod evaluate;
+mod input;
+mod local;
+mod profiles;
+mod repl;
+mod upload;
+
+use crate::{
+    args::{FlowArgs, FlowCommand, Picture, Reference, RunArgs},
+    client::Client,
+    failure::{CliError, Exit},
+    input::Lines,
+    locate,
+    output::{Look, Output, clean, one_line},
+    table::Table,
+    tasks::{Manner, Watch},
+    value::{list, number, text},
+};
+use ::client::Error::Unreachable;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Runs one of the commands.
+pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliError> {
+    // First come commands that need no hub, and arguments that can only be mistakes.
+    if let Some(flow) = flow_of(&args.command).filter(|flow| is_path(flow) && !is_folder(flow)) {
+        return Err(CliError::NoFolder(flow.to_owned()));
+    }
+    match &args.command {
+        FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
+        FlowCommand::Schema { name } => return local::schema(name.as_deref(), out),
+        FlowCommand::Entrypoints => return local::entrypoints(out),
+        FlowCommand::Package { dir, verify } => return local::package(dir, *verify, out),
+        FlowCommand::Check { flow } if is_folder(flow) => return local::check(Path::new(flow), out),
+        FlowCommand::Graph { flow: Some(flow), format, task: None, output } if is_folder(flow) => {
+            let format = Picture::chosen(*format, output.is_some(), out);
+            let picture = local::graph(Path::new(flow), format, out)?;
+            return picture.map_or(Ok(Exit::Failed), |picture| deliver(picture, output.as_deref(), out));
+        }
+        _ => {}
+    }
+    let client = Client::new(&args.connection)?;
+    let wanted = args.place.workspace.as_deref();
+    let workspace = match &args.command {
+        FlowCommand::Graph { task: Some(task), .. } => {
+            locate::task(&client, wanted, task).await.map(|(workspace, _)| workspace)
+        }
+        _ => locate::workspace_or_new(&client, wanted).await,
+    };
+    let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
+        // A person who mistyped a folder did not think of a hub.
+        (CliError::Client(Unreachable { url, reason }), Some(flow)) if !is_folder(flow) => {
+            Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }.into()
+        }
+        (failure, _) => failure,
+    })?;
+    let desk = Desk { client, workspace };
+    match args.command {
+        FlowCommand::New { .. }
+        | FlowCommand::Schema { .. }
+        | FlowCommand::Package { .. }
+        | FlowCommand::Entrypoints => Ok(Exit::Done),
+        FlowCommand::List => desk.list(out).await,
+        FlowCommand::Show { flow } => desk.show(&flow, out).await,
+        FlowCommand::Check { flow } => desk.check(&flow, out).await,
+        FlowCommand::Graph { flow, format, task, output } => desk.graph(flow, format, task, output, out).await,
+        FlowCommand::Run(args) => desk.run(args, out).await,
+        FlowCommand::Eval(args) => desk.evaluate(args, out).await,
+        FlowCommand::Repl { flow, profile } => desk.repl(flow, profile, out).await,
+    }
+}
+
+/// Whether the argument is a folder here, and not the name of a flow in the workspace.
+fn is_folder(flow: &str) -> bool {
+    Path::new(flow).is_dir()
+}
+
+/// The flow that a command is about, as it was typed: a folder or a name.
+fn flow_of(command: &FlowCommand) -> Option<&str> {
+    match command {
+        FlowCommand::Check { flow } | FlowCommand::Repl { flow, .. } => Some(flow),
+        FlowCommand::Graph { flow, .. } => flow.as_deref(),
+        FlowCommand::Run(args) => Some(&args.flow),
+        FlowCommand::Eval(args) => Some(&args.flow),
+        FlowCommand::List
+        | FlowCommand::Show { .. }
+        | FlowCommand::New { .. }
+        | FlowCommand::Package { .. }
+        | FlowCommand::Schema { .. }
+        | FlowCommand::Entrypoints => None,
+    }
+}
+
+/// Whether the argument can be no name of a flow, because only paths look like it.
+fn is_path(flow: &str) -> bool {
+    flow.starts_with(['.', '~'])
+        || flow.contains(std::path::is_separator)
+        || [".yaml", ".yml", ".json"].iter().any(|end| flow.ends_with(end))
+}
+
+/// Writes a picture to a file, else to standard output.
+fn deliver(picture: Vec<u8>, to: Option<&Path>, out: &mut Output) -> Result<Exit, CliError> {
+    match to {
+        None => out.bytes(&picture)?,
+        Some(path) => {
+            let failed = |source| CliError::Local { path: path.display().to_string(), source };
+            std::fs::write(path, &picture).map_err(failed)?;
+            out.notice(format_args!("wrote {}", path.display()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The faults of a flow, as text or JSON; exit code 1 when there are any. `report` is in the hub's format, too.
+fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, CliError> {
+    let faults = list(report, "faults");
+    let exit = if faults.is_empty() { Exit::Done } else { Exit::Failed };
+    if out.is_json() {
+        return out.json(report).map(|()| exit);
+    }
+    let notes = list(report, "notes");
+    for (fault, is_note) in faults.iter().map(|fault| (fault, false)).chain(notes.iter().map(|note| (note, true))) {
+        let style = out.style();
+        let mut at = one_line(text(fault, "file"), 200);
+        for key in ["line", "column"] {
+            match number(fault, key) {
+                0 => {}
+                number => at.push_str(&format!(":{number}")),
+            }
+        }
+        let note = if is_note { "note: " } else { "" };
+        out.line(format_args!("{} {note}{}", style.paint(Look::Bold, at + ":"), clean(text(fault, "message"))))?;
+        if let Some(hint) = fault.get("hint").and_then(Value::as_str) {
+            out.line(format_args!("  {} {}", style.paint(Look::Dim, "hint:"), clean(hint)))?;
+        }
+    }
+    match faults.len() {
+        0 => out.notice(format_args!("{place}: nothing is wrong"))?,
+        1 => out.notice(format_args!("{place}: 1 fault"))?,
+        many => out.notice(format_args!("{place}: {many} faults"))?,
+    }
+    Ok(exit)
+}
+
+/// A trigger in words, such as `/projects/*/plan.md status=ready`.
+fn trigger(on: &Value) -> String {
+    let mut words = vec![text(on, "path").to_owned()];
+    if let Some(status) = on.get("status").and_then(Value::as_str) {
+        words.push(format!("status={status}"));
+    }
+    for (key, value) in on.get("front_matter").and_then(Value::as_object).into_iter().flatten() {
+        words.push(format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
+    words.extend(on.get("event").and_then(Value::as_str).map(str::to_owned));
+    words.join(" ")
+}
+
+/// A flow to work with in a workspace.
+struct Desk {
+    client: Client,
+    workspace: String,
+}
+
+impl Desk {
+    fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["workspaces", self.workspace.as_str()], rest].concat()
+    }
+
+    /// The name of the flow; a folder is put into the workspace first.
+    async fn name_of(&self, flow: &str, out: &mut Output) -> Result<String, CliError> {
+        if is_folder(flow) { self.upload(Path::new(flow), out).await } else { Ok(flow.to_owned()) }
+    }
+
+    async fn list(&self, out: &mut Output) -> Result<Exit, CliError> {
+        let answer = self.client.get(&self.at(&["flows"]), &[]).await?;
+        if out.is_json() {
+            return out.json(&answer).map(|()| Exit::Done);
+        }
+        let flows = list(&answer, "flows");
+        let mut table = Table::new(&["name", "state", "from", "starts on", "description"]);
+        for flow in flows {
+            let state = match number(flow, "faults") {
+                0 => (format!("{} nodes", number(flow, "nodes")), Some(Look::Dim)),
+                1 => ("1 fault".to_owned(), Some(Look::Bad)),
+                many => (format!("{many} faults"), Some(Look::Bad)),
+            };
+            let origin = if flow.get("built_in") == Some(&Value::Bool(true)) { "built in" } else { "" };
+            let purpose = one_line(text(flow, "description"), 200);
+            let on = list(flow, "on").iter().map(trigger).collect::<Vec<_>>().join(", ");
+            let (origin, on) = ((origin.into(), Some(Look::Dim)), (one_line(&on, 120), Some(Look::Dim)));
+            table.row(vec![(one_line(text(flow, "name"), 60), None), state, origin, on, (purpose, Some(Look::Dim))]);
+        }
+        table.print(out)?;
+        if flows.is_empty() {
+            out.notice("no flows; make one with: buildscale flow new DIR, then: buildscale flow run DIR")?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Shows a flow: its nodes, its edges, and the files that start it.
+    async fn show(&self, flow: &str, out: &mut Output) -> Result<Exit, CliError> {
+        let shape = self.client.get(&self.at(&["flows", flow]), &[]).await?;
+        if out.is_json() {
+            return out.json(&shape).map(|()| Exit::Done);
+        }
+        let style = out.style();
+        let hash: String = text(&shape, "hash").chars().take(12).collect();
+        let name = style.paint(Look::Bold, one_line(text(&shape, "name"), 60));
+        out.line(format_args!("{name} {}", style.paint(Look::Dim, hash)))?;
+        for on in list(&shape, "on") {
+            out.line(format_args!("starts on {}", one_line(&trigger(on), 400)))?;
+        }
+        let mut table = Table::new(&["node", "role", "does", "leads to"]);
+        for node in list(&shape, "nodes") {
+            let id = text(node, "id");
+            let ways = list(&shape, "edges").iter().filter(|edge| text(edge, "from") == id);
+            let ways = ways.map(|edge| text(edge, "to")).collect::<Vec<_>>().join(", ");
+            let dim = |text: &str| (one_line(text, 80), Some(Look::Dim));
+            table.row(vec![(one_line(id, 60), None), dim(text(node, "role")), dim(text(node, "op")), dim(&ways)]);
+        }
+        table.print(out)?;
+        Ok(Exit::Done)
+    }
+
+    async fn check(&self, flow: &str, out: &mut Output) -> Result<Exit, CliError> {
+        let report = self.client.post(&self.at(&["flows", flow, "check"]), &json!({})).await?;
+        tell_faults(&report, flow, out)
+    }
+
+    async fn graph(
+        &self,
+        flow: Option<String>,
+        format: Option<Picture>,
+        task: Option<Reference>,
+        output: Option<PathBuf>,
+        out: &mut Output,
+    ) -> Result<Exit, CliError> {
+        let task = match &task {
+            Some(task) => Some(locate::task(&self.client, Some(&self.workspace), task).await?.1),
+            None => None,
+        };
+        let format = Picture::chosen(format, output.is_some(), out);
+        let mut query = vec![("format", format.as_str())];
+        let flow = match (&task, flow) {
+            (None, flow) => flow.unwrap_or_default(),
+            (Some(task), _) => {
+                query.push(("task", task));
+                let view = self.client.get(&self.at(&["tasks", task]), &[]).await?;
+                text(view.get("flow").unwrap_or(&Value::Null), "name").to_owned()
+            }
+        };
+        let picture = self.client.bytes(&self.at(&["flows", &flow, "graph"]), &query).await?;
+        match format {
+            Picture::Text => deliver(clean(&String::from_utf8_lossy(&picture)).into_bytes(), output.as_deref(), out),
+            Picture::Svg | Picture::Dot | Picture::Mermaid => deliver(picture, output.as_deref(), out),
+        }
+    }
+
+    async fn run(self, args: RunArgs, out: &mut Output) -> Result<Exit, CliError> {
+        let (input, used_up) = input::read(&args.input)?;
+        let flow = self.name_of(&args.flow, out).await?;
+        let mut body = Map::from_iter([("input".to_owned(), input)]);
+        if let Some(start) = &args.start {
+            body.insert("start".into(), json!(start));
+        }
+        if let Some(priority) = args.priority {
+            body.insert("priority".into(), json!(priority));
+        }
+        if args.stepping {
+            body.insert("stepping".into(), json!(true));
+        }
+        if !args.breakpoints.is_empty() {
+            body.insert("breakpoints".into(), json!(args.breakpoints));
+        }
+        if !args.files.is_empty() {
+            body.insert("files".into(), self.file_ids(&args.files).await?);
+        }
+        let accepted = self.client.post(&self.at(&["flows", &flow, "tasks"]), &body.into()).await?;
+        let task = text(&accepted, "task_id").to_owned();
+        if out.is_json() {
+            let data = json!({ "workspace_id": self.workspace, "flow": flow, "task_id": task });
+            out.json(&json!({ "id": null, "event": "accepted", "data": data }))?;
+        }
+        if args.detach {
+            return if out.is_json() { Ok(Exit::Done) } else { out.line(task).map(|()| Exit::Done) };
+        }
+        out.notice(format_args!("task {task}"))?;
+        let mut lines = if used_up { Lines::none() } else { Lines::default() };
+        let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
+        let ended = watch.until_end(&mut lines, out).await?;
+        ended.print(out)?;
+        Ok(ended.exit)
+    }
+
+    /// The ids of files of the workspace, by their paths.
+    async fn file_ids(&self, paths: &[String]) -> Result<Value, CliError> {
+        let mut ids = Vec::new();
+        for path in paths {
+            let file = locate::file(&self.client, &self.workspace, path).await?;
+            ids.push(json!(text(&file, "file_id")));
+        }
+        Ok(Value::Array(ids))
+    }
+}

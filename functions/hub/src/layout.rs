@@ -1,0 +1,6 @@
+//! The names in the data directory that more than one part knows.
+
+/// The store: table and queue.
+pub(crate) const STORE: &str = "buildscale.sqlite3";
+/// The folder that has everybody's files.
+pub(crate) const WORKSPACES: &str = "workspaces";

@@ -1,0 +1,166 @@
+//! The binary's commands: the hub's own, which act on this machine, and those of the crate `cli`, which are clients of a hub.
+
+mod backup;
+mod config;
+mod token;
+
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use cli::{CliError, EXIT_CODES, Exit, Output};
+use hub::serve::ServeArgs;
+use std::{path::PathBuf, process::ExitCode};
+
+/// Agents that work on files, talk while they do, and survive crashes.
+#[derive(Debug, Parser)]
+#[command(name = "buildscale", version, after_help = EXIT_CODES)]
+struct Program {
+    /// The workspace, by name or id, for a command that has one; it may also stand behind the command
+    // Another id than that of the commands' own: clap would else put one value into both.
+    #[arg(id = "workspace_before", long = "workspace", short = 'w', value_name = "WORKSPACE")]
+    workspace: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the hub: everything in one process
+    Serve(ServeArgs),
+    #[command(flatten)]
+    Client(cli::Command),
+    /// Make secrets, and tokens for people, where the hub signs them itself
+    Token(token::TokenArgs),
+    /// Show, check or begin the configuration of a hub here
+    Config(config::ConfigArgs),
+    /// Copy the data folder of a hub here, while it runs or not, into a folder from which it can be restored
+    Backup(backup::BackupArgs),
+    /// Put a backup into the data folder of a hub that does not run, or only check it
+    Restore(backup::RestoreArgs),
+    /// Check whether a hub would work: configuration, data folder, hub, model; exit code 1 when something is wrong
+    Doctor(config::DoctorArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    fn in_workspace(&mut self, workspace: String) -> Result<(), String> {
+        match self {
+            Self::Client(command) => command.in_workspace(workspace),
+            _ => Err("this command has no workspace: leave -w out".into()),
+        }
+    }
+
+    /// Whether the command is to print JSON. `serve` looks at its own flag.
+    fn json(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Client(command) => command.json(),
+            Self::Token(args) => args.json,
+            Self::Config(args) => args.json,
+            Self::Backup(args) => args.json,
+            Self::Restore(args) => args.json,
+            Self::Doctor(args) => args.connection.json,
+        }
+    }
+}
+
+/// Parses the arguments, runs the command, and tells how it ended.
+pub(crate) async fn main() -> ExitCode {
+    // clap ends the process with 0 for --help and 2 for wrong usage by itself.
+    let mut program = Program::parse();
+    if let Some(workspace) = program.workspace.take()
+        && let Err(why) = program.command.in_workspace(workspace)
+    {
+        Program::command().error(ErrorKind::ArgumentConflict, why).exit();
+    }
+    let mut out = Output::standard(program.command.json());
+    let result = run(program.command, &mut out).await.and_then(|exit| out.flush().map(|()| exit));
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // Nothing is left to do when even stderr is gone.
+            let _ = out.failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
+    match command {
+        Command::Serve(args) => hub::serve::run(args).await.map_err(failed)?,
+        Command::Client(command) => return cli::run(command, out).await,
+        Command::Token(args) => token::run(args, out)?,
+        Command::Config(args) => config::run(args, out)?,
+        Command::Backup(args) => backup::back_up(args, out).await?,
+        Command::Restore(args) => backup::restore(&args, out)?,
+        Command::Doctor(args) => return config::doctor(args, out).await,
+        Command::Man { dir: None } => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Program::command()).render(&mut page)?;
+            out.bytes(&page)?;
+        }
+        Command::Man { dir: Some(dir) } => {
+            let wrong = |source| CliError::Local { path: dir.display().to_string(), source };
+            std::fs::create_dir_all(&dir).map_err(wrong)?;
+            clap_mangen::generate_to(Program::command(), &dir).map_err(wrong)?;
+            out.line(dir.display())?;
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Program::command(), "buildscale", &mut script);
+            out.bytes(&script)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The variables that are texts.
+fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+fn failed(failure: impl Into<hub::HubError>) -> CliError {
+    let failure = failure.into();
+    CliError::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Program::try_parse_from(line.split(' ')).map(|program| program.command)
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Program::command().debug_assert();
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for line in ["buildscale", "buildscale completions cmd.exe", "buildscale token make ann --life 5"] {
+            let error = parse(line).err().map(|error| error.exit_code());
+            assert_eq!(error, Some(2), "{line}");
+        }
+    }
+
+    #[test]
+    fn json_is_known_wherever_the_flag_stands() -> Result<(), clap::Error> {
+        for line in ["buildscale token make ann --json", "buildscale files --json ls"] {
+            assert!(parse(line)?.json(), "{line}");
+        }
+        assert!(!parse("buildscale serve --json")?.json(), "serve prints its one line by itself");
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+use super::*;
+use domain::{FilePath, Principal, UserId};
+use std::sync::Arc;
+
+const ANN: &str = "11111111-1111-4111-8111-111111111111";
+const BOB: &str = "22222222-2222-4222-8222-222222222222";
+
+fn id(text: &str) -> UserId {
+    text.parse().unwrap()
+}
+
+fn person(who: &str, role: Role) -> Subject {
+    Subject::Person { id: id(who), role: Some(role) }
+}
+
+fn agent(of: &str) -> Subject {
+    Subject::Agent { persona: "assistant".into(), person: id(of) }
+}
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+fn own(text: &str) -> Arc<Policies> {
+    Arc::new(Policies::with(&[Source { name: "/system/policies/team.cedar", text }]).unwrap())
+}
+
+/// The decision in one line: effect and policy.
+fn told(set: &Policies, subject: &Subject, action: Action, at: &str) -> String {
+    let Decision { effect, policy, .. } = set.decide(subject, action, &path(at));
+    format!("{effect:?} {policy}")
+}
+
+fn check(set: &Policies, subject: &Subject, expected: &[(Action, &str, &str)]) {
+    for (action, at, decision) in expected {
+        assert_eq!(told(set, subject, *action, at), *decision, "{subject} {action} {at}");
+    }
+}
+
+#[test]
+fn the_built_in_policies_and_actions_fit_the_schema() {
+    let text = include_str!("builtin.cedar");
+    crate::text::policies(Source { name: "builtin.cedar", text }, false).unwrap();
+    let declared = crate::text::SCHEMA.action_entities().unwrap();
+    let actions = crate::policies::actions();
+    for action in &actions {
+        assert!(declared.get(&action.uid()).is_some(), "{action}");
+        for group in ["look", "change"] {
+            let group = format!("Action::\"{group}\"").parse().unwrap();
+            let is_in = |all: &cedar_policy::Entities| all.is_ancestor_of(&group, &action.uid());
+            let own = cedar_policy::Entities::from_entities(actions.clone(), None).unwrap();
+            assert_eq!(is_in(&own), is_in(&declared), "{action} in {group}");
+        }
+    }
+    assert_eq!(declared.len(), actions.len() + 2);
+}
+
+#[test]
+fn agents_write_the_shared_folders_and_ask_for_system() {
+    let home = format!("/users/{ANN}/draft.md");
+    check(
+        &Policies::builtin(),
+        &agent(ANN),
+        &[
+            (Action::Write, "/projects/app/main.rs", "Permit agent-works-in-projects"),
+            (Action::Delete, "/projects/app", "Permit agent-works-in-projects"),
+            (Action::Write, "/chats/x/plan.md", "Permit agent-writes-in-chats"),
+            (Action::Write, "/data/a.csv", "Permit agent-writes-data"),
+            (Action::Write, &home, "Permit agent-has-home-of-person"),
+            (Action::Write, "/notes.md", "Permit agent-writes-shared"),
+            (Action::Write, "/flows/x/workflow.yaml", "Permit agent-writes-shared"),
+            (Action::Write, "/system/agents/a/AGENT.md", "Ask agent-asks-for-system"),
+            (Action::Move, "/system/skills/s", "Ask agent-asks-for-system"),
+            (Action::Write, "/system/policies/p.cedar", "Deny policies-are-kept-by-admins"),
+            (Action::Read, "/system/agents/a/AGENT.md", "Permit agent-looks"),
+            (Action::Purge, "/projects/app", "Deny nothing-permits"),
+            (Action::Share, "/projects/app", "Deny nothing-permits"),
+            (Action::Write, "/systemic.md", "Permit agent-writes-shared"),
+        ],
+    );
+}
+
+#[test]
+fn a_home_exists_for_its_person_and_their_agents_alone() {
+    let set = Policies::builtin();
+    let (home, file) = (format!("/users/{ANN}"), format!("/users/{ANN}/drafts/a.md"));
+    let others = [person(BOB, Role::Owner), person(BOB, Role::Viewer), agent(BOB), Subject::Task { person: id(BOB) }];
+    for other in others.iter().chain(&[Subject::Service { name: "sandbox" }]) {
+        for action in Action::ALL {
+            for at in [&home, &file] {
+                assert_eq!(told(&set, other, action, at), "Deny home-is-private", "{other} {action}");
+                assert!(!set.shows(other, &path(at)));
+            }
+        }
+        assert!(set.shows(other, &path("/users")));
+    }
+    for own in [person(ANN, Role::Viewer), agent(ANN), Subject::Task { person: id(ANN) }] {
+        assert!(set.shows(&own, &path(&file)));
+        assert!(set.decide(&own, Action::Write, &path(&file)).is_permit());
+    }
+}
+
+#[test]
+fn a_home_in_other_letters_belongs_to_nobody() {
+    const HEX: &str = "abcdefab-1111-4111-8111-111111111111";
+    let set = Policies::builtin();
+    let forms = [HEX.to_uppercase(), HEX.replace('-', ""), format!("{{{HEX}}}"), format!("urn:uuid:{HEX}")];
+    for form in forms {
+        for who in [person(HEX, Role::Owner), person(ANN, Role::Owner), agent(HEX)] {
+            let at = format!("/users/{form}/a.md");
+            assert_eq!(told(&set, &who, Action::Write, &at), "Deny home-is-private", "{who} {at}");
+        }
+    }
+    assert!(set.shows(&person(HEX, Role::Viewer), &path(&format!("/users/{HEX}/a.md"))));
+}
+
+#[test]
+fn people_may_do_what_their_role_allows() {
+    let set = Policies::builtin();
+    check(
+        &set,
+        &person(ANN, Role::Viewer),
+        &[
+            (Action::Read, "/projects/a.md", "Permit person-looks"),
+            (Action::Write, "/projects/a.md", "Deny nothing-permits"),
+        ],
+    );
+    check(
+        &set,
+        &person(ANN, Role::Editor),
+        &[
+            (Action::Write, "/system/agents/a/AGENT.md", "Permit editor-changes"),
+            (Action::Write, "/system/policies/p.cedar", "Deny policies-are-kept-by-admins"),
+            (Action::Move, "/system/policies", "Deny policies-are-kept-by-admins"),
+            (Action::Purge, "/projects/a.md", "Deny nothing-permits"),
+        ],
+    );
+    check(
+        &set,
+        &person(ANN, Role::Admin),
+        &[
+            (Action::Write, "/system/policies/p.cedar", "Permit editor-changes"),
+            (Action::Purge, "/projects/a.md", "Permit admin-purges"),
+        ],
+    );
+    let local = Subject::of(&Principal::local(), None);
+    for at in ["/system/policies/p.cedar", "/projects/a.md", &format!("/users/{ANN}/a.md")] {
+        assert!(set.decide(&local, Action::Write, &path(at)).is_permit(), "{at}");
+    }
+    let agent = Subject::Agent { persona: "a".into(), person: Principal::local().user() };
+    assert!(!set.shows(&agent, &path(&format!("/users/{ANN}/a.md"))), "an agent has the home of its person alone");
+}
+
+#[test]
+fn a_workspace_takes_away_adds_and_asks() {
+    let set = own(r#"
+        @id("legal-is-by-hand") @why("lawyers write it")
+        forbid (principal is Agent, action in Action::"change", resource in Path::"/projects/legal");
+        @id("ask-for-data") @decision("ask")
+        forbid (principal is Agent, action == Action::"write", resource in Path::"/data");
+        @id("tasks-set-up-agents")
+        permit (principal is Task, action == Action::"write", resource in Path::"/system/agents");
+        @id("hidden")
+        forbid (principal, action == Action::"list", resource == Path::"/vault") unless { principal in Role::"owner" };
+        @id("no-homes")
+        permit (principal, action, resource);
+    "#);
+    let at = |id: &str| format!("/system/policies/team.cedar#{id}");
+    check(
+        &set,
+        &agent(ANN),
+        &[
+            (Action::Write, "/projects/legal/a.md", &format!("Deny {}", at("legal-is-by-hand"))),
+            (Action::Write, "/projects/other/a.md", "Permit agent-works-in-projects"),
+            (Action::Write, "/data/a.csv", &format!("Ask {}", at("ask-for-data"))),
+            (Action::Delete, "/data/a.csv", "Permit agent-writes-data"),
+            (Action::Read, "/vault/deep/a.md", &format!("Deny {}", at("hidden"))),
+        ],
+    );
+    check(
+        &set,
+        &Subject::Task { person: id(ANN) },
+        &[(Action::Write, "/system/agents/a/AGENT.md", &format!("Permit {}", at("tasks-set-up-agents")))],
+    );
+    assert!(!set.shows(&person(ANN, Role::Admin), &path("/vault/deep")), "what is in a hidden folder is hidden");
+    assert!(set.shows(&person(ANN, Role::Owner), &path("/vault/deep")));
+    assert!(!set.shows(&person(BOB, Role::Owner), &path(&format!("/users/{ANN}"))), "no permit gives away a home");
+}
+
+#[test]
+fn a_tree_is_decided_on_with_all_that_is_in_it() {
+    let set = own(r#"forbid (principal is Agent, action, resource in Path::"/projects/legal/signed") when { true };"#);
+    let (ann, tree) = (agent(ANN), |at: &str| own_tree(&set, &agent(ANN), at));
+    assert_eq!(tree("/projects/legal"), Some(Effect::Deny), "a part of it may not be moved");
+    assert_eq!(tree("/projects/other"), Some(Effect::Permit));
+    let only =
+        own(r#"forbid (principal, action == Action::"move", resource) unless { resource == Path::"/projects/a" };"#);
+    assert_eq!(own_tree(&only, &ann, "/projects/a"), Some(Effect::Deny));
+    let by_name = own(r#"forbid (principal is Agent, action, resource) when { resource.name like "*.env" };"#);
+    assert_eq!(own_tree(&by_name, &ann, "/projects/a"), None, "each file has to be looked at");
+    assert_eq!(told(&by_name, &ann, Action::Read, "/projects/a/.env").split(' ').next(), Some("Deny"));
+    assert!(by_name.decide(&ann, Action::Read, &path("/projects/a/b.rs")).is_permit());
+}
+
+fn own_tree(set: &Policies, subject: &Subject, at: &str) -> Option<Effect> {
+    set.decide_tree(subject, Action::Move, &path(at)).map(|decision| decision.effect)
+}
+
+#[test]
+fn a_fault_has_its_line_and_column() {
+    let fault = |text: &str| {
+        let fault = Policies::with(&[Source { name: "p.cedar", text }]).unwrap_err();
+        (fault.line, fault.column, fault.message)
+    };
+    let (line, column, message) =
+        fault("permit (principal, action, resource);\n\nforbid (principal, acton, resource);");
+    assert_eq!((line, column), (3, 20), "{message}");
+    let (line, _, message) = fault("permit (principal, action, resource)\n  when { principal.age > 3 };");
+    assert!(line >= 1 && message.contains("age"), "{line}: {message}");
+    let (.., message) = fault("permit (principal == ?principal, action, resource);");
+    assert!(message.contains("template"), "{message}");
+    let (.., message) = fault("@decision(\"maybe\") permit (principal, action, resource);");
+    assert!(message.contains("maybe"), "{message}");
+    let (.., message) =
+        fault("@id(\"a\") permit (principal, action, resource); @id(\"a\") permit (principal, action, resource);");
+    assert!(message.contains("two policies"), "{message}");
+    let (.., message) = fault(&format!(
+        "permit (principal, action, resource) when {{ {}true{} }};",
+        "(".repeat(5000),
+        ")".repeat(5000)
+    ));
+    assert!(message.contains("deeper"), "{message}");
+    let (.., message) = fault("permit (principal, action, resource in Path::\"projects\");");
+    assert!(message.contains("projects"), "{message}");
+    let (.., message) = fault("forbid (principal, action, resource) when { Path::\"/a\" in resource };");
+    assert!(message.contains("left of"), "{message}");
+    let (.., message) = fault(&" ".repeat(MAX_TEXT + 1));
+    assert!(message.contains("bytes"), "{message}");
+}
+
+#[test]
+fn a_policy_that_cannot_be_evaluated_denies() {
+    // `+` overflows: Cedar would pass over the policy, and so over what it forbids.
+    let set = own(
+        r#"forbid (principal is Agent, action == Action::"write", resource) when { 9223372036854775807 + 1 > 0 };"#,
+    );
+    assert_eq!(told(&set, &agent(ANN), Action::Write, "/projects/a.md"), "Deny no-decision");
+}
+
+#[test]
+fn the_cache_gives_what_an_evaluation_gives() {
+    let text = r#"
+        forbid (principal is Agent, action == Action::"write", resource == Path::"/projects/a");
+        forbid (principal is Agent, action == Action::"write", resource in Path::"/projects/a/b/c");
+        forbid (principal, action == Action::"delete", resource) when { resource in [Path::"/projects/a/b", Path::"/z"] };
+    "#;
+    let (warm, homes) = (own(text), [format!("/users/{ANN}"), format!("/users/{BOB}"), format!("/users/{ANN}/a/b")]);
+    let parts = ["", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/x", "/z", "/z/a"];
+    let paths = parts.iter().map(|part| format!("/projects{part}")).chain(homes).chain(["/".into(), "/users".into()]);
+    for at in paths {
+        for subject in [agent(ANN), agent(BOB), person(ANN, Role::Editor)] {
+            for action in Action::ALL {
+                let fresh = own(text).decide(&subject, action, &path(&at));
+                assert_eq!(warm.decide(&subject, action, &path(&at)), fresh, "{subject} {action} {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Questions that the workspace's own policies ask. Policies are files, and the machine reads none: so such a question is known once the call is run,
+//! as the refusal of the workspace. Nothing has happened then. A person is asked as for any permission, and the call is run again after a yes.
+
+use crate::{
+    allow, ask,
+    gate::{GateDecision, GateRequest},
+    state::Turn,
+    turn::{self, Step},
+};
+use domain::{CallId, ToolCall};
+
+impl Step<'_> {
+    /// Whether a person has allowed this very call, or a rule that a person has granted covers it.
+    pub fn is_allowed(&self, call: &ToolCall) -> bool {
+        if self.turn().is_some_and(|turn| turn.allowed == Some(call.call_id)) {
+            return true;
+        }
+        let (Some(config), Some(Ok(effects))) = (self.config(), self.effects(call)) else { return false };
+        let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
+        allow::is_covered(&GateRequest { config, effects: &effects, args, approved, permissions })
+    }
+
+    /// The question to a person about a call that a policy of the workspace asks about; none where the gate has none to ask.
+    fn question_about(&self, call: &ToolCall, reason: &str) -> Option<GateDecision> {
+        let (config, effects) = (self.config()?, self.effects(call)?.ok()?);
+        let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
+        let request = GateRequest { config, effects: &effects, args, approved, permissions };
+        Some(self.machine.gate.ask(&request, reason))
+    }
+}
+
+/// Takes in the outcome of a call, or asks a person where the outcome is a question of the workspace's policies.
+pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+    let asked = step.turn().and_then(|turn| asked_about(turn, call_id, &outcome));
+    let question = asked.and_then(|(call, reason)| Some((step.question_about(&call, &reason)?, call)));
+    match question {
+        Some((GateDecision::Ask { category, reason, always, timeout }, call)) => {
+            ask::permission(step, &call, category, reason, always, timeout);
+        }
+        _ => turn::tool_finished(step, call_id, outcome),
+    }
+}
+
+/// The call that a policy of the workspace wants a person to be asked about, with the reason, unless a person has allowed it already.
+fn asked_about(turn: &Turn, call_id: CallId, outcome: &tools::Outcome) -> Option<(ToolCall, String)> {
+    let is_open = turn.stopping.is_none() && turn.allowed != Some(call_id);
+    let reason = outcome.error.as_ref().and_then(workspace::asks).filter(|_| is_open)?;
+    let call = turn.calls.iter().find(|call| call.call_id == call_id)?;
+    Some((call.clone(), reason.to_owned()))
+}

@@ -1,0 +1,40 @@
+//! The tasks that led to a version: those of the chain that its author's task is in.
+
+use crate::log::Log;
+use domain::{ChatEvent, Principal, TaskConfig, TaskEvent, TaskId, WorkspaceId, task::HandoffLink};
+use ports::{Result, Table};
+
+/// The chain of tasks that the author of a version belongs to, the author's own task last; empty for people, and for agents in their chats.
+///
+/// # Errors
+/// Those of the table, and one of an entry that cannot be read.
+pub(super) async fn chain_of(table: &dyn Table, workspace: WorkspaceId, by: &Principal) -> Result<Vec<HandoffLink>> {
+    let task = match by {
+        Principal::Task { task, .. } => Some(*task),
+        Principal::Agent { chat, .. } => {
+            let log = actor::read_after::<ChatEvent>(table, &chat::actor_id(workspace, *chat), 0, 1).await?;
+            log.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
+                ChatEvent::Created { config } => config.agent.as_ref().map(|agent| agent.task),
+                _ => None,
+            })
+        }
+        Principal::User { .. } | Principal::System => None,
+    };
+    let Some(task) = task else { return Ok(Vec::new()) };
+    let Some(config) = config_of(table, workspace, task).await? else { return Ok(Vec::new()) };
+    let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
+    let mut chain = config.handoff.map(|handoff| handoff.chain).unwrap_or_default();
+    chain.push(HandoffLink { flow: config.flow.name, task: root });
+    Ok(chain)
+}
+
+/// The setup of a task as its log has it, also of one that was deleted.
+async fn config_of(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<Option<TaskConfig>> {
+    let mut log = Log::of(workspace, task);
+    while let Some(event) = log.next(table).await? {
+        if let TaskEvent::Created { config } = event {
+            return Ok(Some(*config));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,110 @@
+//! The triggers of a workspace's flows, and the observer that marks new versions by them.
+
+use super::message;
+use crate::flows::FOLDER;
+use async_trait::async_trait;
+use domain::{Error, FilePath, Sha256, WorkspaceId};
+use flow::{
+    in_the_box,
+    trigger::{self, Trigger},
+};
+use ports::QueueSender;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+use uuid::Uuid;
+use workspace::{HandoffObserver, Workspace};
+
+/// The names that a `workflow.yaml` may have.
+const WORKFLOWS: [&str; 3] = ["workflow.yaml", "workflow.yml", "workflow.json"];
+/// The beginning of them.
+const WORKFLOW: &str = "workflow.";
+/// How many workflows' triggers are remembered.
+const KNOWN_KEPT: usize = 1_024;
+/// The folder whose files start nothing.
+const SYSTEM: &str = "/system/";
+
+/// The triggers of the flows in the box.
+static IN_THE_BOX: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
+    let of = |name: &'static str| {
+        let files = in_the_box::files(name)?;
+        let triggers = trigger::of_workflow(files.get("workflow.yaml")?);
+        (!triggers.is_empty()).then(|| (name, triggers.into()))
+    };
+    in_the_box::names().filter_map(of).collect()
+});
+
+/// The triggers of flows. They are read off the flows' manifests as they are now; what a content means is remembered by its digest. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Triggers {
+    known: Arc<Mutex<HashMap<Sha256, Arc<[Trigger]>>>>,
+}
+
+impl Triggers {
+    /// The flows of a workspace that have triggers, by name.
+    ///
+    /// # Errors
+    /// Those of reading the workspace.
+    pub async fn of(&self, workspace: &Workspace) -> Result<BTreeMap<String, Arc<[Trigger]>>, Error> {
+        let (own, files) = workspace.inside_of_each(&FilePath::parse(FOLDER)?, WORKFLOW).await?;
+        let own: BTreeSet<String> = own.into_iter().collect();
+        let in_the_box = IN_THE_BOX.iter().filter(|(name, _)| !own.contains(**name));
+        let mut found: BTreeMap<String, Arc<[Trigger]>> =
+            in_the_box.map(|(name, triggers)| ((*name).to_owned(), triggers.clone())).collect();
+        for file in files.iter().filter(|file| WORKFLOWS.contains(&file.path.name())) {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&file.sha256).cloned();
+            let triggers = match known {
+                Some(triggers) => triggers,
+                None => {
+                    let content = workspace.read(&file.path, None).await?;
+                    let triggers: Arc<[Trigger]> = parsed(content.bytes.to_vec()).await.into();
+                    let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                    if known.len() >= KNOWN_KEPT {
+                        known.clear();
+                    }
+                    if let Some(sha256) = content.info.sha256 {
+                        known.insert(sha256, triggers.clone());
+                    }
+                    triggers
+                }
+            };
+            if !triggers.is_empty() {
+                found.insert(file.folder.clone(), triggers);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Reads triggers on a thread for such work; none when that does not end well.
+async fn parsed(bytes: Vec<u8>) -> Vec<Trigger> {
+    let read = move || String::from_utf8(bytes).map(|text| trigger::of_workflow(&text)).unwrap_or_default();
+    workspace::blocking::run(read).await.unwrap_or_default()
+}
+
+/// Marks new versions that may start flows, and sends their messages.
+pub struct Outbox {
+    /// The queue that the messages go to.
+    pub queue: Arc<dyn QueueSender>,
+    /// The triggers of flows.
+    pub triggers: Triggers,
+}
+
+#[async_trait]
+impl HandoffObserver for Outbox {
+    async fn concerns(&self, workspace: &Workspace, path: &FilePath) -> Result<bool, Error> {
+        if path.as_str().starts_with(SYSTEM) {
+            return Ok(false);
+        }
+        let flows = self.triggers.of(workspace).await?;
+        let concerns = |trigger: &Trigger| trigger.concerns(path, true) || trigger.concerns(path, false);
+        Ok(flows.values().any(|triggers| triggers.iter().any(concerns)))
+    }
+
+    async fn committed(&self, workspace: WorkspaceId, id: Uuid) {
+        if let Err(error) = self.queue.send(vec![message(workspace, id)]).await {
+            tracing::warn!(%workspace, %id, %error, "a sweep has this version start its flows");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The kind of a document, by its content, and by its name where the content has no mark.
+
+use crate::{text, zipped};
+use imagesize::image_type;
+
+/// How far marks are looked for, in bytes.
+const LOOK_AT: usize = 1024;
+/// The beginning of old Office files, and of encrypted new ones.
+const OLE: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
+
+/// A kind of document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// PDF.
+    Pdf,
+    /// Word.
+    Docx,
+    /// PowerPoint.
+    Pptx,
+    /// Excel in all its formats, and OpenDocument sheets.
+    Spreadsheet,
+    /// An e-book.
+    Epub,
+    /// A page.
+    Html,
+    /// A message with its headers.
+    Email,
+    /// A Jupyter notebook.
+    Notebook,
+    /// Values with separators.
+    Csv,
+    /// A picture.
+    Image,
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// Text.
+    Text,
+    /// An Office file with a password.
+    Encrypted,
+    /// Anything else.
+    Unknown,
+}
+
+impl Kind {
+    /// Its name in front matter.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pdf => "pdf",
+            Self::Docx => "docx",
+            Self::Pptx => "pptx",
+            Self::Spreadsheet => "spreadsheet",
+            Self::Epub => "epub",
+            Self::Html => "html",
+            Self::Email => "email",
+            Self::Notebook => "notebook",
+            Self::Csv => "csv",
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Text => "text",
+            Self::Encrypted => "encrypted",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Of this content under this name.
+    pub fn of(name: &str, content: &[u8]) -> Self {
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
+        let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
+        if find(start, b"%PDF-").is_some() {
+            return Self::Pdf;
+        }
+        if content.starts_with(b"PK\x03\x04") {
+            return zipped::kind(content);
+        }
+        if content.starts_with(OLE) {
+            return old_office(content);
+        }
+        if let Some(kind) = sound(start) {
+            return kind;
+        }
+        if image_type(start).is_ok() {
+            return Self::Image;
+        }
+        if text::is_binary(content) {
+            return Self::Unknown;
+        }
+        by_text(&ending, content)
+    }
+}
+
+fn old_office(content: &[u8]) -> Kind {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    if find(content, &utf16("EncryptedPackage")).is_some() {
+        Kind::Encrypted
+    } else if find(content, &utf16("Workbook")).is_some() {
+        Kind::Spreadsheet
+    } else {
+        Kind::Unknown
+    }
+}
+
+/// Sound and moving pictures.
+fn sound(start: &[u8]) -> Option<Kind> {
+    let at = |from: usize, mark: &[u8]| start.get(from..).is_some_and(|rest| rest.starts_with(mark));
+    let is_image = at(8, b"avif") || at(8, b"avis") || at(8, b"heic") || at(8, b"heix") || at(8, b"mif1");
+    if at(4, b"ftyp") && !is_image {
+        return Some(if at(8, b"M4A") || at(8, b"M4B") { Kind::Audio } else { Kind::Video });
+    }
+    if at(0, &[0x1a, 0x45, 0xdf, 0xa3]) || at(8, b"AVI ") {
+        return Some(Kind::Video);
+    }
+    let frame = matches!(start, [0xff, second, ..] if second & 0xe6 == 0xe2);
+    let is_audio = at(0, b"ID3") || at(0, b"fLaC") || at(0, b"OggS") || at(8, b"WAVE") || at(8, b"AIFF") || frame;
+    is_audio.then_some(Kind::Audio)
+}
+
+/// Kinds that are text.
+fn by_text(ending: &str, content: &[u8]) -> Kind {
+    let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
+    let text = String::from_utf8_lossy(start).trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    if text.starts_with("<!doctype html") || text.starts_with("<html") || matches!(ending, "html" | "htm" | "xhtml") {
+        return Kind::Html;
+    }
+    if text.starts_with('{') && (ending == "ipynb" || find(content, b"\"nbformat\"").is_some()) {
+        return Kind::Notebook;
+    }
+    let headers = ["received:", "return-path:", "delivered-to:", "mime-version:", "message-id:"];
+    if ending == "eml" || headers.iter().any(|header| text.starts_with(header)) {
+        return Kind::Email;
+    }
+    match ending {
+        "csv" | "tsv" => Kind::Csv,
+        _ => Kind::Text,
+    }
+}
+
+/// Where `needle` begins.
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}

@@ -1,0 +1,85 @@
+//! Documents as Markdown: a pure function from a name and bytes to text, or to the reason for which there is none (spec 001 §2 B).
+//!
+//! The kind of a document is found by its content; the name counts only where a content has no mark of its own, such as for CSV. Each format has a
+//! library made for it and a module here, which writes its parts as Markdown and keeps to the [`Budget`].
+//!
+//! It is not safe to call on its own. Parsers of strange files panic, overflow the stack, and take memory without asking; a budget bounds only the part
+//! that is seen from here. So a process of its own calls [`convert`] (`sandbox::ChildConverter`), which has limits from outside.
+
+mod books;
+mod budget;
+mod html;
+mod kind;
+mod mail;
+mod markdown;
+mod media;
+mod notebook;
+mod pdf;
+mod sheets;
+mod slides;
+mod tables;
+mod text;
+mod word;
+mod xml;
+mod zipped;
+
+pub use budget::Budget;
+pub use kind::Kind;
+pub use ports::{Converted, NotConverted};
+
+use budget::Limits;
+
+/// Converts a document of any kind.
+///
+/// # Errors
+/// [`NotConverted::Skipped`] for a text, which needs no conversion, and for kinds that have no text; [`NotConverted::Failed`] for a document that is
+/// damaged, encrypted, or over the budget.
+pub fn convert(name: &str, content: &[u8], budget: Budget) -> Result<Converted, NotConverted> {
+    part(name, content, &Limits::new(budget))
+}
+
+/// A document, or a part of one.
+fn part(name: &str, content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
+    let kind = Kind::of(name, content);
+    let converted = match kind {
+        Kind::Pdf => pdf::convert(content, limits),
+        Kind::Docx => word::convert(content, limits),
+        Kind::Pptx => slides::convert(content, limits),
+        Kind::Spreadsheet => sheets::convert(content, limits),
+        Kind::Epub => books::convert(content, limits),
+        Kind::Html => html::convert(content, limits),
+        Kind::Email => mail::convert(content, limits),
+        Kind::Notebook => notebook::convert(content, limits),
+        Kind::Csv => tables::convert(name, content, limits),
+        Kind::Image => media::image(content),
+        Kind::Audio | Kind::Video => media::sound(kind, content),
+        Kind::Text => text::convert(content, limits),
+        Kind::Encrypted => Err(failed("encrypted", "it is protected by a password")),
+        Kind::Unknown => Err(skipped("unknown_kind", "no converter knows this kind of file")),
+    }?;
+    if converted.markdown.trim().is_empty() && converted.facts.is_empty() {
+        return Err(skipped("no_text", "there is no text in it"));
+    }
+    limits.fits(converted.markdown.len())?;
+    Ok(Converted { kind: kind.as_str().into(), ..converted })
+}
+
+fn failed(reason: &str, message: impl Into<String>) -> NotConverted {
+    NotConverted::Failed { reason: reason.into(), message: message.into() }
+}
+
+fn skipped(reason: &str, message: impl Into<String>) -> NotConverted {
+    NotConverted::Skipped { reason: reason.into(), message: message.into() }
+}
+
+/// A document that does not keep to its format. What a parser says of it has often parts of the content, so it is left out.
+fn damaged(what: &str) -> NotConverted {
+    failed("damaged", format!("it is damaged: {what}"))
+}
+
+/// A document with these facts, as far as they have a value.
+fn converted<const N: usize>(markdown: String, facts: [(&str, serde_json::Value); N]) -> Converted {
+    let has_value = |(_, value): &(&str, serde_json::Value)| !value.is_null() && *value != "";
+    let facts = facts.into_iter().filter(has_value).map(|(name, value)| (name.to_owned(), value)).collect();
+    Converted { kind: String::new(), facts, markdown }
+}

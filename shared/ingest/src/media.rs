@@ -1,0 +1,78 @@
+//! Pictures, sound and moving pictures: their measures, and what their makers wrote down. Places of photographs stay out.
+
+use crate::{Kind, converted, damaged, markdown::line};
+use exif::{In, Tag};
+use lofty::{
+    file::{AudioFile, TaggedFileExt},
+    probe::Probe,
+    tag::Accessor,
+};
+use ports::{Converted, NotConverted};
+use serde_json::{Value, json};
+use std::io::Cursor;
+
+/// Of the data in a photograph, those that tell how and when it was made.
+const TAGS: [(&str, Tag); 5] = [
+    ("taken_at", Tag::DateTimeOriginal),
+    ("camera", Tag::Model),
+    ("description", Tag::ImageDescription),
+    ("artist", Tag::Artist),
+    ("orientation", Tag::Orientation),
+];
+/// The longest text of a tag, in characters.
+const LONGEST: usize = 500;
+
+pub(crate) fn image(content: &[u8]) -> Result<Converted, NotConverted> {
+    let kind = imagesize::image_type(content).map_err(|_| damaged("its kind cannot be read"))?;
+    let size = imagesize::blob_size(content).map_err(|_| damaged("its measures cannot be read"))?;
+    let format = format!("{kind:?}").to_ascii_lowercase();
+    let format = format.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned();
+    let text = format!("A picture of {} × {} pixels ({format}).\n", size.width, size.height);
+    let measures = [("format", json!(format)), ("width", json!(size.width)), ("height", json!(size.height))];
+    let mut done = converted(text, measures);
+    if let Ok(exif) = exif::Reader::new().read_from_container(&mut Cursor::new(content)) {
+        for (name, tag) in TAGS {
+            let Some(field) = exif.get_field(tag, In::PRIMARY) else { continue };
+            note(&mut done, name, json!(short(&field.display_value().to_string())));
+        }
+    }
+    Ok(done)
+}
+
+pub(crate) fn sound(kind: Kind, content: &[u8]) -> Result<Converted, NotConverted> {
+    let probed = Probe::new(Cursor::new(content)).guess_file_type().ok().and_then(|probe| probe.read().ok());
+    let what = if kind == Kind::Video { "A film" } else { "A recording" };
+    let Some(file) = probed else {
+        return Ok(converted(format!("{what} of {} bytes.\n", content.len()), [("bytes", json!(content.len()))]));
+    };
+    let (properties, format) = (file.properties(), format!("{:?}", file.file_type()).to_ascii_lowercase());
+    let seconds = properties.duration().as_secs();
+    let text = format!("{what} of {}:{:02} minutes ({format}).\n", seconds / 60, seconds % 60);
+    let facts = [
+        ("format", json!(format)),
+        ("duration_s", json!(seconds)),
+        ("sample_rate", json!(properties.sample_rate())),
+        ("channels", json!(properties.channels())),
+    ];
+    let mut done = converted(text, facts);
+    if let Some(tag) = file.primary_tag().or_else(|| file.first_tag()) {
+        for (name, value) in [("title", tag.title()), ("artist", tag.artist()), ("album", tag.album())] {
+            if let Some(value) = value {
+                note(&mut done, name, json!(short(&value)));
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Adds a fact, also to the text: it is searched.
+fn note(done: &mut Converted, name: &str, value: Value) {
+    if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
+        done.markdown.push_str(&format!("\n- {}: {text}", name.replace('_', " ")));
+        done.facts.push((name.to_owned(), value));
+    }
+}
+
+fn short(text: &str) -> String {
+    line(text.trim_matches('"')).chars().take(LONGEST).collect()
+}

@@ -1,0 +1,322 @@
+//! The plan of a rewind: a pure function from the records of changes to the steps that take some of them back.
+//!
+//! A record that is *selected* is to be taken back; the others stay. The plan never looks at files: it replays the records to find the place and the
+//! version of each file now, and derives from the first selected record of a file the place and the version that it goes back to. An entry that has
+//! a record which is not selected after its first selected one is a conflict, and no step touches it.
+
+use super::{
+    place::Place,
+    steps::{self, Draft},
+};
+use crate::{Change, FileKind, Op};
+use domain::{FileId, FilePath, Sha256, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// A record of a change.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub change: Change,
+    /// Whether the rewind takes it back.
+    pub selected: bool,
+}
+
+/// A file or folder that a rewind leaves as it is, because others changed it since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindConflict {
+    /// Its last known path.
+    pub path: FilePath,
+    /// The file or folder.
+    pub file_id: FileId,
+    /// The author of the other change, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The time of the other change, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// Something that a rewind cannot bring back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindLoss {
+    /// Its last known path.
+    pub path: FilePath,
+    /// The file or folder; none where it is not about a single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_id: Option<FileId>,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// The result of planning. The steps still have to be compared with the index.
+#[derive(Debug, Default)]
+pub(crate) struct Drafted {
+    pub steps: Vec<Draft>,
+    pub conflicts: Vec<RewindConflict>,
+    pub unavailable: Vec<RewindLoss>,
+    /// The time of the first selected change.
+    pub first: Option<Timestamp>,
+}
+
+/// Where a rewind puts an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// Wherever it is.
+    Stay,
+    /// At this path.
+    At(FilePath),
+    /// It did not exist.
+    Absent,
+    /// It was in the trash.
+    Trash,
+}
+
+/// A file or folder that the records name.
+#[derive(Debug)]
+pub(super) struct Track {
+    pub kind: FileKind,
+    pub now: Place,
+    pub goal: Goal,
+    /// The last path that a record names.
+    pub path: FilePath,
+    /// Its version now, where the records tell it.
+    pub v: Option<u64>,
+    pub sha256: Option<Sha256>,
+    /// The version to go back to.
+    pub back_to: Option<u64>,
+    /// Whether a selected record names it.
+    pub selected: bool,
+    /// The first record after the first selected one that is not selected.
+    pub theirs: Option<(String, Timestamp)>,
+    /// The position of the last record that is not selected.
+    pub last_theirs: Option<usize>,
+    /// The position of the record that `goal` comes from.
+    pub placed: Option<usize>,
+}
+
+/// All files and folders that the records name.
+pub(super) type Tracks = BTreeMap<FileId, Track>;
+
+/// A move of a folder, of which no entry inside has a record.
+struct FolderMove {
+    position: usize,
+    from: Place,
+    to: Place,
+    selected: bool,
+}
+
+/// The result of a replay of the records.
+struct Replayed {
+    tracks: Tracks,
+    moves: Vec<FolderMove>,
+    /// Places that selected changes left or took, as they are after all later moves of folders. The folders above them may be empty by now.
+    left: BTreeSet<Place>,
+}
+
+/// The plan that takes back the selected records, which are in the order of their commits.
+pub(crate) fn plan(records: &[Record]) -> Drafted {
+    let mut drafted = Drafted {
+        first: records.iter().filter(|record| record.selected).map(|record| record.change.at).min(),
+        ..Drafted::default()
+    };
+    if drafted.first.is_none() {
+        return drafted;
+    }
+    let Replayed { mut tracks, moves, left } = replay(records);
+    made_on_the_way(records, &mut tracks);
+    for (id, track) in &mut tracks {
+        if track.kind == FileKind::Projection && track.selected {
+            if matches!(track.goal, Goal::At(_)) && track.now.path().is_none() {
+                drafted.unavailable.push(loss(*id, track, "the file of a chat goes with its chat"));
+            }
+            track.goal = Goal::Stay;
+            track.selected = false;
+        }
+        let (Goal::At(path), Some(position)) = (&track.goal, track.placed) else { continue };
+        track.goal = match goal_after(Place::Latest(path.clone()), position, &moves) {
+            Some(Place::Latest(path)) => Goal::At(path),
+            Some(Place::Trash(..) | Place::Gone) => Goal::Trash,
+            None => {
+                track.theirs.get_or_insert_with(|| ("others".into(), Timestamp::default()));
+                Goal::Stay
+            }
+        };
+    }
+    for (id, track) in &mut tracks {
+        if !track.selected {
+            continue;
+        }
+        if let Some((by, at)) = track.theirs.clone() {
+            drafted.conflicts.push(RewindConflict {
+                path: track.now.path().unwrap_or(&track.path).clone(),
+                file_id: *id,
+                at: (at != Timestamp::default()).then_some(at),
+                reason: format!("changed since by {by}"),
+                by: Some(by),
+            });
+        } else if track.now == Place::Gone && track.goal != Goal::Absent {
+            drafted.unavailable.push(loss(*id, track, "purged from the trash"));
+            track.selected = false;
+        }
+    }
+    steps::draft(&tracks, left, &mut drafted);
+    drafted
+}
+
+fn loss(id: FileId, track: &Track, reason: &str) -> RewindLoss {
+    RewindLoss { path: track.path.clone(), file_id: Some(id), reason: reason.into() }
+}
+
+/// Follows every named entry from its first record to its place and version now.
+fn replay(records: &[Record]) -> Replayed {
+    let (mut tracks, mut moves, mut left) = (Tracks::new(), Vec::new(), BTreeSet::<Place>::new());
+    let mut seen = HashSet::new();
+    for (position, Record { change, selected }) in records.iter().enumerate() {
+        // A commit that took long wrote its record twice; a version that was current already has a record of its own.
+        let at = if change.op == Op::Written { Timestamp::default() } else { change.at };
+        if !seen.insert((change.op as u8, change.file_id, change.v, at)) {
+            continue;
+        }
+        let (before, after) = places(change);
+        let track = tracks.entry(change.file_id).or_insert_with(|| Track {
+            kind: change.kind,
+            now: before.clone().unwrap_or_else(|| after.clone()),
+            goal: Goal::Stay,
+            path: change.path.clone(),
+            v: None,
+            sha256: None,
+            back_to: None,
+            selected: false,
+            theirs: None,
+            last_theirs: None,
+            placed: None,
+        });
+        if *selected {
+            track.select(position, change, before.as_ref());
+        } else {
+            track.last_theirs = Some(position);
+            if track.selected && track.theirs.is_none() {
+                track.theirs = Some((change.author.clone(), change.at));
+            }
+        }
+        track.path = change.path.clone();
+        if change.v > 0 {
+            track.v = Some(change.v);
+            track.sha256 = change.sha256;
+        }
+        let is_path = |place: &&Place| *selected && place.path().is_some();
+        let places: Vec<Place> = before.iter().chain([&after]).filter(is_path).cloned().collect();
+        let Some(before) = before.filter(|before| *before != after) else {
+            track.now = after;
+            left.extend(places);
+            continue;
+        };
+        if change.kind == FileKind::Folder {
+            for track in tracks.values_mut() {
+                if let Some(moved) = track.now.moved(&before, &after) {
+                    track.now = moved;
+                }
+            }
+            left = left.into_iter().map(|place| place.moved(&before, &after).unwrap_or(place)).collect();
+            moves.push(FolderMove { position, from: before, to: after.clone(), selected: *selected });
+        }
+        if let Some(track) = tracks.get_mut(&change.file_id) {
+            track.now = after;
+        }
+        left.extend(places);
+    }
+    Replayed { tracks, moves, left }
+}
+
+/// The places of an entry before and after a change; none before for one that is made.
+fn places(change: &Change) -> (Option<Place>, Place) {
+    let (path, trashed) = (Place::Latest(change.path.clone()), Place::trashed(change.file_id));
+    match change.op {
+        Op::Made => (None, path),
+        Op::Written => ((change.v > 1).then(|| path.clone()), path),
+        Op::Moved => (Some(change.from.clone().map_or_else(|| path.clone(), Place::Latest)), path),
+        Op::Converted => (Some(path.clone()), path),
+        Op::Removed => (Some(path), trashed),
+        Op::Restored => (Some(trashed), path),
+        Op::Purged => (Some(trashed), Place::Gone),
+    }
+}
+
+impl Track {
+    /// Whether a rewind removes it.
+    pub fn goes(&self) -> bool {
+        self.selected && self.theirs.is_none() && matches!(self.goal, Goal::Absent | Goal::Trash)
+    }
+
+    /// Notes a selected record.
+    fn select(&mut self, position: usize, change: &Change, before: Option<&Place>) {
+        let is_first = !self.selected;
+        self.selected = true;
+        if before.is_none() {
+            if is_first {
+                self.goal = Goal::Absent;
+            }
+            return;
+        }
+        if change.op == Op::Written {
+            if self.goal != Goal::Absent && self.back_to.is_none() {
+                self.back_to = Some(change.v - 1);
+            }
+            return;
+        }
+        if self.goal != Goal::Stay {
+            return;
+        }
+        self.placed = Some(position);
+        self.goal = match (change.op, before) {
+            (Op::Restored, _) => Goal::Trash,
+            (Op::Purged, _) | (_, None | Some(Place::Trash(..) | Place::Gone)) => Goal::Stay,
+            (_, Some(Place::Latest(path))) => Goal::At(path.clone()),
+        };
+    }
+}
+
+/// Finds folders that a selected change made on its way. They have no record of their own, but their ids tell when they were made.
+fn made_on_the_way(records: &[Record], tracks: &mut Tracks) {
+    let mut times: Vec<(Timestamp, bool)> = records.iter().map(|record| (record.change.at, record.selected)).collect();
+    times.sort_unstable();
+    for (id, track) in tracks {
+        if track.kind != FileKind::Folder || !matches!(track.goal, Goal::At(_)) {
+            continue;
+        }
+        let Some(made) = drawn_at(*id) else { continue };
+        let after = times.partition_point(|(at, _)| *at <= made);
+        if after.checked_sub(1).and_then(|last| times.get(last)).is_some_and(|(_, selected)| *selected) {
+            track.goal = Goal::Absent;
+        }
+    }
+}
+
+/// The time at which an id was drawn: the first 48 bits of a version 7 UUID (RFC 9562 §5.7).
+fn drawn_at(id: FileId) -> Option<Timestamp> {
+    let is_timed = id.0.get_version_num() == 7;
+    is_timed.then(|| i64::try_from(id.0.as_u128() >> 80).ok().map(Timestamp::from_millis)).flatten()
+}
+
+/// The place before the record at `position`, as it is when the selected moves of folders are taken back and the others stay; none when somebody
+/// else removed a folder above it.
+fn goal_after(mut place: Place, position: usize, moves: &[FolderMove]) -> Option<Place> {
+    let (before, after): (Vec<_>, Vec<_>) = moves.iter().partition(|other| other.position < position);
+    for other in before.into_iter().rev().filter(|other| other.selected) {
+        place = place.moved(&other.to, &other.from).unwrap_or(place);
+    }
+    for other in after.into_iter().filter(|other| other.position > position && !other.selected) {
+        if let Some(moved) = place.moved(&other.from, &other.to) {
+            if matches!(moved, Place::Trash(..) | Place::Gone) {
+                return None;
+            }
+            place = moved;
+        }
+    }
+    Some(place)
+}
+
+#[cfg(test)]
+mod tests;

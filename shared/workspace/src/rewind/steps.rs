@@ -1,0 +1,391 @@
+//! The order of a plan's steps. Each step is simulated, so that the next one starts from the places that it leaves.
+//!
+//! Files and empty folders that did not exist go first, since others may go back to their paths. Then everything takes its place, folders before the
+//! entries inside of them, and old versions become current. Folders that were in the trash, and those that are empty by then, go last.
+
+use super::{
+    place::Place,
+    plan::{Drafted, Goal, RewindConflict, Track, Tracks},
+};
+use crate::FileKind;
+use domain::{FileId, FilePath, Sha256};
+use serde::{Deserialize, Serialize};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
+
+/// The effect of a step, as people see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewindOp {
+    /// It comes back from the trash.
+    Create,
+    /// The content of an old version becomes the newest version.
+    Update,
+    /// It goes to the trash.
+    Delete,
+    /// It gets another path.
+    Move,
+}
+
+/// One step of a rewind: one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindStep {
+    /// Its effect.
+    pub op: RewindOp,
+    /// The file or folder.
+    pub file_id: FileId,
+    /// Its kind.
+    pub kind: FileKind,
+    /// Its path after the step; of a deleted one the path before it.
+    pub path: FilePath,
+    /// The path before a move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<FilePath>,
+    /// The version that the step expects, where the records tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub v: Option<u64>,
+    /// The version whose content an update makes current.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_v: Option<u64>,
+    /// Whether a folder is deleted only if it is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub if_empty: bool,
+}
+
+/// A step before the index was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Draft {
+    Step(RewindStep),
+    /// An update, with the content that is current, so that an old version with the same content is no step.
+    Update(RewindStep, Option<Sha256>),
+    /// The folder at this path goes if a write has made it on its way since, and it is empty.
+    Tidy(FilePath),
+}
+
+/// Adds the steps, and the conflicts that their order shows. `left` are places that selected changes left or took.
+pub(super) fn draft(tracks: &Tracks, left: BTreeSet<Place>, drafted: &mut Drafted) {
+    let (now, at, tidied, aside) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut order = Order { tracks, now, at, left, tidied, aside, drafted };
+    for (id, track) in tracks {
+        order.put(*id, track.now.clone());
+    }
+    order.remove_files();
+    order.remove_folders(false);
+    order.place();
+    order.remove_files();
+    order.update();
+    order.remove_folders(true);
+    order.tidy(&FilePath::root());
+}
+
+/// An entry that goes back to a path: the depth of the path, the path, the entry.
+type Pending = BTreeSet<(usize, FilePath, FileId)>;
+
+struct Order<'a> {
+    tracks: &'a Tracks,
+    now: BTreeMap<FileId, Place>,
+    /// By the path with a `/` at its end, so that a folder and all inside of it are one range.
+    at: BTreeMap<String, FileId>,
+    /// Places that entries have left or taken. The folders above them may be empty.
+    left: BTreeSet<Place>,
+    /// Folders that have a step which removes them if they are empty.
+    tidied: BTreeSet<FilePath>,
+    /// Entries that were moved out of the way of others.
+    aside: BTreeSet<FileId>,
+    drafted: &'a mut Drafted,
+}
+
+impl Order<'_> {
+    /// The entries that a step may touch.
+    fn active(&self) -> Vec<FileId> {
+        let active = self.tracks.iter().filter(|(_, track)| track.selected && track.theirs.is_none());
+        active
+            .map(|(id, _)| *id)
+            .filter(|id| !self.drafted.conflicts.iter().any(|other| other.file_id == *id))
+            .collect()
+    }
+
+    fn put(&mut self, id: FileId, place: Place) {
+        if let Some(path) = place.path() {
+            self.at.insert(slashed(path), id);
+        }
+        if let Some(Place::Latest(old)) = self.now.insert(id, place.clone())
+            && Place::Latest(old.clone()) != place
+            && self.at.get(&slashed(&old)) == Some(&id)
+        {
+            self.at.remove(&slashed(&old));
+        }
+    }
+
+    /// Moves an entry, with all inside of a folder.
+    fn relocate(&mut self, id: FileId, to: &Place) {
+        let Some(from) = self.now.get(&id).cloned() else { return };
+        if self.tracks.get(&id).is_some_and(|track| track.kind == FileKind::Folder) {
+            let inside: Vec<(FileId, Place)> =
+                self.now.iter().filter_map(|(id, place)| Some((*id, place.moved(&from, to)?))).collect();
+            for (id, place) in inside {
+                self.put(id, place);
+            }
+            let left = std::mem::take(&mut self.left);
+            self.left = left.into_iter().map(|place| place.moved(&from, to).unwrap_or(place)).collect();
+        }
+        self.put(id, to.clone());
+        self.left.extend([from, to.clone()].into_iter().filter(|place| place.path().is_some()));
+    }
+
+    fn is_empty(&self, folder: &FilePath) -> bool {
+        let inside = slashed(folder);
+        self.at
+            .range(inside.clone()..)
+            .find(|(path, _)| **path != inside)
+            .is_none_or(|(path, _)| !path.starts_with(&inside))
+    }
+
+    fn push(&mut self, op: RewindOp, id: FileId, path: FilePath, from: Option<FilePath>) {
+        let Some(track) = self.tracks.get(&id) else { return };
+        let if_empty = op == RewindOp::Delete && track.kind == FileKind::Folder && track.goal == Goal::Absent;
+        let step = RewindStep { op, file_id: id, kind: track.kind, path, from, v: track.v, to_v: None, if_empty };
+        self.drafted.steps.push(Draft::Step(step));
+    }
+
+    fn delete(&mut self, id: FileId, path: FilePath) {
+        self.push(RewindOp::Delete, id, path, None);
+        self.relocate(id, &Place::trashed(id));
+    }
+
+    fn conflict(&mut self, id: FileId, path: FilePath, reason: &str) {
+        let conflict = RewindConflict { path, file_id: id, by: None, at: None, reason: reason.into() };
+        self.drafted.conflicts.push(conflict);
+    }
+
+    fn remove_files(&mut self) {
+        for id in self.active() {
+            let Some(track) = self.tracks.get(&id) else { continue };
+            if track.kind == FileKind::File
+                && matches!(track.goal, Goal::Absent | Goal::Trash)
+                && let Some(Place::Latest(path)) = self.now.get(&id).cloned()
+            {
+                self.delete(id, path);
+            }
+        }
+    }
+
+    /// Removes folders at or below a path that are empty, the deepest first, if a write has made them on its way.
+    fn tidy(&mut self, below: &FilePath) {
+        let left = self.left.iter().filter_map(Place::path);
+        let above = left.flat_map(|path| std::iter::successors(path.parent(), FilePath::parent));
+        let folders: BTreeSet<(Reverse<usize>, FilePath)> = above
+            .filter(|path| !path.is_root() && path.is_within(below) && !self.tidied.contains(path))
+            .map(|path| (Reverse(depth(&path)), path))
+            .collect();
+        for (_, path) in folders {
+            if !self.at.contains_key(&slashed(&path)) && self.is_empty(&path) {
+                self.tidied.insert(path.clone());
+                self.drafted.steps.push(Draft::Tidy(path));
+            }
+        }
+    }
+
+    /// Puts everything that has a place to go back to at that place.
+    fn place(&mut self) {
+        let goal = |id: FileId| match &self.tracks.get(&id)?.goal {
+            Goal::At(path) => Some((depth(path), path.clone(), id)),
+            Goal::Stay | Goal::Absent | Goal::Trash => None,
+        };
+        let mut pending: Pending = self.active().into_iter().filter_map(goal).collect();
+        let mut wanted: HashMap<FilePath, usize> = HashMap::new();
+        for (_, path, _) in &pending {
+            *wanted.entry(path.clone()).or_default() += 1;
+        }
+        while !pending.is_empty() {
+            let next = self.next(&pending, &wanted);
+            let (done, key) = match next {
+                Next::Free(key) => (self.take_place(&key), key),
+                Next::Taken(key, by) => {
+                    if self.make_room(by, &key.1, &pending) {
+                        continue;
+                    }
+                    (Err("another file or folder is at its path"), key)
+                }
+                Next::Stuck(key) => {
+                    if self.unbury(&pending) {
+                        continue;
+                    }
+                    (Err("a folder above it is gone"), key)
+                }
+            };
+            if let Err(reason) = done {
+                self.conflict(key.2, key.1.clone(), reason);
+            }
+            if let Some(count) = wanted.get_mut(&key.1) {
+                *count -= 1;
+                if *count == 0 {
+                    wanted.remove(&key.1);
+                }
+            }
+            pending.remove(&key);
+        }
+    }
+
+    fn next(&self, pending: &Pending, wanted: &HashMap<FilePath, usize>) -> Next {
+        let mut taken = None;
+        for key in pending {
+            let (_, path, id) = key;
+            let waits_for_a_folder =
+                std::iter::successors(path.parent(), FilePath::parent).any(|above| wanted.contains_key(&above));
+            let waits_for_its_own = matches!(self.now.get(id), Some(Place::Trash(_, rest)) if !rest.is_empty());
+            if waits_for_a_folder || waits_for_its_own {
+                continue;
+            }
+            match self.occupant(*id, path, pending) {
+                Some(by) => {
+                    taken.get_or_insert_with(|| Next::Taken(key.clone(), by));
+                }
+                None => return Next::Free(key.clone()),
+            }
+        }
+        let first = || pending.first().cloned().map(Next::Stuck);
+        taken.or_else(first).unwrap_or_else(|| Next::Stuck((0, FilePath::root(), FileId(uuid::Uuid::nil()))))
+    }
+
+    /// The entry that keeps `id` from its path: the one that is there, or one that is inside of a folder which a write has made there on its way.
+    fn occupant(&self, id: FileId, path: &FilePath, pending: &Pending) -> Option<FileId> {
+        let inside = slashed(path);
+        if let Some(by) = self.at.get(&inside) {
+            return (*by != id).then_some(*by);
+        }
+        let there: Vec<FileId> =
+            self.at.range(inside.clone()..).take_while(|(at, _)| at.starts_with(&inside)).map(|(_, by)| *by).collect();
+        let goes = there.iter().find(|by| **by != id && !self.aside.contains(by) && self.goes(**by, pending));
+        goes.or_else(|| there.iter().find(|by| **by == id)).or_else(|| there.first()).copied()
+    }
+
+    /// Whether an entry leaves its path anyway.
+    fn goes(&self, id: FileId, pending: &Pending) -> bool {
+        pending.iter().any(|(_, _, other)| *other == id) || self.tracks.get(&id).is_some_and(Track::goes)
+    }
+
+    /// Brings a folder back from the trash that something goes back out of. It goes to the trash again afterwards.
+    fn unbury(&mut self, pending: &Pending) -> bool {
+        let buried = pending.iter().find_map(|(_, _, id)| match self.now.get(id)? {
+            Place::Trash(folder, rest) if !rest.is_empty() && !self.aside.contains(folder) => {
+                self.tracks.get(folder)?.goes().then_some(*folder)
+            }
+            _ => None,
+        });
+        let Some(folder) = buried else { return false };
+        let Ok(path) = FilePath::root().join(&format!(".rewind-{folder}")) else { return false };
+        self.aside.insert(folder);
+        self.push(RewindOp::Create, folder, path.clone(), None);
+        self.relocate(folder, &Place::Latest(path));
+        true
+    }
+
+    fn take_place(&mut self, (_, path, id): &(usize, FilePath, FileId)) -> Result<(), &'static str> {
+        let goal = Place::Latest(path.clone());
+        if self.now.get(id) != Some(&goal) {
+            self.tidy(path);
+        }
+        match self.now.get(id).cloned() {
+            Some(now) if now == goal => return Ok(()),
+            Some(Place::Latest(from)) if path.is_within(&from) => return Err("it is inside of its own path"),
+            Some(Place::Latest(from)) => self.push(RewindOp::Move, *id, path.clone(), Some(from)),
+            Some(Place::Trash(..)) => self.push(RewindOp::Create, *id, path.clone(), None),
+            Some(Place::Gone) | None => return Err("it was purged from the trash"),
+        }
+        self.relocate(*id, &goal);
+        Ok(())
+    }
+
+    /// Takes an entry out of the way of one that goes back to `path`; whether that is possible.
+    fn make_room(&mut self, by: FileId, path: &FilePath, pending: &Pending) -> bool {
+        let (Some(track), Some(Place::Latest(from))) = (self.tracks.get(&by), self.now.get(&by).cloned()) else {
+            return false;
+        };
+        if !self.goes(by, pending) || !self.aside.insert(by) {
+            return false;
+        }
+        if track.goal == Goal::Absent && self.is_empty(&from) {
+            self.delete(by, from);
+            return true;
+        }
+        let free = path.parent().and_then(|above| above.join(&format!(".rewind-{by}")).ok());
+        let Some(free) = free else { return false };
+        self.push(RewindOp::Move, by, free.clone(), Some(from));
+        self.relocate(by, &Place::Latest(free));
+        true
+    }
+
+    /// Removes folders that did not exist if they are empty, and folders that were in the trash if nobody else changed anything inside.
+    fn remove_folders(&mut self, last: bool) {
+        let mut folders: Vec<(Reverse<usize>, FileId, FilePath)> = Vec::new();
+        for id in self.active() {
+            let Some(track) = self.tracks.get(&id) else { continue };
+            if track.kind == FileKind::Folder
+                && matches!(track.goal, Goal::Absent | Goal::Trash)
+                && let Some(Place::Latest(path)) = self.now.get(&id)
+            {
+                folders.push((Reverse(depth(path)), id, path.clone()));
+            }
+        }
+        folders.sort();
+        for (_, id, path) in folders {
+            let Some(track) = self.tracks.get(&id) else { continue };
+            self.tidy(&path);
+            let was_in_trash = track.goal == Goal::Trash;
+            if self.is_empty(&path) && (last || !was_in_trash) {
+                self.delete(id, path);
+            } else if was_in_trash && last {
+                let back = track.placed;
+                let theirs = self.tracks.iter().any(|(inside, track)| {
+                    let is_theirs = track.last_theirs > back;
+                    let place = self.now.get(inside).and_then(Place::path);
+                    is_theirs && place.is_some_and(|place| place != &path && place.is_within(&path))
+                });
+                if theirs {
+                    self.conflict(id, path, "others changed files inside of it since");
+                } else {
+                    self.delete(id, path);
+                }
+            }
+        }
+    }
+
+    fn update(&mut self) {
+        for id in self.active() {
+            let Some(track) = self.tracks.get(&id) else { continue };
+            let Some(to_v) = track.back_to else { continue };
+            if matches!(track.goal, Goal::Absent | Goal::Trash) || track.v == Some(to_v) {
+                continue;
+            }
+            let (file_id, kind, v) = (id, track.kind, track.v);
+            match self.now.get(&id).cloned() {
+                Some(Place::Latest(path)) => {
+                    let (op, from, to_v) = (RewindOp::Update, None, Some(to_v));
+                    let step = RewindStep { op, file_id, kind, path, from, v, to_v, if_empty: false };
+                    self.drafted.steps.push(Draft::Update(step, track.sha256));
+                }
+                _ => self.conflict(id, track.path.clone(), "a folder above it was removed since"),
+            }
+        }
+    }
+}
+
+/// The entry that takes its place next.
+enum Next {
+    Free((usize, FilePath, FileId)),
+    /// Its place is taken by this other entry.
+    Taken((usize, FilePath, FileId), FileId),
+    /// Nothing can move.
+    Stuck((usize, FilePath, FileId)),
+}
+
+fn depth(path: &FilePath) -> usize {
+    path.names().count()
+}
+
+fn slashed(path: &FilePath) -> String {
+    format!("{path}/")
+}

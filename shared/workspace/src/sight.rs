@@ -1,0 +1,351 @@
+//! The access of a handle: every operation asks here before it acts, and lists only what exists for its subject (spec 001 §5).
+//!
+//! Invariant: a path that is hidden from the subject of a handle looks exactly like one where nothing is: in results, in errors with their hints, and
+//! in time, since the index is not asked about it.
+
+use crate::{
+    FileKind, Info, Result, Workspace,
+    model::{Entry, InForce, Node},
+    trash::Item,
+};
+use access::{Action, Decision, Effect, Policies, Role, Subject};
+use domain::{Code, Error, FileId, FilePath, Principal, WorkspaceEvent};
+use std::sync::Arc;
+
+/// The detail of a refusal that a person can answer.
+const ASK: &str = "ask";
+/// How many files a folder may have that is moved or removed where policies look at names.
+const MOST_NAMED: usize = 100_000;
+
+/// The party for whom a workspace is opened. There is no default: each caller chooses.
+#[derive(Clone, Debug)]
+pub struct Access(Party);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Party {
+    /// BuildScale itself, with the reason.
+    Platform(&'static str),
+    /// Somebody, as policies see them.
+    Subject(Subject, Settled),
+}
+
+/// The questions that have been answered with a yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    None,
+    /// Those of the built-in policies, by the gate of a chat.
+    BuiltIn,
+    /// All.
+    All,
+}
+
+impl Access {
+    /// BuildScale's own work, which sees everything: repair, projections, copies for backups. `tests/guards` lists every caller with its reason.
+    pub fn platform(reason: &'static str) -> Self {
+        Self(Party::Platform(reason))
+    }
+
+    /// A principal; of a person the role, if the caller knows it. Without one they may look at what is shared.
+    pub fn of(principal: &Principal, role: Option<Role>) -> Self {
+        Self(Party::Subject(Subject::of(principal, role), Settled::None))
+    }
+
+    /// Why nothing is decided, where nothing is.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        match self.0 {
+            Party::Platform(reason) => Some(reason),
+            Party::Subject(..) => None,
+        }
+    }
+
+    /// As policies see them.
+    pub fn subject(subject: Subject) -> Self {
+        Self(Party::Subject(subject, Settled::None))
+    }
+
+    /// The same after the gate of a chat, which has asked people what the built-in policies ask; `all`: a person has said yes to this very call.
+    #[must_use]
+    pub fn gated(self, all: bool) -> Self {
+        match self.0 {
+            Party::Platform(_) => self,
+            Party::Subject(subject, _) => {
+                Self(Party::Subject(subject, if all { Settled::All } else { Settled::BuiltIn }))
+            }
+        }
+    }
+}
+
+/// What a handle may see and do.
+#[derive(Clone)]
+pub(crate) struct Sight {
+    access: Access,
+    policies: Arc<Policies>,
+}
+
+impl Sight {
+    pub fn new(access: Access, policies: Arc<Policies>) -> Self {
+        Self { access, policies }
+    }
+
+    /// Of this crate itself.
+    pub fn own(reason: &'static str) -> Self {
+        Self::new(Access::platform(reason), Policies::builtin())
+    }
+}
+
+/// The last place of a file.
+enum Place {
+    Current(FilePath),
+    /// At or below something in the trash.
+    Trashed(FilePath),
+    Nowhere,
+}
+
+impl Workspace {
+    /// The decision on an action at a path; none for BuildScale itself, which nothing is decided on.
+    pub fn decision(&self, action: Action, path: &FilePath) -> Option<Decision> {
+        match &self.1.access.0 {
+            Party::Platform(_) => None,
+            Party::Subject(subject, _) => Some(self.1.policies.decide(subject, action, path)),
+        }
+    }
+
+    /// The decision for somebody else, for people who ask why.
+    pub fn explain(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
+        self.1.policies.decide(subject, action, path)
+    }
+
+    pub(crate) fn party(&self) -> &Party {
+        &self.1.access.0
+    }
+
+    pub(crate) fn policies_in_force(&self) -> &Policies {
+        &self.1.policies
+    }
+
+    /// Whether the path exists for the subject of this handle, as far as policies say.
+    pub fn shows(&self, path: &FilePath) -> bool {
+        match &self.1.access.0 {
+            Party::Platform(_) => true,
+            Party::Subject(subject, _) => self.1.policies.shows(subject, path),
+        }
+    }
+
+    /// Whether contents at the path may be read; for lists, where an error would tell that there is something.
+    pub fn may_read(&self, path: &FilePath) -> bool {
+        self.decision(Action::Read, path).is_none_or(|decision| decision.is_permit())
+    }
+
+    /// The same workspace for the subject `service`, which serves several people at once.
+    pub(crate) fn for_service(&self, name: &'static str) -> Self {
+        let access = Access::subject(Subject::Service { name });
+        Self(self.0.clone(), Sight::new(access, self.1.policies.clone()))
+    }
+
+    /// Whether this party reads below `path` just what a service reads.
+    pub(crate) async fn sees_as_service(&self, name: &'static str, path: &FilePath) -> bool {
+        let Party::Subject(subject, _) = &self.1.access.0 else { return true };
+        if !self.1.policies.read_alike(subject, &Subject::Service { name }, path) {
+            return false;
+        }
+        let home = subject.person().and_then(|person| FilePath::parse(&access::home(person)).ok());
+        match home.filter(|home| home.is_within(path) || path.is_within(home)) {
+            None => true,
+            // An empty home has nothing to be found.
+            Some(home) => match self.folder_at(&home).await {
+                Ok(folder) => self.entries(folder, 1, None).await.is_ok_and(|page| page.entries.is_empty()),
+                Err(error) => error.code == Code::NotFound,
+            },
+        }
+    }
+
+    /// Refuses an action that the policies do not permit.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a path that does not exist for the subject; `FORBIDDEN` with the deciding `policy` for any other, and with `access: ask` where a
+    /// person may allow it.
+    pub fn demand(&self, action: Action, path: &FilePath) -> Result<()> {
+        match self.decision(action, path) {
+            None => Ok(()),
+            Some(decision) => self.follow(decision, action, path),
+        }
+    }
+
+    fn follow(&self, decision: Decision, action: Action, path: &FilePath) -> Result<()> {
+        let settled = match &self.1.access.0 {
+            Party::Platform(_) => Settled::All,
+            Party::Subject(_, settled) => *settled,
+        };
+        match decision.effect {
+            Effect::Permit => Ok(()),
+            Effect::Ask if settled == Settled::All => Ok(()),
+            Effect::Ask if settled == Settled::BuiltIn && !decision.policy.contains('#') => Ok(()),
+            Effect::Deny | Effect::Ask if !self.shows(path) => Err(hidden(path)),
+            Effect::Deny | Effect::Ask => Err(refusal(&decision, action, path)),
+        }
+    }
+
+    /// Refuses what is done to a file, or to a folder with all in it: `below` are the paths in it, which are asked for only where policies look at names.
+    pub(crate) async fn demand_tree(&self, action: Action, path: &FilePath, of: &Entry) -> Result<()> {
+        self.demand(action, path)?;
+        let Party::Subject(subject, _) = &self.1.access.0 else { return Ok(()) };
+        if of.kind != FileKind::Folder {
+            return Ok(());
+        }
+        if let Some(decision) = self.1.policies.decide_tree(subject, action, path) {
+            // A path in it that is hidden must not be named.
+            return self.follow(decision, action, path);
+        }
+        let mut folders = vec![(of.file_id, path.clone())];
+        let mut seen = 0_usize;
+        while let Some((id, at)) = folders.pop() {
+            for (name, entry) in self.all_entries(id).await? {
+                seen += 1;
+                let inside = at.join(&name)?;
+                let decision = self.1.policies.decide(subject, action, &inside);
+                if seen > MOST_NAMED || !decision.is_permit() {
+                    return self.follow(Decision { effect: Effect::Deny, ..decision }, action, path);
+                }
+                if entry.kind == FileKind::Folder {
+                    folders.push((entry.file_id, inside));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses all but BuildScale itself: projections are kept by it.
+    pub(crate) fn platform_alone(&self, path: &FilePath) -> Result<()> {
+        match &self.1.access.0 {
+            Party::Platform(_) => Ok(()),
+            Party::Subject(..) => Err(Error::new(Code::Forbidden, format!("{path} is kept by BuildScale itself"))),
+        }
+    }
+
+    /// How many names of a path lead to what exists for the subject; none when all do.
+    pub(crate) fn shown_names(&self, path: &FilePath) -> Option<usize> {
+        if matches!(self.1.access.0, Party::Platform(_)) || self.shows(path) {
+            return None;
+        }
+        let mut shown = Some(path.clone());
+        while let Some(at) = shown.take() {
+            if self.shows(&at) {
+                return Some(at.names().count());
+            }
+            shown = at.parent();
+        }
+        Some(0)
+    }
+
+    /// Whether the history of a file may be read: that of one that does not exist for the subject is that of no file.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a file that is listed and may not be read; else those of [`Workspace`].
+    pub(crate) async fn has_history(&self, file_id: FileId) -> Result<bool> {
+        match self.party() {
+            Party::Platform(_) => return Ok(true),
+            // They see everything, so its place does not have to be looked up.
+            Party::Subject(subject, _) if self.1.policies.shows_all(subject) => return Ok(true),
+            Party::Subject(..) => {}
+        }
+        match self.place(file_id).await? {
+            Place::Current(path) | Place::Trashed(path) if self.shows(&path) => {
+                self.demand(Action::Read, &path).map(|()| true)
+            }
+            Place::Current(_) | Place::Trashed(_) | Place::Nowhere => Ok(false),
+        }
+    }
+
+    async fn place(&self, file_id: FileId) -> Result<Place> {
+        let (mut names, mut at) = (Vec::new(), file_id);
+        let join = |base: &FilePath, names: &[String]| {
+            names.iter().rev().try_fold(base.clone(), |path, name| path.join(name)).map_err(Error::from)
+        };
+        while at != self.0.keys.root() {
+            if names.len() > crate::index::MAX_DEPTH {
+                return Ok(Place::Nowhere);
+            }
+            let item = self.0.table.get(&self.0.keys.node(at)).await.map_err(crate::error::port)?;
+            let Some(item) = item else {
+                let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(crate::error::port)?;
+                return Ok(match trashed {
+                    Some(item) => Place::Trashed(join(&crate::error::parse::<Item>(&item.body)?.path, &names)?),
+                    None => Place::Nowhere,
+                });
+            };
+            let Node { folder, name } = crate::error::parse(&item.body)?;
+            let Some(folder) = folder else { return Ok(Place::Nowhere) };
+            names.push(name);
+            at = folder;
+        }
+        Ok(Place::Current(join(&FilePath::root(), &names)?))
+    }
+
+    /// A change as it looks from here: none when it happened out of sight. What came from out of sight was made, and what went there was removed.
+    pub fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
+        let WorkspaceEvent::FileUpdated { path, from, op, v, file_id, kind, author, at, conversion } = event else {
+            return Some(event);
+        };
+        let from_shown = from.filter(|from| self.shows(from));
+        match (self.shows(&path), from_shown) {
+            (true, None) if op == domain::FileOp::Moved => Some(WorkspaceEvent::FileUpdated {
+                path,
+                from: None,
+                op: domain::FileOp::Made,
+                v,
+                file_id,
+                kind,
+                author,
+                at,
+                conversion,
+            }),
+            (true, from) => {
+                Some(WorkspaceEvent::FileUpdated { path, from, op, v, file_id, kind, author, at, conversion })
+            }
+            (false, Some(from)) => {
+                let (path, from, op, v, conversion) = (from, None, domain::FileOp::Removed, 0, None);
+                Some(WorkspaceEvent::FileUpdated { path, from, op, v, file_id, kind, author, at, conversion })
+            }
+            (false, None) => None,
+        }
+    }
+
+    /// The entries that exist for the subject.
+    pub(crate) fn only_shown(&self, mut entries: Vec<Info>) -> Vec<Info> {
+        entries.retain(|entry| self.shows(&entry.path));
+        entries
+    }
+
+    /// The policies in force.
+    pub(crate) async fn policies(&self, in_force: &[InForce]) -> Result<Arc<Policies>> {
+        crate::policies::load(&self.0, in_force).await
+    }
+}
+
+/// The answer for a path that is hidden: the same as for one where nothing is.
+fn hidden(path: &FilePath) -> Error {
+    Error::not_found("file or folder", path).hint("list the folder to see what is there")
+}
+
+fn refusal(decision: &Decision, action: Action, path: &FilePath) -> Error {
+    let why = if decision.why.is_empty() { String::new() } else { format!(": {}", decision.why) };
+    let (message, hint) = match decision.effect {
+        Effect::Ask => (
+            format!("a person has to allow it to {action} {path}{why}"),
+            "an agent asks in its chat; an editor does it by hand",
+        ),
+        Effect::Permit | Effect::Deny => (
+            format!("the policies do not let you {action} {path}{why}"),
+            "GET …/access?path= explains the decision; an owner or an admin may change the policies in /system/policies",
+        ),
+    };
+    let error = Error::new(Code::Forbidden, message).hint(hint).detail("policy", &*decision.policy);
+    let error = error.detail("path", path.as_str()).detail("action", action.as_str());
+    if decision.effect == Effect::Ask { error.detail("access", ASK) } else { error }
+}
+
+/// The question to people that a refusal is, if it is one: its reason.
+pub fn asks(error: &Error) -> Option<&str> {
+    let is_question = error.code == Code::Forbidden && error.details.get("access").is_some_and(|access| access == ASK);
+    is_question.then_some(error.message.as_str())
+}

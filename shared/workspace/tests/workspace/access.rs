@@ -1,0 +1,258 @@
+//! A workspace as several parties see it: each its own, and nothing of what is hidden from it.
+
+use crate::common::{World, path, person, put, tree};
+use buildscale_workspace::{Access, Budget, Expect, Role, Subject, Workspace, Writer};
+use domain::{Code, Error, FileId, FileOp, FilePath, Principal, Timestamp, UserId, WorkspaceEvent};
+use std::sync::Arc;
+use testkit::fakes::FakeSandboxes;
+use uuid::Uuid;
+
+const ANN: UserId = UserId(Uuid::from_u128(1 << 90));
+const BOB: UserId = UserId(Uuid::from_u128(2 << 90));
+
+fn home(of: UserId) -> String {
+    format!("/users/{of}")
+}
+
+async fn as_person(world: &World, id: UserId, role: Role) -> Workspace {
+    world.all.open(world.id, Access::of(&Principal::User { id }, Some(role))).await.unwrap()
+}
+
+async fn as_agent(world: &World, person: UserId) -> Workspace {
+    let subject = Subject::Agent { persona: "assistant".into(), person };
+    world.all.open(world.id, Access::subject(subject)).await.unwrap()
+}
+
+fn by(id: UserId) -> Writer {
+    Writer::new(Principal::User { id })
+}
+
+/// Code, message without the path, and hint: all that an error tells.
+fn told(error: &Error, at: &str) -> String {
+    format!("{:?} {} {:?} {:?}", error.code, error.message.replace(at, "…"), error.hint, error.details)
+}
+
+#[tokio::test]
+async fn a_hidden_path_answers_as_one_where_nothing_is() {
+    let (world, all) = World::new().await;
+    put(&all, &format!("{}/notes/draft.md", home(ANN)), "secret").await;
+    let nobody = home(UserId(Uuid::from_u128(3 << 90)));
+    for (at, there) in [("", ""), ("/notes", "/nothing"), ("/notes/draft.md", "/nothing/draft.md")] {
+        let bob = as_person(&world, BOB, Role::Owner).await;
+        let (hidden, missing) = (format!("{}{at}", home(ANN)), format!("{nobody}{there}"));
+        let same = |one: Error, other: Error| assert_eq!(told(&one, &hidden), told(&other, &missing));
+        same(bob.stat(&path(&hidden)).await.unwrap_err(), bob.stat(&path(&missing)).await.unwrap_err());
+        same(bob.read(&path(&hidden), None).await.unwrap_err(), bob.read(&path(&missing), None).await.unwrap_err());
+        same(bob.ls(&path(&hidden), 10, None).await.unwrap_err(), bob.ls(&path(&missing), 10, None).await.unwrap_err());
+        same(bob.rm(&path(&hidden), &by(BOB)).await.unwrap_err(), bob.rm(&path(&missing), &by(BOB)).await.unwrap_err());
+        let new = path("/projects/mine.md");
+        same(
+            bob.mv(&path(&hidden), &new, &by(BOB)).await.unwrap_err(),
+            bob.mv(&path(&missing), &new, &by(BOB)).await.unwrap_err(),
+        );
+        let write = async |at: &str| bob.write(&path(at), "x", Expect::Any, &by(BOB)).await.unwrap_err();
+        same(write(&hidden).await, write(&missing).await);
+        let absent = async |at: &str| bob.write(&path(at), "x", Expect::Absent, &by(BOB)).await.unwrap_err();
+        same(absent(&hidden).await, absent(&missing).await);
+    }
+}
+
+#[tokio::test]
+async fn pages_are_filled_with_what_is_shown() {
+    let (world, all) = World::new().await;
+    for number in 0..20_u128 {
+        put(&all, &format!("{}/a.md", home(UserId(Uuid::from_u128((100 + number) << 90)))), "secret").await;
+    }
+    put(&all, "/users/zoo/a.md", "shared").await;
+    put(&all, &format!("{}/a.md", home(ANN)), "secret").await;
+    let ann = as_person(&world, ANN, Role::Viewer).await;
+    let first = ann.ls(&path("/users"), 1, None).await.unwrap();
+    assert_eq!(first.entries.len(), 1, "a page is not short because of what is left out");
+    let names: Vec<String> =
+        ann.ls(&path("/users"), 100, None).await.unwrap().entries.into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, [ANN.to_string(), "zoo".to_owned()]);
+    let (tree, whole) = ann.list_tree(&path("/users"), 3).await.unwrap();
+    assert!(tree.len() == 3 && !whole, "{tree:?}");
+    assert_eq!(ann.folders_in(&path("/users")).await.unwrap(), names);
+}
+
+#[tokio::test]
+async fn the_trash_and_the_history_of_a_home_are_of_its_person() {
+    let (world, all) = World::new().await;
+    let folder = format!("{}/old", home(ANN));
+    put(&all, &format!("{folder}/a.md"), "one").await;
+    put(&all, &format!("{folder}/a.md"), "two").await;
+    let file = all.stat(&path(&format!("{folder}/a.md"))).await.unwrap().file_id;
+    let (ann, bob) = (as_person(&world, ANN, Role::Editor).await, as_person(&world, BOB, Role::Owner).await);
+    let nobody = FileId(Uuid::from_u128(9));
+    let unseen = async |of: FileId| {
+        let at = |error: Error| told(&error, &of.to_string());
+        [
+            at(bob.by_id(of).await.unwrap_err()),
+            at(bob.version_info(of, 1).await.unwrap_err()),
+            at(bob.version(of, 2).await.unwrap_err()),
+            at(bob.diff(of, 1, 2).await.unwrap_err()),
+            at(bob.restore_version(of, 1, Expect::Any, &by(BOB)).await.unwrap_err()),
+            at(bob.restore(of, &by(BOB)).await.unwrap_err()),
+            at(bob.purge(of, &by(BOB)).await.unwrap_err()),
+            format!("{:?}", bob.versions(of, 10, None).await.unwrap()),
+        ]
+    };
+    assert_eq!(unseen(file).await, unseen(nobody).await);
+    let gone = ann.rm(&path(&folder), &by(ANN)).await.unwrap().file_id;
+    assert_eq!(unseen(file).await, unseen(nobody).await, "in a folder in the trash");
+    assert_eq!(unseen(gone).await, unseen(nobody).await);
+    assert_eq!(bob.trash(10, None).await.unwrap().files, []);
+    assert_eq!(ann.trash(10, None).await.unwrap().files.len(), 1);
+    assert_eq!(ann.versions(file, 10, None).await.unwrap().versions.len(), 2);
+    ann.restore(gone, &by(ANN)).await.unwrap();
+    assert_eq!(ann.version(file, 1).await.unwrap().1, "one");
+}
+
+#[tokio::test]
+async fn a_stream_of_changes_tells_what_its_watcher_sees() {
+    let (world, all) = World::new().await;
+    let draft = format!("{}/draft.md", home(ANN));
+    put(&all, &draft, "secret").await;
+    let published = path("/projects/draft.md");
+    all.mv(&path(&draft), &published, &person()).await.unwrap();
+    all.mv(&published, &path(&draft), &person()).await.unwrap();
+    let seen = async |files: Workspace| {
+        let page = files.changes_from(Timestamp::default(), None).await.unwrap();
+        let told = page.changes.into_iter().filter_map(|(_, event)| match event {
+            WorkspaceEvent::FileUpdated { path, from, op, .. } => {
+                Some((op, path.to_string(), from.map(|from| from.to_string())))
+            }
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let of_bob = seen(as_person(&world, BOB, Role::Owner).await).await;
+    let at = published.to_string();
+    assert_eq!(of_bob, [(FileOp::Made, at.clone(), None), (FileOp::Removed, at, None)]);
+    assert_eq!(seen(as_person(&world, ANN, Role::Viewer).await).await.len(), 3);
+    assert_eq!(seen(as_agent(&world, BOB).await).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_folder_moves_and_goes_only_with_all_that_is_in_it() {
+    let (world, all) = World::new().await;
+    let policy = r#"@id("signed") forbid (principal is Agent, action in Action::"change", resource in Path::"/projects/legal/signed");"#;
+    put(&all, "/system/policies/team.cedar", policy).await;
+    put(&all, "/projects/legal/signed/a.md", "x").await;
+    put(&all, "/projects/legal/draft.md", "x").await;
+    let (agent, writer) = (as_agent(&world, ANN).await, Writer::new(Principal::local()));
+    let legal = path("/projects/legal");
+    for refused in [agent.rm(&legal, &writer).await, agent.mv(&legal, &path("/projects/b"), &writer).await] {
+        let error = refused.unwrap_err();
+        assert_eq!(
+            (error.code, &error.details["policy"]),
+            (Code::Forbidden, &"/system/policies/team.cedar#signed".into())
+        );
+    }
+    agent.rm(&path("/projects/legal/draft.md"), &writer).await.unwrap();
+    let by_name =
+        r#"forbid (principal is Agent, action in Action::"change", resource) when { resource.name like "*.env" };"#;
+    put(&all, "/system/policies/team.cedar", by_name).await;
+    put(&all, "/projects/app/deep/.env", "x").await;
+    let agent = as_agent(&world, ANN).await;
+    assert_eq!(agent.rm(&path("/projects/app"), &writer).await.unwrap_err().code, Code::Forbidden);
+    agent.rm(&legal, &writer).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_good_policies_stay_in_force_by_whatever_way_others_come() {
+    let (world, all) = World::new().await;
+    let closed = r#"@id("closed") forbid (principal is Agent, action == Action::"write", resource in Path::"/data");"#;
+    put(&all, "/system/policies/a.cedar", closed).await;
+    let is_closed = async || {
+        let agent = as_agent(&world, ANN).await;
+        agent
+            .write(&path("/data/x.md"), "x", Expect::Any, &by(ANN))
+            .await
+            .is_err_and(|error| error.code == Code::Forbidden)
+    };
+    assert!(is_closed().await);
+    let unread = |error: Error| {
+        assert_eq!(error.code, Code::Unprocessable, "{error:?}");
+        assert!(error.details.contains_key("line") && error.details.contains_key("column"), "{error:?}");
+    };
+    let policy = path("/system/policies/a.cedar");
+    unread(all.write(&policy, "forbid (nobody);", Expect::Any, &person()).await.unwrap_err());
+    put(&all, "/projects/bad.cedar", "permit").await;
+    put(&all, "/projects/set/bad.cedar", "permit").await;
+    unread(all.mv(&path("/projects/bad.cedar"), &path("/system/policies/b.cedar"), &person()).await.unwrap_err());
+    assert!(is_closed().await);
+    // A whole folder in the place of the present one.
+    let folder = all.rm(&path("/system/policies"), &person()).await.unwrap().file_id;
+    assert!(!is_closed().await);
+    unread(all.mv(&path("/projects/set"), &path("/system/policies"), &person()).await.unwrap_err());
+    all.restore(folder, &person()).await.unwrap();
+    assert!(is_closed().await);
+    let id = all.stat(&policy).await.unwrap().file_id;
+    put(&all, "/system/policies/a.cedar", "").await;
+    assert!(!is_closed().await);
+    all.restore_version(id, 1, Expect::Any, &person()).await.unwrap();
+    assert!(is_closed().await);
+    // Another process, after a restart.
+    let again = world
+        .workspaces()
+        .open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person: ANN }))
+        .await
+        .unwrap();
+    assert_eq!(again.write(&path("/data/x.md"), "x", Expect::Any, &by(ANN)).await.unwrap_err().code, Code::Forbidden);
+}
+
+#[tokio::test]
+async fn a_mirror_has_what_everybody_may_read() {
+    let (world, all) = World::new().await;
+    put(&all, &format!("{}/draft.md", home(ANN)), "secret").await;
+    put(&all, "/projects/a.md", "shared").await;
+    put(&all, "/vault/key.md", "secret").await;
+    let near = world.machine(world.blobs.clone(), |all| all.caching(Budget::default())).await;
+    let search = |_, _, _| Box::pin(async { "found".to_owned() }) as futures::future::BoxFuture<'static, String>;
+    let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(&near.disk.path().join("mirrors"), search));
+    let sandbox = sandboxes.come_up(world.id);
+    let _all = near.all.clone().with_sandboxes(sandboxes.clone());
+    let mirrored = async |here: &Workspace| {
+        here.bring_to(&*sandbox, None).await.unwrap();
+        let files = tree(sandbox.fake_mirror().unwrap().latest());
+        files
+            .into_iter()
+            .filter(|(_, content)| content.is_some())
+            .map(|(at, _)| at)
+            .filter(|at| !at.contains("system"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(mirrored(&near.here).await, ["projects/a.md", "vault/key.md"]);
+    let closed = r#"forbid (principal is Service, action == Action::"read", resource in Path::"/vault");"#;
+    put(&all, "/system/policies/a.cedar", closed).await;
+    let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();
+    assert_eq!(mirrored(&reopened).await, ["projects/a.md"], "what was there before is gone");
+    // Searches of somebody who sees more or less than everybody are not answered by it.
+    let agent = |person| near.all.open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person }));
+    let everything = FilePath::root();
+    assert_eq!(agent(ANN).await.unwrap().search_on_sandbox(&everything, "grep", "{}").await, None);
+    assert!(agent(BOB).await.unwrap().search_on_sandbox(&path("/projects"), "grep", "{}").await.is_some());
+}
+
+#[tokio::test]
+async fn a_command_runs_where_its_party_may_read_all_that_it_sees() {
+    let (world, all) = World::new().await;
+    let root = FilePath::root();
+    let refused = async |of: UserId, at: &FilePath, mirrored: bool| {
+        as_agent(&world, of).await.demand_commands(at, mirrored).await.is_err()
+    };
+    all.mkdir(&path(&home(ANN)), &person()).await.unwrap();
+    assert!(!refused(BOB, &root, false).await, "an empty home has nothing to be read");
+    put(&all, &format!("{}/draft.md", home(ANN)), "secret").await;
+    assert!(refused(BOB, &root, false).await);
+    assert!(!refused(BOB, &root, true).await, "a mirror has no home");
+    assert!(!refused(BOB, &path("/projects"), false).await);
+    assert!(!refused(ANN, &root, false).await);
+    let closed = r#"forbid (principal is Agent, action == Action::"read", resource in Path::"/vault");"#;
+    put(&all, "/system/policies/a.cedar", closed).await;
+    assert!(!refused(ANN, &root, false).await, "nothing is there yet");
+    put(&all, "/vault/key.md", "secret").await;
+    assert!(refused(ANN, &root, false).await && refused(ANN, &root, true).await);
+}

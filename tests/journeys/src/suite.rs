@@ -1,0 +1,114 @@
+//! The journeys. Each has a workspace of its own, so that all can be made at once in one deployment; those that change or kill their deployment have
+//! one to themselves.
+
+mod chats;
+mod commands;
+mod deaths;
+mod doors;
+mod files;
+mod handoff;
+mod limits;
+mod models;
+mod people;
+mod reports;
+mod rewinds;
+mod streams;
+mod tasks;
+
+use crate::{Ability, Client, Deployment, Result, Settings, World};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+
+/// The deployment and the workspace of a journey.
+#[derive(Clone)]
+pub struct Stage {
+    /// The world.
+    pub world: World,
+    /// The deployment that it shares with others.
+    pub shared: Arc<Deployment>,
+}
+
+impl Stage {
+    /// The client of the person that most of it is about.
+    pub fn client(&self) -> Client {
+        self.shared.client()
+    }
+
+    /// A deployment of its own.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn another(&self, settings: Settings<'_>) -> Result<Deployment> {
+        self.world.deploy(settings).await
+    }
+}
+
+/// Something that people do, from its beginning to its end.
+#[derive(Clone, Copy)]
+pub struct Journey {
+    /// Its name, which is the behaviour.
+    pub name: &'static str,
+    /// The abilities of a world that it needs.
+    pub needs: &'static [Ability],
+    run: fn(Stage) -> BoxFuture<'static, Result>,
+}
+
+impl Journey {
+    /// Makes it.
+    pub fn make(&self, stage: Stage) -> BoxFuture<'static, Result> {
+        (self.run)(stage)
+    }
+
+    /// Whether a world has the abilities that it needs.
+    pub fn fits(&self, world: &World) -> bool {
+        self.needs.iter().all(|ability| world.can(*ability))
+    }
+}
+
+macro_rules! journeys {
+    ($($module:ident :: $name:ident $needs:expr;)*) => {
+        &[$(Journey { name: stringify!($name), needs: &$needs, run: |stage| Box::pin($module::$name(stage)) },)*]
+    };
+}
+
+/// All of them; those that take longest first.
+pub const JOURNEYS: &[Journey] = {
+    use Ability::{Counters, Deaths, OneProcess, Others, Script, Secrets, Settings};
+    journeys! {
+        deaths::deaths_lose_nothing_and_double_nothing [Deaths, Script];
+        chats::a_goal_becomes_files_that_can_be_watched_stopped_and_found_again [];
+        chats::commands_right_after_a_post_count [Script];
+        chats::several_chats_go_on_at_once [Script];
+        chats::an_agent_that_asks_for_permission_waits_for_a_person [Script];
+        commands::the_command_line_talks_watches_and_runs_flows [];
+        streams::a_stream_goes_on_wherever_it_was_left [];
+        streams::one_connection_sees_turn_after_turn [Script];
+        streams::a_ticket_opens_its_stream_and_nothing_else [];
+        streams::a_workspace_tells_its_watchers_of_every_change [Script];
+        tasks::a_task_takes_its_way_and_tells_it [];
+        tasks::a_task_waits_for_a_person_and_is_stopped [];
+        tasks::a_task_is_paused_and_stepped [];
+        tasks::a_split_becomes_subtasks_that_are_joined [];
+        tasks::a_retry_runs_only_failed_nodes [];
+        tasks::a_flow_is_evaluated [];
+        tasks::an_agent_in_a_flow_is_a_chat [Script];
+        handoff::a_plan_goes_from_hand_to_hand [Script];
+        handoff::a_key_that_may_not_run_flows_hands_on_nothing [];
+        files::a_file_is_changed_moved_removed_and_found_again [];
+        files::long_contents_are_bytes_with_ranges [];
+        files::a_long_content_travels_past_the_server [];
+        rewinds::a_turn_a_chat_and_a_folder_go_back_and_forth [Script];
+        files::the_tools_of_agents_are_there_for_people [];
+        doors::workspaces_are_made_renamed_and_removed [];
+        doors::refusals_come_in_one_envelope [];
+        doors::it_tells_its_state_and_its_abilities [];
+        people::people_invite_each_other_and_see_nothing_else [Others];
+        people::keys_open_their_scopes_until_they_are_revoked [];
+        limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
+        limits::turns_are_charged_by_their_usage [Settings, Script, Others];
+        models::any_openai_compatible_server_is_a_model [Settings];
+        models::an_agent_has_the_provider_and_the_key_that_its_flow_names [Settings, Secrets];
+        reports::the_operator_alone_sees_the_metrics [Counters];
+        reports::work_is_counted [Counters, OneProcess, Script];
+    }
+};

@@ -34,7 +34,7 @@ impl Format {
     }
 }
 
-/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`; when
+/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` sets the levels, as in `info,buildscale_actor=debug`; when
 /// it is absent or malformed, messages of `level` and above are logged. In a process that logs already, as a test may, it has no effect.
 pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: Format, known: KnownSecrets) {
     let asked = std::env::var("BUILDSCALE_LOG").ok().filter(|text| !text.trim().is_empty());
@@ -56,7 +56,7 @@ pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: 
         tracing::error!(panic = text, at, thread = thread.name(), "a thread panicked");
     }));
     if misread {
-        tracing::warn!("BUILDSCALE_LOG cannot be understood; it is written as in info,actor=debug");
+        tracing::warn!("BUILDSCALE_LOG cannot be understood; it is written as in info,buildscale_actor=debug");
     }
     match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
         Ok("json" | "text" | "") | Err(_) => {}

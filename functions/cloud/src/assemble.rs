@@ -67,7 +67,7 @@ pub struct Waking {
 
 impl Account {
     /// By the variables of this process. From here on it logs JSON lines to standard output, where Lambda and ECS collect them, without secrets;
-    /// `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`.
+    /// `BUILDSCALE_LOG` sets the levels, as in `info,buildscale_actor=debug`.
     ///
     /// # Errors
     /// When a variable is malformed. A missing one is reported when it is needed.

@@ -6,7 +6,7 @@ mod token;
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cli::{CliError, EXIT_CODES, Exit, Output};
-use hub::serve::ServeArgs;
+use buildscale_hub::serve::ServeArgs;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Agents that work on files, talk while they do, and survive crashes.
@@ -95,7 +95,7 @@ pub(crate) async fn main() -> ExitCode {
 
 async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     match command {
-        Command::Serve(args) => hub::serve::run(args).await.map_err(failed)?,
+        Command::Serve(args) => buildscale_hub::serve::run(args).await.map_err(failed)?,
         Command::Client(command) => return cli::run(command, out).await,
         Command::Token(args) => token::run(args, out)?,
         Command::Config(args) => config::run(args, out)?,
@@ -129,7 +129,7 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn failed(failure: impl Into<hub::HubError>) -> CliError {
+fn failed(failure: impl Into<buildscale_hub::HubError>) -> CliError {
     let failure = failure.into();
     CliError::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
 }

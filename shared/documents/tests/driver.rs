@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeQueue, FakeTable, Faults};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use workspace::{Expect, Info, Workspace, Workspaces, Writer, buildscale_documents::SHARDS};
+use workspace::{Expect, Info, Workspace, Workspaces, Writer, documents::SHARDS};
 
 const PATH: &str = "/data/a.pdf";
 

@@ -3,8 +3,8 @@
 //! ```text
 //!   Start ─ router.begin ─┐
 //!   a node is done ───────┼─ router ─ Route ─ carry_out ─┬─ NodeStarted + effect Run
-//!   a child came, ended ──┘                              ├─ Forked + letters that make children
-//!                                                        └─ Finished + letter to the parent
+//!   a child came, ended ──┘                              ├─ Forked + messages that make children
+//!                                                        └─ Finished + message to the parent
 //! ```
 
 mod agent;

@@ -6,7 +6,7 @@ mod folder;
 
 use buildscale_flow::{
     Flow,
-    buildscale_flow::ToolTarget,
+    flow::ToolTarget,
     load::{Fault, KnownNames, Report, load},
     op::{Functions, Signature},
 };

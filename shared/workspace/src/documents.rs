@@ -190,7 +190,7 @@ impl Workspace {
     }
 
     /// The item that says that a converter has something to do for this entry; none when it has not.
-    pub(crate) fn letter_of(&self, entry: &Entry, at: Timestamp) -> Result<Option<Write>> {
+    pub(crate) fn unconverted_item(&self, entry: &Entry, at: Timestamp) -> Result<Option<Write>> {
         let Some(conversion) = &entry.conversion else { return Ok(None) };
         if self.converter().is_none() || !conversion.is_open() && conversion.markdown.is_none() {
             return Ok(None);
@@ -200,9 +200,9 @@ impl Workspace {
         Ok(Some(item.indexed(due(self.0.id, entry.file_id, at))))
     }
 
-    /// Tells the converter of a change that was committed with a letter. A message that is lost is sent again by a sweep.
-    pub(crate) async fn tell_converter(&self, change: &Change, has_letter: bool) {
-        let Some(queue) = self.converter().filter(|_| has_letter) else { return };
+    /// Tells the converter of a change that was committed with such an item. A message that is lost is sent again by a sweep.
+    pub(crate) async fn tell_converter(&self, change: &Change, is_unconverted: bool) {
+        let Some(queue) = self.converter().filter(|_| is_unconverted) else { return };
         let id = format!("{}/{}", change.file_id, self.0.clock.id());
         let sent = match message(self.0.id, change.file_id, id) {
             Ok(message) => queue.send(vec![message]).await.map_err(error::port),

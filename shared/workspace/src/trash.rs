@@ -73,10 +73,10 @@ impl Workspace {
                 ];
             writes.extend(self.policies_after(&[Touches::Takes(path)]).await?);
             let change = Change { v: 0, ..Change::of(Op::Removed, entry, path.clone(), writer, at) };
-            let letter = self.letter_of(entry, at)?;
-            writes.extend(letter.clone());
+            let unconverted = self.unconverted_item(entry, at)?;
+            writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
-                self.tell_converter(&change, letter.is_some()).await;
+                self.tell_converter(&change, unconverted.is_some()).await;
                 let (path, to, id) = (path.clone(), place(entry.file_id)?, self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &path), (Area::Trash, &to), id);
@@ -148,10 +148,10 @@ impl Workspace {
                 _ => error,
             })?);
             let change = Change::of(Op::Restored, &entry, path.clone(), writer, at);
-            let letter = self.letter_of(&entry, at)?;
-            writes.extend(letter.clone());
+            let unconverted = self.unconverted_item(&entry, at)?;
+            writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
-                self.tell_converter(&change, letter.is_some()).await;
+                self.tell_converter(&change, unconverted.is_some()).await;
                 let (from, to, id) = (place(file_id)?, path.clone(), self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Trash, &from), (Area::Latest, &to), id);

@@ -78,10 +78,10 @@ impl Workspace {
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
             writes.extend(self.put_at(to, &entry, Expect::Present, writer, at).await?);
             writes.extend(self.policies_after(&[Touches::Takes(from), Touches::Puts(to, &entry)]).await?);
-            let letter = self.letter_of(&entry, at)?;
-            writes.extend(letter.clone());
+            let unconverted = self.unconverted_item(&entry, at)?;
+            writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
-                self.tell_converter(&change, letter.is_some()).await;
+                self.tell_converter(&change, unconverted.is_some()).await;
                 let (from, to, id) = (from.clone(), to.clone(), self.0.clock.id());
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &from), (Area::Latest, &to), id);

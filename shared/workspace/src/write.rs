@@ -80,7 +80,7 @@ impl Workspace {
                 Given::Large { .. } => None,
             };
             writes.extend(self.policies_after(&[Touches::Writes(path, digest, size, text)]).await?);
-            let mut letter = None;
+            let mut unconverted = None;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
             let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
             if is_current {
@@ -97,8 +97,8 @@ impl Workspace {
                     Given::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
                     Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
-                letter = self.letter_of(&entry, entry.updated_at)?;
-                writes.extend(letter.clone());
+                unconverted = self.unconverted_item(&entry, entry.updated_at)?;
+                writes.extend(unconverted.clone());
             }
             let mut handoff = None;
             if let Some(observer) = observer.as_ref().filter(|_| !is_current) {
@@ -110,7 +110,7 @@ impl Workspace {
                 if let Some((observer, id)) = handoff {
                     observer.committed(self.0.id, id).await;
                 }
-                self.tell_converter(&change, letter.is_some()).await;
+                self.tell_converter(&change, unconverted.is_some()).await;
                 self.0.archive.is_good_again(digest).await?;
                 match content {
                     Given::Bytes(content) => {

@@ -1,7 +1,7 @@
 //! The servers: ours, and the two floors it is measured against. Each prints its port and then does as its stdin says.
 
 use crate::Result;
-use ::stream::{FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
+use buildscale_stream::{FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{

@@ -2,6 +2,9 @@
 //! observers; and the keys of manifests that act on tasks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+// The tests of the flows name their crate so, and share their graphs with these.
+extern crate flow as buildscale_flow;
+
 mod acts;
 mod flows;
 mod follows;

@@ -4,9 +4,9 @@ mod backup;
 mod config;
 mod token;
 
+use buildscale_hub::serve::ServeArgs;
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cli::{CliError, EXIT_CODES, Exit, Output};
-use buildscale_hub::serve::ServeArgs;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Agents that work on files, talk while they do, and survive crashes.

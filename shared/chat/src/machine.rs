@@ -204,7 +204,7 @@ pub(crate) fn spent_partition(user: UserId) -> String {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;

@@ -6,7 +6,7 @@
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
-use crate::{FlowCache, error::internal, handoff::Triggers, provider::FlowProviders};
+use crate::{FLOWS, FlowCache, error::internal, handoff::Triggers, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,
@@ -22,8 +22,6 @@ use std::{
 };
 use workspace::{Access, FileKind, Workspace, Workspaces, blocking};
 
-/// The folder of a workspace's flows.
-pub const FOLDER: &str = "/system/flows";
 /// The most files of one flow, and the longest of all of them together in bytes.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -377,12 +375,12 @@ fn folder_of(name: &str) -> Result<FilePath, Error> {
         return Err(Error::invalid("flow", format!("{shown:?} is no name of a flow"))
             .hint("a flow is named as its folder under /system/flows"));
     }
-    Ok(FilePath::parse(&format!("{FOLDER}/{name}"))?)
+    Ok(FilePath::parse(&format!("{FLOWS}/{name}"))?)
 }
 
 /// The names of the folders that a workspace has for flows.
 async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
-    Ok(opened.folders_in(&FilePath::parse(FOLDER)?).await?.into_iter().collect())
+    Ok(opened.folders_in(&FilePath::parse(FLOWS)?).await?.into_iter().collect())
 }
 
 async fn no_flow(opened: &Workspace, name: &str) -> Error {
@@ -391,7 +389,7 @@ async fn no_flow(opened: &Workspace, name: &str) -> Error {
     names.extend(in_the_box::names().map(str::to_owned));
     let names: Vec<String> = names.into_iter().take(50).collect();
     Error::new(Code::NotFound, format!("there is no flow {shown:?}"))
-        .hint(format!("the flows are: {}; others are folders under {FOLDER}", names.join(", ")))
+        .hint(format!("the flows are: {}; others are folders under {FLOWS}", names.join(", ")))
 }
 
 fn refused(name: &str, report: &Report) -> Error {

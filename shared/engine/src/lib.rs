@@ -35,3 +35,6 @@ pub use machine::TaskMachine;
 pub use models::FlowModels;
 pub use perform::TaskEffects;
 pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};
+
+/// The folder of a workspace's flows.
+pub const FLOWS: &str = "/system/flows";

@@ -312,7 +312,7 @@ impl Stage<'_> {
     }
 
     async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {
-        let folder = FilePath::parse(&format!("{}/{}", engine::flows::FOLDER, self.flow.reference.name))?;
+        let folder = FilePath::parse(&format!("{}/{}", engine::FLOWS, self.flow.reference.name))?;
         let path = FilePath::parse(&format!("{folder}/{file}"))?;
         if !path.is_within(&folder) {
             return Err(Error::invalid("file", "a golden file is inside of its flow's folder"));

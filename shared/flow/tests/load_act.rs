@@ -11,16 +11,18 @@ mod failures;
 mod field;
 #[path = "load_act/ids.rs"]
 mod ids;
+#[path = "load_act/stores.rs"]
+mod stores;
 #[path = "load_act/words.rs"]
 mod words;
 
 use buildscale_flow::{
     Flow,
-    flow::{Bounds, Op, StoreKind},
+    flow::Op,
     load::{Fault, KnownNames, Report, load},
 };
 use folder::sound;
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, String>;
 
@@ -479,24 +481,4 @@ fn s8_manifests_that_were_accepted_once_run_on_whatever_is_checked_since() {
     assert_eq!(refused(files.clone()).faults.len(), 3);
     let flow = Flow::from_bundle("base", files, &known()).unwrap();
     assert!(!flow.is_checked && matches!(flow.nodes[&"done".into()].op, Op::Expr(_)));
-}
-
-#[test]
-fn s10_10_the_bounds_of_stores_are_those_of_both_manifests() {
-    let flow = loaded(with(&[
-        (
-            "memory.yaml",
-            "",
-            "project_store: {type: in_memory, max_items: 5}\nglobal_store: {type: table, max_items: 7}\n",
-        ),
-        ("persistent_memory.yaml", "retention_days: 90", "retention_days: 90, max_items: 9"),
-        ("persistent_memory.yaml", "backend: table", "backend: sqlite"),
-    ]));
-    let days = |days: u64| Some(Duration::from_secs(days * 24 * 3600));
-    assert_eq!(flow.memory.stores[&StoreKind::Project], Bounds { max_items: Some(5), retention: days(90) });
-    assert_eq!(flow.memory.stores[&StoreKind::Global], Bounds { max_items: Some(7), retention: None });
-    assert_eq!(flow.memory.stores.get(&StoreKind::Task), None);
-    let notes: Vec<&str> = flow.notes.iter().map(|note| note.message.as_str()).collect();
-    assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[0].contains("not in `in_memory`") && notes[1].contains("not in `sqlite`"), "{notes:?}");
 }

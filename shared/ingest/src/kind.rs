@@ -1,10 +1,14 @@
 //! The kind of a document, by its content, and by its name where the content has no mark.
 
-use crate::{text, zipped};
+use crate::text;
 use imagesize::image_type;
+use std::io::{Cursor, Read};
+use zip::ZipArchive;
 
 /// How far marks are looked for, in bytes.
 const LOOK_AT: usize = 1024;
+/// The longest declaration of a kind, in bytes.
+const MIMETYPE: u64 = 128;
 /// The beginning of old Office files, and of encrypted new ones.
 const OLE: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
@@ -73,7 +77,7 @@ impl Kind {
             return Self::Pdf;
         }
         if content.starts_with(b"PK\x03\x04") {
-            return zipped::kind(content);
+            return of_archive(content);
         }
         if content.starts_with(OLE) {
             return old_office(content);
@@ -88,6 +92,49 @@ impl Kind {
             return Self::Unknown;
         }
         by_text(&ending, content)
+    }
+}
+
+/// The kind of document that an archive is.
+fn of_archive(content: &[u8]) -> Kind {
+    let Ok(mut archive) = ZipArchive::new(Cursor::new(content)) else {
+        // Its entries begin with their names, so a damaged one still says what it was to be.
+        return of_names(content);
+    };
+    let mut declared = String::new();
+    if let Ok(file) = archive.by_name("mimetype") {
+        let _ = file.take(MIMETYPE).read_to_string(&mut declared);
+    }
+    match declared.trim() {
+        "application/epub+zip" => return Kind::Epub,
+        "application/vnd.oasis.opendocument.spreadsheet" => return Kind::Spreadsheet,
+        _ => {}
+    }
+    let has = |name: &str| archive.index_for_name(name).is_some();
+    if has("word/document.xml") {
+        Kind::Docx
+    } else if has("ppt/presentation.xml") {
+        Kind::Pptx
+    } else if has("xl/workbook.xml") || has("xl/workbook.bin") {
+        Kind::Spreadsheet
+    } else {
+        Kind::Unknown
+    }
+}
+
+/// The kind of a damaged archive, by the names that are in it.
+fn of_names(content: &[u8]) -> Kind {
+    let has = |mark: &[u8]| find(content, mark).is_some();
+    if has(b"application/epub+zip") {
+        Kind::Epub
+    } else if has(b"word/document.xml") {
+        Kind::Docx
+    } else if has(b"ppt/presentation.xml") {
+        Kind::Pptx
+    } else if has(b"xl/workbook.") || has(b"opendocument.spreadsheet") {
+        Kind::Spreadsheet
+    } else {
+        Kind::Unknown
     }
 }
 

@@ -50,7 +50,9 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
 
 fn reason(error: &pdf_extract::Error) -> NotConverted {
     match error {
-        pdf_extract::Error::Decryption(_) => failed("encrypted", "it is protected by a password"),
+        pdf_extract::Error::Decryption(_) | pdf_extract::Error::InvalidPassword => {
+            failed("encrypted", "it is protected by a password")
+        }
         _ => damaged("its parts cannot be found"),
     }
 }

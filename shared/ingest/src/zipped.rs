@@ -1,60 +1,12 @@
 //! Archives of ZIP, which Office files and e-books are: with bounds on their entries and on what they unpack to.
 
-use crate::{Kind, budget::Limits, damaged, failed, text, xml};
+use crate::{budget::Limits, damaged, failed, text, xml};
 use ports::NotConverted;
 use std::{
     collections::HashMap,
     io::{Cursor, Read},
 };
 use zip::ZipArchive;
-
-/// The longest declaration of a kind, in bytes.
-const MIMETYPE: u64 = 128;
-
-/// The kind of document that an archive is.
-pub(crate) fn kind(content: &[u8]) -> Kind {
-    let Ok(mut archive) = ZipArchive::new(Cursor::new(content)) else {
-        // Its entries begin with their names, so a damaged one still says what it was to be.
-        return Kind::Unknown.or_by_name(content);
-    };
-    let mut declared = String::new();
-    if let Ok(file) = archive.by_name("mimetype") {
-        let _ = file.take(MIMETYPE).read_to_string(&mut declared);
-    }
-    match declared.trim() {
-        "application/epub+zip" => return Kind::Epub,
-        "application/vnd.oasis.opendocument.spreadsheet" => return Kind::Spreadsheet,
-        _ => {}
-    }
-    let has = |name: &str| archive.index_for_name(name).is_some();
-    if has("word/document.xml") {
-        Kind::Docx
-    } else if has("ppt/presentation.xml") {
-        Kind::Pptx
-    } else if has("xl/workbook.xml") || has("xl/workbook.bin") {
-        Kind::Spreadsheet
-    } else {
-        Kind::Unknown
-    }
-}
-
-impl Kind {
-    /// The kind of a damaged archive, by the names that are in it.
-    fn or_by_name(self, content: &[u8]) -> Self {
-        let has = |mark: &[u8]| content.windows(mark.len()).any(|window| window == mark);
-        if has(b"application/epub+zip") {
-            Self::Epub
-        } else if has(b"word/document.xml") {
-            Self::Docx
-        } else if has(b"ppt/presentation.xml") {
-            Self::Pptx
-        } else if has(b"xl/workbook.") || has(b"opendocument.spreadsheet") {
-            Self::Spreadsheet
-        } else {
-            self
-        }
-    }
-}
 
 /// An archive that is read within the limits.
 pub(crate) struct Zipped<'a> {

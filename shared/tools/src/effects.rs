@@ -242,6 +242,7 @@ mod tests {
             "max_size",
             "modified_after",
             "modified_before",
+            "hidden",
             "questions",
             "title",
             "steps",

@@ -24,6 +24,7 @@ GET /api/v1/workspaces
 GET /api/v1/workspaces/{workspace_id}
 GET /api/v1/workspaces/{workspace_id}/agents
 GET /api/v1/workspaces/{workspace_id}/artifacts
+GET /api/v1/workspaces/{workspace_id}/access
 GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
@@ -85,6 +86,7 @@ POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks
 POST /api/v1/workspaces/{workspace_id}/members
+POST /api/v1/workspaces/{workspace_id}/rewind
 POST /api/v1/workspaces/{workspace_id}/sandbox
 POST /api/v1/workspaces/{workspace_id}/stream-tickets
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}

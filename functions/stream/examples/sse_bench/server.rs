@@ -1,7 +1,6 @@
 //! The servers: ours, and the two floors it is measured against. Each prints its port and then does as its stdin says.
 
 use crate::Result;
-use buildscale_stream::{FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{
@@ -11,6 +10,7 @@ use axum::{
     response::Response,
     routing::get,
 };
+use buildscale_stream::{FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, ChatId, Timestamp};
 use futures::{StreamExt, stream};

@@ -1,7 +1,7 @@
 //! The triggers of a workspace's flows, and the observer that marks new versions by them.
 
 use super::message;
-use crate::flows::FOLDER;
+use crate::FLOWS;
 use async_trait::async_trait;
 use domain::{Error, FilePath, Sha256, WorkspaceId};
 use flow::{
@@ -47,7 +47,7 @@ impl Triggers {
     /// # Errors
     /// Those of reading the workspace.
     pub async fn of(&self, workspace: &Workspace) -> Result<BTreeMap<String, Arc<[Trigger]>>, Error> {
-        let (own, files) = workspace.inside_of_each(&FilePath::parse(FOLDER)?, WORKFLOW).await?;
+        let (own, files) = workspace.inside_of_each(&FilePath::parse(FLOWS)?, WORKFLOW).await?;
         let own: BTreeSet<String> = own.into_iter().collect();
         let in_the_box = IN_THE_BOX.iter().filter(|(name, _)| !own.contains(**name));
         let mut found: BTreeMap<String, Arc<[Trigger]>> =

@@ -224,7 +224,7 @@ async fn a_mirror_has_what_everybody_may_read() {
             .filter(|at| !at.contains("system"))
             .collect::<Vec<_>>()
     };
-    assert_eq!(mirrored(&near.here).await, ["projects/a.md", "vault/key.md"]);
+    assert_eq!(mirrored(&near.here).await, ["/projects/a.md", "/vault/key.md"]);
     let closed = r#"forbid (principal is Service, action == Action::"read", resource in Path::"/vault");"#;
     put(&all, "/system/policies/a.cedar", closed).await;
     let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();

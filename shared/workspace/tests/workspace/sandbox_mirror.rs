@@ -50,7 +50,7 @@ impl Near {
 /// The current files, but for homes, which no mirror has.
 fn shared(world: &World) -> std::collections::BTreeMap<String, Option<Vec<u8>>> {
     let mut all = tree(&world.home().join("latest"));
-    all.retain(|at, _| !at.starts_with(&format!("users/{}", Uuid::nil())));
+    all.retain(|at, _| !at.starts_with(&format!("/users/{}", Uuid::nil())));
     all
 }
 

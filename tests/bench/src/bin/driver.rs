@@ -143,7 +143,7 @@ impl<'a> Driver<'a> {
         hub.workspaces.create(workspace, "bench", &by).await?;
         let files = hub.workspaces.open(workspace, Access::platform("the workspace of a bench")).await?;
         for (name, text) in manifests(args) {
-            let path = domain::FilePath::parse(&format!("{}/bench/{name}", engine::flows::FOLDER))?;
+            let path = domain::FilePath::parse(&format!("{}/bench/{name}", engine::FLOWS))?;
             files.write(&path, text.into_bytes(), workspace::Expect::Any, &by.clone().into()).await?;
         }
         hub.tasks.flows().load(workspace, "bench").await?;

@@ -305,10 +305,15 @@ proptest! {
         then in prop::collection::vec((prop::bool::ANY, paths(), 0..4_u8), 0..16),
     ) {
         let mut model = after(&first);
-        let (before, point) = (model.files(), model.records.len());
+        let point = model.records.len();
         model.ms += 1_000;
+        let mut before_mine = BTreeMap::new();
         for (mine, path, content) in &then {
+            let (was, count) = (model.files().get(path).cloned(), model.records.len());
             model.write(path, *content, if *mine { Author::Me } else { Author::Other });
+            if *mine && model.records.len() > count {
+                before_mine.entry(path.clone()).or_insert(was);
+            }
         }
         let mut mine: BTreeSet<FileId> = BTreeSet::new();
         let mut wanted: BTreeSet<FileId> = BTreeSet::new();
@@ -329,8 +334,9 @@ proptest! {
             if *kind != FileKind::File {
                 continue;
             }
-            let goal = if mine.contains(id) && !wanted.contains(id) { &before } else { &written };
-            prop_assert_eq!(now.get(path), goal.get(path), "{}", path);
+            let is_taken_back = mine.contains(id) && !wanted.contains(id);
+            let goal = if is_taken_back { before_mine[path].as_ref() } else { written.get(path) };
+            prop_assert_eq!(now.get(path), goal, "{}", path);
         }
     }
 

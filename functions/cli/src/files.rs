@@ -106,7 +106,7 @@ impl Files {
             let name = one_line(text(entry, "name"), 255);
             let (name, look) = if is_folder(entry) { (name + "/", Some(Look::Bold)) } else { (name, None) };
             if !long {
-                let status = conversion(entry).map(|status| style.paint(Look::Dim, &format!("  [{status}]")));
+                let status = conversion(entry).map(|status| style.paint(Look::Dim, format!("  [{status}]")));
                 let name = look.map_or_else(|| name.clone(), |look| style.paint(look, &name));
                 out.line(name + &status.unwrap_or_default())?;
                 continue;

@@ -26,7 +26,7 @@ enum Command {
     /// Start the hub: everything in one process
     Serve(ServeArgs),
     #[command(flatten)]
-    Client(cli::Command),
+    Client(Box<cli::Command>),
     /// Make secrets, and tokens for people, where the hub signs them itself
     Token(token::TokenArgs),
     /// Show, check or begin the configuration of a hub here
@@ -96,7 +96,7 @@ pub(crate) async fn main() -> ExitCode {
 async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     match command {
         Command::Serve(args) => buildscale_hub::serve::run(args).await.map_err(failed)?,
-        Command::Client(command) => return cli::run(command, out).await,
+        Command::Client(command) => return cli::run(*command, out).await,
         Command::Token(args) => token::run(args, out)?,
         Command::Config(args) => config::run(args, out)?,
         Command::Backup(args) => backup::back_up(args, out).await?,

@@ -9,7 +9,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 /// Writes a file by its path.
 async fn put(client: &Client, place: &str, path: &str, content: impl Into<Vec<u8>>) -> Result<Value> {
     let request = client.request(Method::PUT, &format!("{place}/files/by-path/content?path={path}"));
-    Ok(client.send(request.body(content.into())).await?.good()?)
+    client.send(request.body(content.into())).await?.good()
 }
 
 /// The file at a path once its conversion has come to an end.

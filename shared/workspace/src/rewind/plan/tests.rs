@@ -85,8 +85,8 @@ impl Model {
 
     fn write(&mut self, path: &FilePath, content: u8, by: Author) {
         match self.live.get(path) {
-            Some((_, FileKind::Folder)) => return,
-            Some((id, _)) if self.contents[id].last() == Some(&content) => return,
+            Some((_, FileKind::Folder)) => (),
+            Some((id, _)) if self.contents[id].last() == Some(&content) => (),
             Some((id, _)) => {
                 let id = *id;
                 self.contents.get_mut(&id).unwrap().push(content);

@@ -4,8 +4,8 @@
 use chat::{Chats, Transcript};
 use domain::Limits;
 use engine::{
-    FlowCache, Flows, FunctionTools, Tasks,
-    handoff::{HandoffLimits, Outbox, Triggers},
+    FlowCache, Flows, FunctionTools, Tasks, Triggers,
+    handoff::{HandoffLimits, Outbox},
 };
 use evaluation::{Evaluations, ScriptLoader};
 use flow::{

@@ -6,7 +6,7 @@
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
-use crate::{FLOWS, FlowCache, error::internal, handoff::Triggers, provider::FlowProviders};
+use crate::{FLOWS, FlowCache, Triggers, error::internal, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,

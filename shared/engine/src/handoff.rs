@@ -12,13 +12,12 @@
 mod author;
 mod decide;
 mod driver;
-mod overlaps;
+mod outbox;
 mod rate;
-mod triggers;
 
 pub use decide::{HandoffLimits, task_of};
 pub use driver::Handoffs;
-pub use triggers::{Outbox, Triggers};
+pub use outbox::Outbox;
 
 use domain::WorkspaceId;
 use ports::QueueMessage;

@@ -26,6 +26,7 @@ pub mod perform;
 pub mod provider;
 pub mod secret;
 pub mod tasks;
+mod triggers;
 
 pub use cache::FlowCache;
 pub use flows::{FlowInfo, Flows};
@@ -35,6 +36,7 @@ pub use machine::TaskMachine;
 pub use models::FlowModels;
 pub use perform::TaskEffects;
 pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};
+pub use triggers::Triggers;
 
 /// The folder of a workspace's flows.
 pub const FLOWS: &str = "/system/flows";

@@ -9,9 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     // The library panics on what it does not expect.
     let loaded = catch_unwind(|| Document::load_mem(content));
-    let mut document = loaded.map_err(|_| damaged("its parts cannot be found"))?.map_err(|error| reason(&error))?;
-    if document.is_encrypted() {
-        document.decrypt("").map_err(|_| failed("encrypted", "it is protected by a password"))?;
+    let document = loaded.map_err(|_| damaged("its parts cannot be found"))?.map_err(|error| reason(&error))?;
+    // The library has tried the empty password, and takes this mark away where it fits.
+    if document.trailer.has(b"Encrypt") {
+        return Err(failed("encrypted", "it is protected by a password"));
     }
     let pages: Vec<u32> = document.get_pages().into_keys().collect();
     if pages.is_empty() {

@@ -6,7 +6,7 @@ use crate::{
     markdown::{Rows, cell, line},
     zipped::Zipped,
 };
-use calamine::{Data, Error, OdsError, Reader, XlsError, open_workbook_auto_from_rs};
+use calamine::{Data, Error, Ods, OdsError, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
 use ports::{Converted, NotConverted};
 use serde_json::json;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         // The library unpacks by itself; this looks at the sizes before.
         Zipped::open(content, limits)?;
     }
-    let mut book = open_workbook_auto_from_rs(Cursor::new(content)).map_err(|error| wrong(&error))?;
+    let mut book = open(content).map_err(|error| wrong(&error))?;
     let names = book.sheet_names();
     let (mut text, mut all) = (String::new(), 0);
     for name in &names {
@@ -46,6 +46,22 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     Ok(converted(text, [("sheets", json!(names.len())), ("rows", json!(all))]))
 }
 
+/// The workbook, by its own kind: a search for the kind by trial, as the library has it, tells no reason when it finds none.
+fn open(content: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Error> {
+    let has = |mark: &[u8]| content.windows(mark.len()).any(|window| window == mark);
+    let content = Cursor::new(content);
+    if !content.get_ref().starts_with(b"PK") {
+        return Ok(Sheets::Xls(Xls::new(content)?));
+    }
+    if has(b"opendocument.spreadsheet") {
+        Ok(Sheets::Ods(Ods::new(content)?))
+    } else if has(b"xl/workbook.bin") {
+        Ok(Sheets::Xlsb(Xlsb::new(content)?))
+    } else {
+        Ok(Sheets::Xlsx(Xlsx::new(content)?))
+    }
+}
+
 fn shown(value: &Data) -> String {
     match value {
         Data::DateTime(time) => {
@@ -64,9 +80,10 @@ fn shown(value: &Data) -> String {
 
 fn wrong(error: &Error) -> NotConverted {
     match error {
-        Error::Xls(XlsError::Password) | Error::Ods(OdsError::Password) => {
-            failed("encrypted", "it is protected by a password")
-        }
+        Error::Xls(XlsError::Password)
+        | Error::Xlsx(XlsxError::Password)
+        | Error::Xlsb(XlsbError::Password)
+        | Error::Ods(OdsError::Password) => failed("encrypted", "it is protected by a password"),
         _ => damaged("its sheets cannot be read"),
     }
 }

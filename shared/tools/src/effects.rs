@@ -243,6 +243,7 @@ mod tests {
             "modified_after",
             "modified_before",
             "hidden",
+            "raw",
             "questions",
             "title",
             "steps",

@@ -1,12 +1,13 @@
 //! Deals with pending handoffs, one after the other in a workspace: matches the version, and begins or refuses a task per flow.
 
 use super::{
-    HandoffLimits, KIND, Triggers,
+    HandoffLimits, KIND,
     author::chain_of,
     decide::{handoff, input, person, refusal, task_of},
     rate,
 };
 use crate::{
+    Triggers,
     error::internal,
     tasks::{NewTask, Tasks},
 };

@@ -90,8 +90,12 @@ pub fn xlsx(rows: &[&[&str]]) -> Vec<u8> {
         r#"{RELS}<Relationship Id="rId1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
     );
     let types = r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"></Types>"#;
+    let package = format!(
+        r#"{RELS}<Relationship Id="rId1" Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+    );
     zipped(&[
         ("[Content_Types].xml", types.as_bytes()),
+        ("_rels/.rels", package.as_bytes()),
         ("xl/workbook.xml", book.as_bytes()),
         ("xl/_rels/workbook.xml.rels", parts.as_bytes()),
         ("xl/worksheets/sheet1.xml", sheet.as_bytes()),

@@ -228,7 +228,7 @@ async fn a_mirror_has_what_everybody_may_read() {
     let closed = r#"forbid (principal is Service, action == Action::"read", resource in Path::"/vault");"#;
     put(&all, "/system/policies/a.cedar", closed).await;
     let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();
-    assert_eq!(mirrored(&reopened).await, ["projects/a.md"], "what was there before is gone");
+    assert_eq!(mirrored(&reopened).await, ["/projects/a.md"], "what was there before is gone");
     // Searches of somebody who sees more or less than everybody are not answered by it.
     let agent = |person| near.all.open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person }));
     let everything = FilePath::root();

@@ -1,20 +1,18 @@
-//! The triggers of a workspace's flows, and the observer that marks new versions by them.
+//! The triggers of a workspace's flows.
 
-use super::message;
+mod overlaps;
+
 use crate::FLOWS;
-use async_trait::async_trait;
-use domain::{Error, FilePath, Sha256, WorkspaceId};
+use domain::{Error, FilePath, Sha256};
 use flow::{
     in_the_box,
     trigger::{self, Trigger},
 };
-use ports::QueueSender;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
-use uuid::Uuid;
-use workspace::{HandoffObserver, Workspace};
+use workspace::Workspace;
 
 /// The names that a `workflow.yaml` may have.
 const WORKFLOWS: [&str; 3] = ["workflow.yaml", "workflow.yml", "workflow.json"];
@@ -22,8 +20,6 @@ const WORKFLOWS: [&str; 3] = ["workflow.yaml", "workflow.yml", "workflow.json"];
 const WORKFLOW: &str = "workflow.";
 /// How many workflows' triggers are remembered.
 const KNOWN_KEPT: usize = 1_024;
-/// The folder whose files start nothing.
-const SYSTEM: &str = "/system/";
 
 /// The triggers of the flows in the box.
 static IN_THE_BOX: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
@@ -81,30 +77,4 @@ impl Triggers {
 async fn parsed(bytes: Vec<u8>) -> Vec<Trigger> {
     let read = move || String::from_utf8(bytes).map(|text| trigger::of_workflow(&text)).unwrap_or_default();
     workspace::blocking::run(read).await.unwrap_or_default()
-}
-
-/// Marks new versions that may start flows, and sends their messages.
-pub struct Outbox {
-    /// The queue that the messages go to.
-    pub queue: Arc<dyn QueueSender>,
-    /// The triggers of flows.
-    pub triggers: Triggers,
-}
-
-#[async_trait]
-impl HandoffObserver for Outbox {
-    async fn concerns(&self, workspace: &Workspace, path: &FilePath) -> Result<bool, Error> {
-        if path.as_str().starts_with(SYSTEM) {
-            return Ok(false);
-        }
-        let flows = self.triggers.of(workspace).await?;
-        let concerns = |trigger: &Trigger| trigger.concerns(path, true) || trigger.concerns(path, false);
-        Ok(flows.values().any(|triggers| triggers.iter().any(concerns)))
-    }
-
-    async fn committed(&self, workspace: WorkspaceId, id: Uuid) {
-        if let Err(error) = self.queue.send(vec![message(workspace, id)]).await {
-            tracing::warn!(%workspace, %id, %error, "a sweep has this version start its flows");
-        }
-    }
 }

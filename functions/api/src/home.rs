@@ -18,8 +18,18 @@ const DOCS: [(&str, &str); 4] = [
 ];
 const WHAT: &str =
     "A backend for AI agents: chats, flows and versioned files over HTTP, with events as Server-Sent Events.";
-/// The page loads and runs nothing.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+/// A first chat, in characters that HTML takes as they are.
+const FIRST_CHAT: &str = r#"api=http://127.0.0.1:8686/api/v1 json='content-type: application/json'  # or the address of this page
+curl -s $api/workspaces -H "$json" -d '{"name": "demo"}'
+curl -s $api/workspaces/WORKSPACE/chats -H "$json" -d '{"goal": "Show me what you can do"}'
+curl -N "$api/workspaces/WORKSPACE/chats/CHAT/events?after=0"
+"#;
+const TOKEN: &str = "Where a token is needed, each of them has one more: -H \"authorization: Bearer TOKEN\".";
+const STYLE: &str = ":root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; \
+    margin: 3rem auto; padding: 0 1rem } pre { overflow-x: auto }";
+/// The page loads and runs nothing, sends nothing, and has this one style: the digest is that of [`STYLE`].
+const POLICY: &str = "default-src 'none'; style-src 'sha256-xzfH1M63UQAlmG2qYfOKGFxLN4hUmNcDS7RXiEbrDKE='; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'";
 
 /// A page about this server: its version, and where its routes and documents are. HTML for browsers, text for others.
 #[utoipa::path(get, path = "/", tag = "health",
@@ -39,7 +49,7 @@ fn text() -> String {
         places.iter().map(|(place, purpose)| format!("  {place:38} {purpose}\n")).collect()
     };
     format!(
-        "BuildScale {}\n{WHAT}\n\nThe API is below /api/v1.\n{}\nDocuments of the source:\n{}",
+        "BuildScale {}\n{WHAT}\n\nThe API is below /api/v1.\n{}\nA first chat:\n\n{FIRST_CHAT}\n{TOKEN}\n\nDocuments of the source:\n{}",
         env!("CARGO_PKG_VERSION"),
         lines(&ROUTES),
         lines(&DOCS),
@@ -56,10 +66,10 @@ fn html() -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>BuildScale</title>\n\
-         <style>body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }} \
-         :root {{ color-scheme: light dark }}</style>\n\
+         <style>{STYLE}</style>\n\
          <h1>BuildScale {}</h1>\n<p>{WHAT}</p>\n\
          <p>The API is below <code>/api/v1</code>.</p>\n<ul>\n{routes}</ul>\n\
+         <p>A first chat:</p>\n<pre><code>{FIRST_CHAT}</code></pre>\n<p>{TOKEN}</p>\n\
          <p>Documents of the source:</p>\n<ul>\n{docs}</ul>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
     )
@@ -68,7 +78,16 @@ fn html() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use sha2::{Digest, Sha256};
     use std::path::Path;
+
+    #[test]
+    fn its_policy_allows_its_own_style_alone() {
+        let digest = STANDARD.encode(Sha256::digest(STYLE));
+        assert!(POLICY.contains(&format!("style-src 'sha256-{digest}';")), "{digest}");
+        assert!(html().contains(&format!("<style>{STYLE}</style>")) && !html().contains("style="));
+    }
 
     #[test]
     fn the_documents_that_it_names_are_there() {

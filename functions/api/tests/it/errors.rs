@@ -150,9 +150,15 @@ async fn the_root_is_a_page_for_browsers_and_a_text_for_others() {
     assert_eq!((page.header("content-type"), page.header("vary")), ("text/html; charset=utf-8", "accept"));
     let html = String::from_utf8(page.bytes.to_vec()).unwrap();
     assert!(!html.contains("<script") && !html.contains("src="), "it loads nothing: {html}");
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+    assert!(words.matches("\ncurl ").count() == 3 && html.matches("\ncurl ").count() == 3, "{html}");
     for place in ["/openapi.json", "/health", "/ready"] {
         assert!(words.contains(place) && html.contains(&format!("href=\".{place}\"")), "{place}: {html}");
         door.get(place).await.is(200);
+    }
+    for other in ["/index.html", "//", "/api", "/api/v1/", "/docs"] {
+        door.ask("GET", other, &[("accept", "text/html")], "").await.refuses(404, "NOT_FOUND");
     }
 }
 

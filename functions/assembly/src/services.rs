@@ -117,8 +117,7 @@ pub struct Services {
 impl Services {
     /// For deployables that look after work begun elsewhere: they accept no task.
     pub fn new(base: Base, queue: Arc<dyn QueueSender>, settings: Settings) -> Self {
-        let none: ScriptLoader = |_| Err("no script is played here".into());
-        Self::over(base, queue, settings, KnownNames::default(), None, none)
+        Self::over(base, queue, settings, KnownNames::default(), None)
     }
 
     /// For those that accept tasks: of flows that name these models, and with commands on these machines.
@@ -137,7 +136,8 @@ impl Services {
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
         let known = KnownNames { models: Some(models), sandbox: has_commands, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
-        let services = Self::over(base, queue, settings, known, sandboxes, LOAD_SCRIPT);
+        let mut services = Self::over(base, queue, settings, known, sandboxes);
+        services.evaluations = services.evaluations.playing(LOAD_SCRIPT);
         let outbox = Outbox { queue: services.queue.clone(), triggers: services.triggers.clone() };
         services.workspaces.hand_off_to(Arc::new(outbox));
         if !services.base.keeps_mirrors {
@@ -153,7 +153,6 @@ impl Services {
         settings: Settings,
         known: KnownNames,
         sandboxes: Option<Arc<dyn Sandboxes>>,
-        play: ScriptLoader,
     ) -> Self {
         let mut workspaces = base.workspaces();
         let Base { table, bus, clock, .. } = base.clone();
@@ -173,7 +172,7 @@ impl Services {
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), of_chats);
         let tasks = Tasks::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), flows.clone())
             .with_most_waiting(settings.most_waiting);
-        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock, play);
+        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock);
         let triggers = Triggers::default();
         Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers }
     }

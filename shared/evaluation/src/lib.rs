@@ -49,7 +49,7 @@ pub struct Evaluations {
     table: Arc<dyn Table>,
     queue: Arc<dyn QueueSender>,
     clock: Arc<dyn Clock>,
-    play: ScriptLoader,
+    play: Option<ScriptLoader>,
 }
 
 /// That an evaluation has not ended.
@@ -73,16 +73,22 @@ pub struct EvaluationPage {
 }
 
 impl Evaluations {
-    /// Over these parts. `play` makes a model of a script; the tasks' model has to be an [`ScriptedOverride`] with the same.
+    /// Over these parts, for those who look after evaluations, or accept them unseen: a script that cannot be played fails its case.
     pub fn new(
         tasks: Tasks,
         workspaces: Workspaces,
         table: Arc<dyn Table>,
         queue: Arc<dyn QueueSender>,
         clock: Arc<dyn Clock>,
-        play: ScriptLoader,
     ) -> Self {
-        Self { tasks, workspaces, table, queue, clock, play }
+        Self { tasks, workspaces, table, queue, clock, play: None }
+    }
+
+    /// The same, and an evaluation whose scripts cannot be played is refused. `play` makes a model of a script; the tasks' model has to be
+    /// a [`ScriptedOverride`] with the same.
+    #[must_use]
+    pub fn playing(self, play: ScriptLoader) -> Self {
+        Self { play: Some(play), ..self }
     }
 
     /// Begins an evaluation of a flow; the cases run after this has returned. The same id again gives what there is of it.
@@ -108,8 +114,8 @@ impl Evaluations {
         let flow = self.tasks.flows().load(workspace, flow).await?;
         let planned = plan(&flow, &selection)?;
         for one in &planned {
-            let script = one.script().map(|script| (self.play)(&script.to_string()));
-            if let Some(Err(reason)) = script {
+            let played = one.script().zip(self.play).map(|(script, play)| play(&script.to_string()));
+            if let Some(Err(reason)) = played {
                 return Err(Error::invalid("script", format!("the script of {one} cannot be played: {reason}")));
             }
         }

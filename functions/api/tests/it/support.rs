@@ -200,14 +200,7 @@ impl Door {
         let context = Context {
             base,
             chats,
-            evaluations: evaluation::Evaluations::new(
-                tasks.clone(),
-                workspaces,
-                table.clone(),
-                queue.clone(),
-                clock,
-                |_| Err("no script is played here".into()),
-            ),
+            evaluations: evaluation::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock),
             tasks,
             tools: Arc::new(tools),
             models,

@@ -18,7 +18,7 @@ use bytes::{Bytes, BytesMut};
 use domain::{Code, Error, TraceContext};
 use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
-use identity::Caller;
+use identity::{Caller, Means};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
@@ -35,6 +35,22 @@ impl<S: Sync> FromRequestParts<S> for By {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         caller(parts).map(Self)
+    }
+}
+
+/// That the caller is the operator of this server: the machine's one person.
+pub(crate) struct Operator;
+
+impl<S: Sync> FromRequestParts<S> for Operator {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match caller(parts)?.means {
+            Means::Machine => Ok(Self),
+            Means::Token | Means::Key(_) | Means::Ticket => {
+                let error = Error::new(Code::Forbidden, "only the operator of this server may do this");
+                Err(error.hint("use the token that the server was started with (server.auth_token)").into())
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! For operators: liveness, readiness and metrics.
 
-use crate::{StreamContext, error::Answer, extract::By, metrics::Requests, openapi::Text, schema::Health};
+use crate::{StreamContext, error::Answer, extract::Operator, metrics::Requests, openapi::Text, schema::Health};
 use axum::{
     Extension, Json,
     extract::State,
@@ -9,7 +9,6 @@ use axum::{
 use domain::{Code, Error};
 use futures::future::{BoxFuture, join_all};
 use http::header;
-use identity::Means;
 use ports::crash;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use workspace::Damage;
@@ -87,14 +86,9 @@ async fn damaged(context: &StreamContext) -> Option<String> {
     responses((status = 200, description = "All of them.", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(
     State(context): State<Arc<StreamContext>>,
-    By(caller): By,
+    Operator: Operator,
     Extension(requests): Extension<Arc<Requests>>,
 ) -> Answer<Response> {
-    if caller.means != Means::Machine {
-        return Err(Error::new(Code::Forbidden, "only the operator of this server sees its counters")
-            .hint("use the token that the server was started with")
-            .into());
-    }
     let mut out = String::with_capacity(16 * 1024);
     requests.write(&mut out);
     for write in &context.metrics {

@@ -17,6 +17,7 @@ mod auth;
 mod chats;
 mod contents;
 mod cors;
+mod dead_letters;
 mod error;
 mod evaluations;
 mod events;
@@ -66,7 +67,7 @@ pub use login::Login;
 pub use openapi::document;
 pub use room::HasRoom;
 
-use ports::{Clock, ModelInfo, Table};
+use ports::{Clock, DeadLetterQueue, ModelInfo, Table};
 use std::sync::Arc;
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
@@ -128,6 +129,8 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
+    /// The dead letters of the queue, where this server may read and send them again.
+    pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
 }
 
 /// The whole of door 1, to be served as it is.

@@ -1,9 +1,9 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, evaluations, events, explain, files, flows, health, home, insight, keys,
-    login, members, models, personas, refusals, rewinds, sandbox, schema, steering, tasks, tickets, tools, transfers,
-    trash, turns, usage, versions, workspaces,
+    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
+    insight, keys, login, members, models, personas, refusals, rewinds, sandbox, schema, steering, tasks, tickets,
+    tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -119,6 +119,8 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))
         .routes(routes!(usage::get_usage))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(dead_letters::redrive_dead_letters))
         .routes(routes!(health::openapi))
         .routes(routes!(home::home))
 }

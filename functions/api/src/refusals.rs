@@ -91,7 +91,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&["resource_metadata"]) {
         add(&[Code::InvalidArgument]);
     }
-    if path.contains('{') || is(&["create_key"]) {
+    if path.contains('{') || is(&["create_key", "list_dead_letters", "redrive_dead_letters"]) {
         add(&[Code::NotFound]);
     }
     if writes {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, WorkspaceId};
 use http::HeaderMap;
-use ports::{KnownSecrets, ModelInfo};
+use ports::{DeadLetterQueue, KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;
@@ -21,6 +21,8 @@ pub struct FrontendDeps {
     pub ready: Vec<Probe>,
     /// Whether there is room for requests that add.
     pub has_room: HasRoom,
+    /// The dead letters, where this process may read and send them again.
+    pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
     /// Its counters beside those of requests.
     pub counters: Vec<Counters>,
 }
@@ -39,8 +41,9 @@ impl HttpFrontend {
         tools: Arc<Registry>,
         models: Vec<ModelInfo>,
         config: &Config,
-        outside: FrontendDeps,
+        mut outside: FrontendDeps,
     ) -> Self {
+        let dead_letters = outside.dead_letters.take();
         let context = api::Context {
             base: Arc::new(stream_context(Readers::of(services), config, outside)),
             chats: services.chats.clone(),
@@ -48,6 +51,7 @@ impl HttpFrontend {
             evaluations: services.evaluations.clone(),
             tools,
             models,
+            dead_letters,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
@@ -74,7 +78,7 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters: _, counters } = outside;
     let origins = config.server.cors_origins.clone();
     StreamContext { chats, tasks, workspaces, streams, table, clock, auth, origins, ready, has_room, metrics: counters }
 }

@@ -1,11 +1,13 @@
 //! The arguments of `buildscale`.
 
+mod dead_letters;
 mod files;
 mod people;
 mod rewind;
 mod sandbox;
 mod work;
 
+pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
@@ -79,6 +81,8 @@ pub enum Command {
     Key(KeyArgs),
     /// List the members of a workspace; add and remove them, change roles
     Member(MemberArgs),
+    /// List messages that the hub put aside after too many attempts, and send them again; for its operator
+    DeadLetters(DeadLettersArgs),
 }
 
 impl Command {
@@ -102,6 +106,7 @@ impl Command {
             Self::Models(args) => &args.connection,
             Self::Key(args) => &args.connection,
             Self::Member(args) => &args.connection,
+            Self::DeadLetters(args) => &args.connection,
         };
         connection.json
     }
@@ -125,7 +130,7 @@ impl Command {
             Self::Access(args) => &mut args.workspace,
             Self::Usage(args) => &mut args.workspace,
             Self::Member(args) => &mut args.workspace,
-            Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) => {
+            Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) | Self::DeadLetters(_) => {
                 return Err("this command has no workspace: leave -w out".into());
             }
         };

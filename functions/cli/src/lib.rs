@@ -20,6 +20,7 @@ mod asks;
 mod chat;
 mod client;
 mod content;
+mod dead_letters;
 mod editor;
 mod failure;
 mod files;
@@ -80,6 +81,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
         Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
+        Command::DeadLetters(args) => dead_letters::run(args, out).await?,
         Command::Auth(args) => login::run(args, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
         Command::Key(args) => people::key(args, out).await?,

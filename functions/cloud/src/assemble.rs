@@ -160,6 +160,8 @@ impl Account {
                 probes::bus(services.base.bus.clone()),
             ],
             has_room: Box::new(|| true),
+            // No function may send them again: `scripts/redrive` does, with the rights of an operator.
+            dead_letters: None,
             counters: vec![counters::process(self.clock.now()), counters::archive(services.workspaces.clone())],
         };
         let front = HttpFrontend::new(&services, assembly::tools(machines.as_ref()), models, &self.config, outside);
@@ -186,6 +188,7 @@ impl Account {
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
+            dead_letters: None,
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
         };
         Ok((assembly::streams(readers, &self.config, outside), metrics))

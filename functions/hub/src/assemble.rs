@@ -135,6 +135,7 @@ pub fn assemble(
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
+        dead_letters: Some(store.queue()),
         counters: counted.into_iter().chain(observing.counters()).collect(),
     };
     // The front accepts the tasks that have not begun yet.

@@ -136,6 +136,7 @@ pub(crate) fn counters(store: &Arc<Store>) -> Counters {
         gauge(out, "buildscale_store_full", "1 while the disk has no room for more.", u64::from(!store.has_room()));
         gauge(out, "buildscale_queue_waiting", "Messages that wait.", stats.waiting);
         gauge(out, "buildscale_queue_in_flight", "Messages that are being worked on.", stats.in_flight);
+        gauge(out, "buildscale_queue_dead", "Messages that were put aside after too many attempts.", stats.dead);
     })
 }
 

@@ -238,7 +238,7 @@ impl Mailbox {
 
     fn fall_due(&mut self, group: Arc<str>, message: Message, today: Timestamp) {
         if message.attempts >= self.max_attempts {
-            self.lazy.push((message.seq, Lazy::Dead { attempts: message.attempts, at: today }));
+            self.put_aside(&group, message, today);
             return;
         }
         let entry = self.groups.entry(group.clone()).or_default();
@@ -253,6 +253,12 @@ impl Mailbox {
         self.offer(group);
     }
 
+    /// Makes a dead letter of a message: it waits for an operator.
+    fn put_aside(&mut self, group: &str, Message { seq, attempts, .. }: Message, today: Timestamp) {
+        tracing::error!(group, attempts, "a message is put aside after too many attempts: it is a dead letter");
+        self.lazy.push((seq, Lazy::Dead { attempts, at: today }));
+    }
+
     /// The time of a group is over: its messages in flight come again, or are put aside.
     fn free(&mut self, name: Arc<str>, today: Timestamp) {
         let Some(group) = self.groups.get_mut(&name) else { return };
@@ -263,7 +269,7 @@ impl Mailbox {
             && let Some(first) = group.taken.pop_front()
         {
             group.urgent = group.urgent.saturating_sub(usize::from(first.priority == URGENT));
-            self.lazy.push((first.seq, Lazy::Dead { attempts: first.attempts, at: today }));
+            self.put_aside(&name, first, today);
         }
         self.land(&name);
         self.offer(name);

@@ -152,6 +152,13 @@ pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Ve
     letters.collect()
 }
 
+/// How many messages are put aside.
+pub(crate) fn count_dead(connection: &Connection) -> rusqlite::Result<u64> {
+    let count: i64 =
+        connection.prepare_cached("SELECT count(*) FROM messages WHERE state = 2")?.query_row([], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
 fn forgotten(now: Timestamp) -> i64 {
     now.as_millis().saturating_sub_unsigned(REMEMBERED.as_secs() * 1000)
 }

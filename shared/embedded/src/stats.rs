@@ -21,6 +21,8 @@ pub struct Stats {
     pub waiting: u64,
     /// Messages that were delivered and not settled yet.
     pub in_flight: u64,
+    /// Messages that were put aside after too many attempts.
+    pub dead: u64,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +33,7 @@ pub(crate) struct Counters {
     pub lazy_writes: AtomicU64,
     pub swept: AtomicU64,
     pub wal_pages: AtomicU64,
+    pub dead: AtomicU64,
 }
 
 impl Counters {
@@ -44,6 +47,7 @@ impl Counters {
             wal_pages: self.wal_pages.load(Relaxed),
             waiting: waiting as u64,
             in_flight: in_flight as u64,
+            dead: self.dead.load(Relaxed),
         }
     }
 }

@@ -118,6 +118,7 @@ impl Store {
         connection.wal_hook(Some(hook)).map_err(database)?;
 
         let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
+        counters.dead.store(messages::count_dead(&connection).map_err(database)?, Relaxed);
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());
         mailbox.only_urgent(reserve.is_given_up());

@@ -139,6 +139,8 @@ struct Written {
     outcomes: Vec<Outcome>,
     arrivals: Vec<Arrival>,
     swept: usize,
+    /// The number of dead letters, where it may have changed.
+    dead: Option<u64>,
 }
 
 pub(crate) struct WriterThread {
@@ -234,11 +236,14 @@ impl WriterThread {
         let next_seq = self.next_seq;
         let lazy = self.next_lazy(&requests);
         match self.transaction(&requests, &lazy) {
-            Ok(Written { outcomes, arrivals, swept }) => {
+            Ok(Written { outcomes, arrivals, swept, dead }) => {
                 add(&self.counters.groups, 1);
                 add(&self.counters.requests, requests.len());
                 add(&self.counters.lazy_writes, lazy.len());
                 add(&self.counters.swept, swept);
+                if let Some(dead) = dead {
+                    self.counters.dead.store(dead, Relaxed);
+                }
                 self.bring_in(arrivals);
                 requests.into_iter().zip(outcomes).for_each(|(request, outcome)| request.answer(outcome));
                 self.look();
@@ -319,6 +324,10 @@ impl WriterThread {
             if !(more_items || more_messages) {
                 self.next_sweep = now + SWEEP_EVERY;
             }
+        }
+        let is_redrive = |request: &Request| matches!(request, Request::Redrive { .. });
+        if lazy.values().any(|change| matches!(change, Lazy::Dead { .. })) || requests.iter().any(is_redrive) {
+            written.dead = Some(messages::count_dead(connection)?);
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(written)

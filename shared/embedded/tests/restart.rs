@@ -94,9 +94,12 @@ async fn attempts_of_processes_that_died_add_up_to_a_dead_letter() {
     let store = open(&path, &clock);
     let letters = store.queue().dead_letters(9).await.unwrap();
     assert_eq!((letters.len(), letters[0].attempts, &letters[0].message.body), (1, 3, &"body poison".to_owned()));
+    assert_eq!(store.stats().dead, 1);
     store.close().await;
     let store = open(&path, &clock);
+    assert_eq!(store.stats().dead, 1, "they are counted at the start");
     assert_eq!(store.queue().redrive("g").await.unwrap(), 1, "dead letters survive, too");
+    assert_eq!(store.stats().dead, 0);
     assert_eq!(store.queue().receive(1, VISIBLE).await.unwrap()[0].attempt, 1);
     store.close().await;
 }

@@ -16,6 +16,7 @@ DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
 DELETE /api/v1/workspaces/{workspace_id}/sandbox
 DELETE /api/v1/workspaces/{workspace_id}/tasks/{task_id}
+GET /api/v1/dead-letters
 GET /api/v1/flow-schemas
 GET /api/v1/flow-schemas/{name}
 GET /api/v1/keys
@@ -70,6 +71,7 @@ PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
 PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
 PATCH /api/v1/workspaces/{workspace_id}/tasks/{task_id}
+POST /api/v1/dead-letters/redrive
 POST /api/v1/keys
 POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats

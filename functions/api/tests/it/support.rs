@@ -51,7 +51,7 @@ pub struct Door {
     pub table: Arc<dyn Table>,
     /// Counts the calls of the ports.
     pub calls: Crash,
-    queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn Queue>,
     /// How many messages were taken off the queue.
     taken: AtomicUsize,
     /// Whether the disk has no room.
@@ -204,6 +204,7 @@ impl Door {
             tasks,
             tools: Arc::new(tools),
             models,
+            dead_letters: Some(store.queue()),
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);

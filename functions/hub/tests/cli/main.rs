@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod configuration;
+mod dead_letters;
 mod end_to_end;
 mod everyday;
 mod issuer;

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read},
     error::Answer,
-    schema::{Agents, Described, Fault, Persona, Skills},
+    schema::{Agents, Described, Fault, Skills},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -38,14 +38,14 @@ pub(crate) async fn list_agents(
 
 /// A persona with the text of its file. To change one in the box, write its text to its `path` and change it there.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents/{agent}", tag = "agents", params(InAgent),
-    responses((status = 200, description = "It.", body = Persona)))]
+    responses((status = 200, description = "It.", body = Described)))]
 pub(crate) async fn get_agent(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InAgent>,
-) -> Answer<Json<Persona>> {
+) -> Answer<Json<Described>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (one, text) = chat::persona_file(&workspace, &at.agent).await?;
-    Ok(Json(Persona { described: shown(one), text }))
+    Ok(Json(Described { text: Some(text), ..shown(one) }))
 }
 
 /// The skills that agents can read, with the faults in their front matter. A skill with a fault is named to agents all the same.
@@ -79,5 +79,6 @@ fn shown(one: chat::Described) -> Described {
         metadata: one.metadata,
         allowed_tools: one.allowed_tools,
         faults: one.faults.into_iter().map(|chat::Fault { line, message }| Fault { line, message }).collect(),
+        text: None,
     }
 }

@@ -98,6 +98,9 @@ pub struct Described {
     /// The faults in its front matter, by line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// Of a persona that is read by itself, the text of its file with the front matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats.
@@ -107,16 +110,6 @@ pub struct Fault {
     pub line: u32,
     /// The fault, and its remedy.
     pub message: String,
-}
-
-/// A persona with its text.
-#[derive(Serialize, ToSchema)]
-pub struct Persona {
-    /// The persona.
-    #[serde(flatten)]
-    pub described: Described,
-    /// The text of its file, with the front matter.
-    pub text: String,
 }
 
 /// The personas of a workspace.

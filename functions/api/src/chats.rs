@@ -109,6 +109,11 @@ pub(crate) struct Part {
     #[serde(default, deserialize_with = "crate::extract::some_number")]
     #[param(default = 0, maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
+    /// Only messages before the event with this number, the last of them: so a long chat opens at its end. The largest number gives the
+    /// newest messages. Either this or `after`.
+    #[serde(default, deserialize_with = "crate::extract::some_number")]
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
+    before: Option<u64>,
     /// At most about this many messages; 1 to 1,000.
     #[param(default = 200, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -170,7 +175,13 @@ pub(crate) async fn get_chat(
     // The view first: a turn that ends in between is then still whole in the history.
     let view = context.chats.look(at.workspace_id, at.chat_id).await?;
     let limit = page_length(part.limit, 200, 1000)?;
-    let mut history = context.chats.history(at.workspace_id, at.chat_id, part.after.unwrap_or(0), limit).await?;
+    let mut history = match (part.after, part.before) {
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("before", "there is an after and a before").hint("give one").into());
+        }
+        (None, Some(before)) => context.chats.history_before(at.workspace_id, at.chat_id, before, limit).await?,
+        (after, None) => context.chats.history(at.workspace_id, at.chat_id, after.unwrap_or(0), limit).await?,
+    };
     for numbered in &mut history.messages {
         shown(&mut numbered.message);
     }

@@ -116,6 +116,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(tools::call_tool, tools::list_tools))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))
+        .routes(routes!(personas::get_agent))
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))
         .routes(routes!(usage::get_usage))

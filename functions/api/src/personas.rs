@@ -1,17 +1,32 @@
-//! The personas and the skills of a workspace: folders of `/system`, each described by the front matter of one file.
+//! The personas and the skills of a workspace: folders of `/system`, each described by the front matter of one file, and the personas in the box.
 
 use crate::{
     Context,
     access::{Access, Read},
     error::Answer,
-    schema::{Agents, Described, Skills},
+    schema::{Agents, Described, Fault, Skills},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
 use chat::Shelf;
+use domain::WorkspaceId;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
-/// The personas that a chat's `role` can name.
+/// A persona of a workspace.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InAgent {
+    /// The workspace.
+    #[param(value_type = uuid::Uuid)]
+    workspace_id: WorkspaceId,
+    /// The persona, as a chat's `role` names it.
+    #[param(example = "reviewer")]
+    agent: String,
+}
+
+/// The personas that a chat's `role` can name: the workspace's own, and those in the box that it has none of that name for.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents", tag = "agents", params(InWorkspace),
     responses((status = 200, description = "All of them.", body = Agents)))]
 pub(crate) async fn list_agents(
@@ -21,7 +36,19 @@ pub(crate) async fn list_agents(
     Ok(Json(Agents { agents: listed(&context, at, files, Shelf::Agents).await? }))
 }
 
-/// The skills that agents can read.
+/// A persona with the text of its file. To change one in the box, write its text to its `path` and change it there.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents/{agent}", tag = "agents", params(InAgent),
+    responses((status = 200, description = "It.", body = Described)))]
+pub(crate) async fn get_agent(
+    State(context): State<Arc<Context>>,
+    Access { at, files, .. }: Access<Read, InAgent>,
+) -> Answer<Json<Described>> {
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    let (one, text) = chat::persona_file(&workspace, &at.agent).await?;
+    Ok(Json(Described { text: Some(text), ..shown(one) }))
+}
+
+/// The skills that agents can read, with the faults in their front matter. A skill with a fault is named to agents all the same.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/skills", tag = "agents", params(InWorkspace),
     responses((status = 200, description = "All of them.", body = Skills)))]
 pub(crate) async fn list_skills(
@@ -34,12 +61,24 @@ pub(crate) async fn list_skills(
 async fn listed(context: &Context, at: InWorkspace, files: workspace::Access, shelf: Shelf) -> Answer<Vec<Described>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let all = chat::described(&workspace, shelf).await?;
-    let shown = |one: chat::Described| Described {
-        name: one.name,
-        title: one.title,
-        description: one.description,
-        path: one.path.to_string(),
-        file_id: one.file_id.0,
-    };
     Ok(all.into_iter().map(shown).collect())
+}
+
+fn shown(one: chat::Described) -> Described {
+    let chat::Described { name, title, description, path, file_id, tools, model, .. } = one;
+    Described {
+        name,
+        title,
+        description,
+        path: path.to_string(),
+        file_id: file_id.map(|id| id.0),
+        tools,
+        model,
+        license: one.license,
+        compatibility: one.compatibility,
+        metadata: one.metadata,
+        allowed_tools: one.allowed_tools,
+        faults: one.faults.into_iter().map(|chat::Fault { line, message }| Fault { line, message }).collect(),
+        text: None,
+    }
 }

@@ -196,6 +196,24 @@ pub async fn read_after<E: DeserializeOwned>(
     Ok(LogPage { entries, more: page.next.is_some() })
 }
 
+/// The entries that begin before the event numbered `before`, the newest first; the first of them may go on after it.
+///
+/// # Errors
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
+pub async fn read_before<E: DeserializeOwned>(
+    table: &dyn Table,
+    actor: &ActorId,
+    before: u64,
+    limit: usize,
+) -> Result<LogPage<E>> {
+    let last = actor.entry_key(before.saturating_sub(1));
+    let range =
+        Query { from: Some("log/".into()), to: Some(last.sk), ..Query::all(actor.as_str(), limit) }.descending();
+    let page = table.query(&range).await?;
+    let entries = page.items.iter().map(|item| parse(&item.body)).collect::<Result<Vec<Entry<E>>>>()?;
+    Ok(LogPage { entries, more: page.next.is_some() })
+}
+
 /// The number that the next entry begins with: 1 for an actor without a log.
 ///
 /// # Errors

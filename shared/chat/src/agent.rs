@@ -1,7 +1,7 @@
 //! The chat of a task's agent (spec 002) and its differences: its tools are those that the node lists, under their ids in
 //! `tools.yaml`, each confined to its root, and only the task talks to it.
 
-use crate::ChatMachine;
+use crate::{ChatMachine, reach};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatView, Code, Error, FilePath, Principal, Status,
     TaskId, ToolCall, ToolSpec,
@@ -18,17 +18,15 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
         let all = registry.specs();
         let offered = |spec: &ToolSpec| {
             let kind = registry.kind(&spec.name);
-            has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, kind))
+            reach::has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, kind))
         };
         // Nearly always the same list for everybody, and then nothing is copied.
-        return if all.iter().all(offered) { all } else { all.iter().filter(|spec| offered(spec)).cloned().collect() };
+        if !reach::is_bounded(config) && all.iter().all(offered) {
+            return all;
+        }
+        return all.iter().filter(|spec| offered(spec)).map(|spec| reach::told(config, spec)).collect();
     };
     agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
-}
-
-/// Whether a chat's persona allows a built-in tool.
-fn has(config: &ChatConfig, tool: &str) -> bool {
-    config.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
 }
 
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.
@@ -122,8 +120,8 @@ impl From<Error> for Refusal {
 /// path that leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
-        if let Some(allowed) = config.tools.as_ref().filter(|_| !has(config, &call.tool)) {
-            return Err(tools::unknown(&call.tool, allowed.iter().map(String::as_str)).into());
+        if let Some(names) = reach::names(config).filter(|_| !reach::has(config, &call.tool)) {
+            return Err(tools::unknown(&call.tool, names.into_iter()).into());
         }
         return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args)));
     };

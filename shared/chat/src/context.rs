@@ -3,12 +3,84 @@
 //! The bytes that a model got once do not change: messages are kept as they were, and a cut leaves out so much at once that
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
-use crate::state::{ChatState, PastTurn};
-use domain::Message;
+use crate::{state::ChatState, transcript};
+use domain::{ChatConfig, ChatEvent, Message, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// After a cut this many percent of the budget may be used.
 const KEPT_PERCENT: u64 = 60;
+
+/// The messages of one turn.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PastTurn {
+    /// In order.
+    pub messages: Vec<Arc<Message>>,
+    /// Their size, estimated.
+    pub tokens: u64,
+    /// The last line of the chat's file that is about it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last_line: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The turns that the model reads no more. They are kept in the chat's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many.
+    pub turns: u64,
+    /// Their last line in the chat's file.
+    pub last_line: u64,
+    /// The time of the first message.
+    pub since: Timestamp,
+    /// The time of the last message.
+    pub until: Timestamp,
+}
+
+impl ChatState {
+    /// Leaves out the oldest turns, but for the one that runs.
+    pub(crate) fn leave_out(&mut self, turns: u32) {
+        let running = usize::from(self.turn.is_some());
+        for _ in 0..turns {
+            if self.history.len() <= running {
+                return;
+            }
+            let Some(turn) = self.history.pop_front() else { return };
+            let ends = turn.messages.first().map(|first| first.at()).zip(turn.messages.last().map(|last| last.at()));
+            let Some((first, last)) = ends else { continue };
+            let out = self.left_out.get_or_insert(LeftOut { turns: 0, last_line: 0, since: first, until: last });
+            out.turns += 1;
+            out.until = last;
+            out.last_line = out.last_line.max(turn.last_line);
+        }
+    }
+
+    /// Counts the lines that an event adds to the chat's file. They are a part of the last turn.
+    pub(crate) fn count_lines(&mut self, event: &ChatEvent) {
+        let has_file = self.config.as_ref().is_some_and(|config| config.agent.is_none());
+        let lines = if has_file { transcript::lines(event) } else { 0 };
+        self.lines += lines;
+        if let Some(turn) = self.history.back_mut().filter(|_| lines > 0) {
+            turn.last_line = self.lines;
+        }
+    }
+}
+
+/// The text about the turns that are left out, for the model: what was said there can be looked up.
+pub(crate) fn told(config: &ChatConfig, out: &LeftOut) -> String {
+    let LeftOut { turns, last_line, since, until } = out;
+    let turns = if *turns == 1 { "The oldest turn".to_owned() } else { format!("The oldest {turns} turns") };
+    format!(
+        "# Earlier in this chat\n{turns} of this chat, from {since} to {until}, do not fit your context. They are kept word for word in \
+         /chats/{}.md, lines 1 to {last_line}. Before you answer about something that was said or decided there, find it: grep that \
+         file, then read the lines around a match with offset and limit.",
+        config.chat
+    )
+}
 
 /// The context of a model call.
 pub(crate) struct Context {

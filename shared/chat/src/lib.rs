@@ -4,7 +4,7 @@
 //! parts are `turn` (model, tools, limits), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
 //! (questions, permissions), and `slots`, `backoff` and
 //! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
-//! the model reads; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be
+//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be
 //! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
 //! turn.
 
@@ -20,7 +20,9 @@ mod chats;
 mod context;
 mod decide;
 mod delete;
+mod front_matter;
 mod gate;
+mod in_the_box;
 mod machine;
 mod mode;
 mod perform;
@@ -28,9 +30,11 @@ mod phase;
 mod places;
 mod policy;
 mod prompt;
+mod reach;
 mod reading;
 mod report;
 mod resume;
+mod shelf;
 mod size;
 mod slots;
 mod state;
@@ -45,11 +49,13 @@ pub use approve::Approve;
 pub use chats::{Accepted, Chats, NewChat, NewMessage, Settings, Setup};
 pub use decide::Decision;
 pub use delete::delete;
+pub use front_matter::{Fault, FrontMatter, front_matter};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
-pub use prompt::{Described, FrontMatter, Shelf, ToolNames, described, front_matter, system_text};
+pub use prompt::system_text;
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
+pub use shelf::{Described, Shelf, described, persona_file};
 pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};
 pub use transcript::Transcript;

@@ -29,6 +29,9 @@ pub struct HistoryPage {
     /// The number to go on after; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_after: Option<u64>,
+    /// Of a part that was read backwards: the number to go on before; none at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<u64>,
     /// The number of the last event; a stream of new events begins after it.
     pub last_seq: u64,
 }
@@ -175,7 +178,43 @@ impl Chats {
         }
         let last_seq = actor::next_number(&*self.table, &actor).await.map_err(internal)? - 1;
         let next_after = (position < last_seq).then_some(position);
-        Ok(HistoryPage { messages, next_after, last_seq })
+        Ok(HistoryPage { messages, next_after, next_before: None, last_seq })
+    }
+
+    /// The last messages before the event numbered `before`, about `limit` of them, oldest first. So a long chat opens at its end.
+    ///
+    /// # Errors
+    /// Those of [`Chats`]. A chat that there is not has no messages.
+    pub async fn history_before(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        before: u64,
+        limit: usize,
+    ) -> Result<HistoryPage, Error> {
+        const PAGE: usize = 64;
+        let actor = actor_id(workspace, chat);
+        let (mut messages, mut position, mut more) = (Vec::new(), before, true);
+        while more && messages.len() < limit {
+            let page = actor::read_before::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
+            more = page.more;
+            for entry in &page.entries {
+                let old = entry.numbered().filter(|(number, _)| *number < before);
+                let said: Vec<_> = old
+                    .filter_map(|(seq, event)| Some(NumberedMessage { seq, message: crate::state::message_of(event)? }))
+                    .collect();
+                messages.extend(said.into_iter().rev());
+                position = entry.first;
+                if messages.len() >= limit {
+                    break;
+                }
+            }
+            more &= position > 1;
+        }
+        messages.reverse();
+        let last_seq = actor::next_number(&*self.table, &actor).await.map_err(internal)? - 1;
+        let next_before = (position > 1 && last_seq > 0).then_some(position).filter(|_| !messages.is_empty());
+        Ok(HistoryPage { messages, next_after: None, next_before, last_seq })
     }
 
     /// The usage of the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive): one record per turn.

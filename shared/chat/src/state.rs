@@ -1,6 +1,10 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
-use crate::{phase::Phase, report::Round};
+use crate::{
+    context::{LeftOut, PastTurn},
+    phase::Phase,
+    report::Round,
+};
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
     PermissionRule, PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
@@ -22,6 +26,12 @@ pub struct ChatState {
     pub config: Option<Arc<ChatConfig>>,
     /// The turns that the model still reads, oldest first; the last one may be running.
     pub history: VecDeque<PastTurn>,
+    /// The turns that it reads no more; none before the first cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+    /// The lines of the chat's file.
+    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    pub lines: u64,
     /// The turn that runs or waits for a person.
     pub turn: Option<Turn>,
     /// Turns that wait for it to end.
@@ -52,15 +62,6 @@ pub struct ChatState {
     pub deleted: bool,
     /// When it last began or ended an interaction.
     pub active_at: Timestamp,
-}
-
-/// The messages of one turn.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct PastTurn {
-    /// In order.
-    pub messages: Vec<Arc<Message>>,
-    /// Their size, estimated.
-    pub tokens: u64,
 }
 
 /// A turn that was asked for and not begun.
@@ -277,14 +278,7 @@ impl ChatState {
                     turn.phase = Phase::Begun;
                 }
             }
-            ChatEvent::ContextCut { turns } => {
-                let running = usize::from(self.turn.is_some());
-                for _ in 0..*turns {
-                    if self.history.len() > running {
-                        self.history.pop_front();
-                    }
-                }
-            }
+            ChatEvent::ContextCut { turns } => self.leave_out(*turns),
             ChatEvent::PlaceAwaited { call_id, attempt, at, until, .. } => {
                 self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, None);
                 if let Some(turn) = &mut self.turn {
@@ -399,6 +393,7 @@ impl ChatState {
             // For people only.
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
         }
+        self.count_lines(event);
     }
 
     fn mode_is(&mut self, mode: Mode) {

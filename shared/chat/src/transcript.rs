@@ -1,7 +1,7 @@
 //! The chat's own file, `/chats/<id>.md`: a projection of the chat's log, appended to as messages are complete, so that
 //! `grep` finds the words of a chat (spec 001 §4C).
 //!
-//! Each block ends with a marker that has the number of the last event that it covers. A worker that finds the file
+//! Each block ends with a marker that has the number of its event. A worker that finds the file
 //! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log.
 
 use crate::{
@@ -127,19 +127,29 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}{cut}\n{fence}", escape(shown.trim_end()))
 }
 
-/// The text that entries add to the file, up to the last one's end.
+/// The text that entries add to the file.
 fn render(entries: &[Entry<ChatEvent>], after: u64) -> String {
     let mut text = String::new();
     for entry in entries {
-        let before = text.len();
-        for (_, event) in entry.numbered().filter(|(number, _)| *number > after) {
-            text.push_str(&block(event, entry.at).unwrap_or_default());
-        }
-        if text.len() > before {
-            text.push_str(&marker(entry.next - 1));
+        for (number, event) in entry.numbered().filter(|(number, _)| *number > after) {
+            if let Some(block) = block(event, entry.at) {
+                text.push_str(&block);
+                text.push_str(&marker(number));
+            }
         }
     }
     text
+}
+
+/// How many lines an event adds to the file. So the fold of a log knows where in the file a turn stands, without the file. The file of a chat
+/// that began under a version with a marker per entry has fewer lines than this says, never more.
+pub(crate) fn lines(event: &ChatEvent) -> u64 {
+    let text = match event {
+        ChatEvent::Created { config } => Some(head(config)),
+        // The marker of a block is a line of its own.
+        _ => block(event, Timestamp::default()).map(|block| block + "\n"),
+    };
+    text.map_or(0, |text| text.bytes().filter(|byte| *byte == b'\n').count() as u64)
 }
 
 /// Why the file of a chat is written without a decision.

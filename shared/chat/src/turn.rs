@@ -176,7 +176,7 @@ impl<'a> Step<'a> {
         let Some(turn) = self.turn() else { return };
         let request = Box::new(ModelRequest {
             model: config.model.clone(),
-            system: mode::system(&config),
+            system: mode::system(&config, self.state().left_out.as_ref()),
             messages: context.messages,
             tools: agent::specs(self.machine, &config),
             conversation: config.chat.to_string(),
@@ -195,7 +195,7 @@ impl<'a> Step<'a> {
     pub fn next_call(&mut self) {
         while let Some(call) = self.next_unanswered() {
             let refusal = self.config().and_then(|config| agent::runs(config, &call).err());
-            let refusal = refusal.or_else(|| self.effects(&call)?.err().map(agent::Refusal::from));
+            let refusal = refusal.or_else(|| self.out_of_reach(&call));
             if let Some(agent::Refusal { error, status }) = refusal {
                 self.refuse(&call, &tools::Outcome::from(error).output, status);
                 continue;

@@ -159,6 +159,19 @@ impl Pattern {
     }
 }
 
+/// Checks a glob over whole paths.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `field` for a text that is no glob, is too long, or nests its braces too deep.
+pub fn check_glob(field: &str, glob: &str) -> Result<(), Error> {
+    Pattern::parse(field, glob).map(drop)
+}
+
+/// Whether a glob over whole paths means a path. A text that is no glob means none.
+pub fn is_at(glob: &str, path: &FilePath) -> bool {
+    Pattern::parse("glob", glob).is_ok_and(|pattern| pattern.matches(&FilePath::root(), path))
+}
+
 /// Runs a walk on a thread that may wait for the disk.
 pub(crate) async fn walking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     workspace::blocking::run(work).await.map_err(|error| {

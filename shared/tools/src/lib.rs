@@ -38,6 +38,7 @@ mod write;
 pub use ask::parse_questions;
 pub use call::{Call, Outcome};
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
+pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, Touch, confined};
 pub use plan::plan_digest;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};

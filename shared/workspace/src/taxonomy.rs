@@ -8,14 +8,26 @@ use std::collections::BTreeMap;
 /// The folders that cannot be moved or removed; each after its parent.
 const FOLDERS: [&str; 7] = ["/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"];
 
-/// Folders and files of a new workspace that are its people's from then on.
-const TO_BEGIN_WITH: [(&str, &str); 2] = [
-    ("/system/agents/assistant/AGENT.md", include_str!("seeds/AGENT.md")),
-    ("/system/skills/write-a-report/SKILL.md", include_str!("seeds/SKILL.md")),
+/// A file under `seeds/`, which a new workspace has in `/system/skills`.
+macro_rules! seed {
+    ($path:literal) => {
+        (concat!("/system/skills/", $path), include_str!(concat!("seeds/", $path)))
+    };
+}
+
+/// The skills of a new workspace. They are files of it, as commands run scripts from the workspace's disk; its people's from then on. Each file
+/// comes after those of the folders above it.
+const TO_BEGIN_WITH: [(&str, &str); 6] = [
+    seed!("convert-a-table/SKILL.md"),
+    seed!("convert-a-table/references/formats.md"),
+    seed!("convert-a-table/scripts/convert.awk"),
+    seed!("review-a-change/SKILL.md"),
+    seed!("write-a-plan/SKILL.md"),
+    seed!("write-a-report/SKILL.md"),
 ];
 
 impl Workspace {
-    /// The writes that make the root, the taxonomy, and the files to begin with.
+    /// The writes that make the root, the taxonomy, and the skills to begin with.
     pub(crate) fn taxonomy(&self, by: &Principal, stamp: Stamp) -> Result<Vec<Write>> {
         let keys = self.0.keys;
         let system = Writer::new(Principal::System);

@@ -157,7 +157,7 @@ impl Workspaces {
         drop(self.0.projector.set(projector));
     }
 
-    /// Makes a workspace with its folders, a persona and a skill to begin with. The same id by the same person again is
+    /// Makes a workspace with its folders, and with skills to begin with. The same id by the same person again is
     /// the same workspace.
     ///
     /// # Errors

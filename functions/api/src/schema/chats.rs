@@ -306,6 +306,9 @@ pub struct ChatWithHistory {
     pub messages: Vec<Message>,
     /// The `after` of the next part; none at the end.
     pub next_after: Option<u64>,
+    /// With `before`: the number to go on before; absent at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<u64>,
     /// The number of the last event: the `after` to watch from.
     pub last_seq: u64,
 }

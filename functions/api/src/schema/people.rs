@@ -72,10 +72,44 @@ pub struct Described {
     pub title: String,
     /// Its purpose.
     pub description: String,
-    /// Its file.
+    /// Its file. Of a persona in the box, the file that a workspace writes to have its own of that name.
     pub path: String,
-    /// The identity of its file.
-    pub file_id: Uuid,
+    /// The identity of its file; none for a persona in the box.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_id: Option<Uuid>,
+    /// Of a persona its tools, each with the glob of the paths that it may touch where it has one; all tools when none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Of a persona the model that it is made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Of a skill its licence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    /// Of a skill its requirements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compatibility: Option<String>,
+    /// Of a skill what its author adds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// Of a skill the tools that it declares as approved in advance. They give it no right: the persona, the mode and the policies decide.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// The faults in its front matter, by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// Of a persona that is read by itself, the text of its file with the front matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats.
+#[derive(Serialize, ToSchema)]
+pub struct Fault {
+    /// The line of the file, from 1.
+    pub line: u32,
+    /// The fault, and its remedy.
+    pub message: String,
 }
 
 /// The personas of a workspace.

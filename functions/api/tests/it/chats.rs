@@ -251,6 +251,12 @@ async fn a_history_shows_messages_without_the_parts_that_only_models_read() {
     assert!(!all.json.to_string().contains("only for models"), "{:#}", all.json);
     assert_eq!(all.json["last_seq"], 4);
     assert_eq!(roles(&door.get(&format!("{chat}?after=3")).await.is(200)), ["4 system"]);
+    let back = door.get(&format!("{chat}?before=4&limit=200")).await.is(200);
+    assert_eq!(roles(&back), ["1 user", "2 assistant", "3 tool"], "the end of the part before, oldest first");
+    assert_eq!(back.json.get("next_before"), None, "and there is nothing before it");
+    let newest = door.get(&format!("{chat}?before=9223372036854775807")).await.is(200);
+    assert_eq!(roles(&newest).len(), 4);
+    door.get(&format!("{chat}?before=4&after=1")).await.refuses(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ GET /api/v1/models
 GET /api/v1/workspaces
 GET /api/v1/workspaces/{workspace_id}
 GET /api/v1/workspaces/{workspace_id}/agents
+GET /api/v1/workspaces/{workspace_id}/agents/{agent}
 GET /api/v1/workspaces/{workspace_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/access
 GET /api/v1/workspaces/{workspace_id}/chats

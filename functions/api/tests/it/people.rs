@@ -71,6 +71,56 @@ async fn personas_and_skills_are_read_from_their_files() {
 }
 
 #[tokio::test]
+async fn personas_in_the_box_are_listed_and_read_until_the_workspace_has_its_own() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let listed = async || {
+        let agents = door.get(&format!("{workspace}/agents")).await.is(200).json["agents"].clone();
+        agents.as_array().unwrap().iter().find(|agent| agent["name"] == "reviewer").unwrap().clone()
+    };
+    let boxed = listed().await;
+    assert_eq!((&boxed["path"], boxed.get("file_id")), (&json!("/system/agents/reviewer/AGENT.md"), None));
+    assert!(boxed["tools"].as_array().unwrap().contains(&json!("write(/**/{review.md,*-review.md})")), "{boxed}");
+    let reviewer = format!("{workspace}/agents/reviewer");
+    let text = door.get(&reviewer).await.is(200).text("text");
+    assert!(text.starts_with("---\nname: reviewer\n") && text.contains("## Method"), "{text}");
+    door.get(&format!("{workspace}/agents/nobody")).await.refuses(404, "NOT_FOUND");
+    door.get(&format!("{workspace}/agents/..%2Fskills")).await.refuses(400, "INVALID_ARGUMENT");
+
+    let own = "---\nname: reviewer\ntools: [raed]\n---\nYou review.\n";
+    let file = door.file(&workspace, "/system/agents/reviewer/AGENT.md", own).await;
+    let own_one = listed().await;
+    assert!(file.ends_with(own_one["file_id"].as_str().unwrap()));
+    assert_eq!(own_one["faults"][0]["line"], 3, "{own_one}");
+    assert_eq!(door.get(&reviewer).await.is(200).text("text"), own);
+}
+
+#[tokio::test]
+async fn a_skill_with_a_fault_is_named_with_its_line_and_public_ones_load_unchanged() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let skill = "---\nname: pdf\ndescription: Fills forms.\nlicense: Apache-2.0\ncompatibility: Needs python3\nmetadata:\n  author: x\n\
+                 allowed-tools: Bash(python:*) Read\n---\n# PDF\nSee references/FORMS.md.\n";
+    door.file(&workspace, "/system/skills/pdf/SKILL.md", skill).await;
+    door.file(&workspace, "/system/skills/pdf/references/FORMS.md", "# Forms").await;
+    door.file(&workspace, "/system/skills/pdf/scripts/fill.py", "print(1)").await;
+    door.file(&workspace, "/system/skills/Bad_Name/SKILL.md", "---\nname: Bad_Name\ndescription: x\n---\n").await;
+    let skills = door.get(&format!("{workspace}/skills")).await.is(200);
+    let named = |name: &str| {
+        skills.json["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == name).unwrap().clone()
+    };
+    let pdf = named("pdf");
+    assert_eq!(pdf.get("faults"), None);
+    assert_eq!(pdf["allowed_tools"], json!(["Bash(python:*)", "Read"]));
+    assert_eq!((&pdf["license"], &pdf["metadata"]), (&json!("Apache-2.0"), &json!({ "author": "x" })));
+    assert_eq!(named("Bad_Name")["faults"][0]["line"], 2);
+    let seeds = ["convert-a-table", "review-a-change", "write-a-plan", "write-a-report"];
+    assert!(seeds.iter().all(|name| named(name).get("faults").is_none()));
+    let chat = json!({ "goal": "go" });
+    door.json("POST", &format!("{workspace}/chats"), chat).await.is(202);
+}
+
+#[tokio::test]
 async fn models_say_plainly_that_none_is_configured() {
     let model = |provider: &str| ModelInfo {
         id: "m".into(),

@@ -64,8 +64,17 @@ impl Hub {
     }
 
     pub async fn with(model: Arc<dyn Model>) -> Self {
+        Self::over(model, |_, fake, _| fake).await
+    }
+
+    /// Over another table than the fake one: it gets the clock and a folder.
+    pub async fn over(
+        model: Arc<dyn Model>,
+        store: impl FnOnce(Arc<TestClock>, Arc<dyn Table>, &std::path::Path) -> Arc<dyn Table>,
+    ) -> Self {
         let (clock, root) = (Arc::new(TestClock::new(1)), TempDir::new().unwrap());
-        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let fake = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let table = store(clock.clone(), fake.clone(), root.path());
         let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
         let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 100));
         let bus = Arc::new(FakeBus::new(1, Faults::none()));
@@ -95,7 +104,7 @@ impl Hub {
         let settings = Settings::default();
         let log = spilling.clone();
         let chats = Chats::new(spilling, queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
-        Self { workspace, workspaces, table, blobs, queue, clock, runtime, chats, log, _root: root }
+        Self { workspace, workspaces, table: fake, blobs, queue, clock, runtime, chats, log, _root: root }
     }
 
     pub async fn put(&self, path: &str, text: &str) {

@@ -7,5 +7,6 @@ mod backoff;
 mod breaks;
 mod cold;
 mod hub;
+mod long;
 mod paused;
 mod prompt;

@@ -255,3 +255,34 @@ fn a_persona_has_the_tools_that_it_lists_and_no_others() {
     assert!(happened[3].contains("there is no tool \"write\""), "{happened:?}");
     assert_eq!(happened[4], "call read 1");
 }
+
+#[test]
+fn a_tool_with_globs_touches_no_path_that_none_of_them_means() {
+    let tools = ["read", "write(/**/{review.md,*-review.md})", "write(/content/**)", "mv(/projects/**)"];
+    let mut play = with(|config| config.tools = Some(tools.map(str::to_owned).to_vec()));
+    play.say("go");
+    assert_eq!(play.offered(), ["read", "write", "mv"], "one entry for each, however many globs it has");
+    let specs = play.request.as_ref().map(|request| request.tools.clone()).unwrap_or_default();
+    let write = specs.iter().find(|spec| spec.name == "write").map(|spec| spec.description.clone()).unwrap_or_default();
+    assert!(write.ends_with(" Here it works at /**/{review.md,*-review.md}, /content/** only."), "{write}");
+    let write = |path: &str| ("write", json!({ "path": path, "content": "x" }));
+    let mv = |from: &str, to: &str| ("mv", json!({ "from": from, "to": to }));
+    for (call, runs) in [
+        (write("/review.md"), true),
+        (write("/projects/app/login-review.md"), true),
+        (write("/content/a/b.md"), true),
+        (write("/projects/app/main.rs"), false),
+        (write("/projects/app/xreview.md"), false),
+        (mv("/projects/a", "/projects/b"), true),
+        (mv("/projects/a", "/data/a"), false),
+        (mv("/data/a", "/projects/a"), false),
+        (("read", json!({ "path": "/data/a" })), true),
+    ] {
+        let mut play = with(|config| config.tools = Some(tools.map(str::to_owned).to_vec()));
+        play.say("go");
+        let happened = play.answer("", std::slice::from_ref(&call));
+        let (last, refused) =
+            (happened.last().cloned().unwrap_or_default(), happened.iter().any(|word| word.contains("may not use")));
+        assert_eq!((last.starts_with("call "), refused), (runs, !runs), "{call:?}: {happened:?}");
+    }
+}

@@ -27,9 +27,13 @@ async fn a_new_workspace_has_its_taxonomy_in_the_index_and_on_disk() {
     for part in ["latest", "archive", "trash"] {
         assert!(world.home().join(part).is_dir());
     }
-    let persona = "/system/agents/assistant/AGENT.md";
-    assert_eq!(world.disk_text(persona).unwrap(), text(&workspace, persona).await);
-    assert!(text(&workspace, "/system/skills/write-a-report/SKILL.md").await.starts_with("---\nname: "));
+    for skill in ["convert-a-table", "review-a-change", "write-a-plan", "write-a-report"] {
+        let file = format!("/system/skills/{skill}/SKILL.md");
+        assert_eq!(world.disk_text(&file).unwrap(), text(&workspace, &file).await);
+        assert!(text(&workspace, &file).await.starts_with(&format!("---\nname: {skill}\n")));
+    }
+    let script = "/system/skills/convert-a-table/scripts/convert.awk";
+    assert_eq!(world.disk_text(script).unwrap(), text(&workspace, script).await);
     let (infos, whole) = workspace.list_tree(&FilePath::root(), 100).await.unwrap();
     let names: Vec<_> = infos.iter().filter(|info| info.path.names().count() == 1).map(|info| &*info.name).collect();
     assert_eq!((names, whole), (vec!["chats", "data", "projects", "system", "users"], true));
@@ -157,7 +161,7 @@ async fn a_stale_write_is_refused_and_says_what_changed() {
     assert_eq!(workspace.write(&at, "x", Expect::Absent, &person()).await.unwrap_err().code, Code::Conflict);
     workspace.rm(&at, &person()).await.unwrap();
     assert_eq!(workspace.write(&at, "x", Expect::Version(2), &person()).await.unwrap_err().code, Code::StaleVersion);
-    assert_eq!(text(&workspace, "/system/agents/assistant/AGENT.md").await.lines().next(), Some("---"));
+    assert_eq!(text(&workspace, "/system/skills/write-a-report/SKILL.md").await.lines().next(), Some("---"));
 }
 
 #[tokio::test]

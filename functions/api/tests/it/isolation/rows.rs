@@ -83,6 +83,7 @@ pub const ROWS: &[Row] = {
         row("DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}", In(Administer), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/access", In(Read), "path=/notes.md", ""),
         row("GET /api/v1/workspaces/{workspace_id}/agents", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/agents/{agent}", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/skills", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/usage", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tools", In(Read), "", ""),

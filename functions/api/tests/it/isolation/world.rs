@@ -153,6 +153,8 @@ impl World {
         file(&format!("/system/flows/{flow}/workflow.yaml"), WORKFLOW).await;
         let suites = "suites:\n  - name: s\n    cases:\n      - id: c\n        input: {good: true}\n        assertions: [{type: status, expected: success}]\n";
         file(&format!("/system/flows/{flow}/evaluations.yaml"), suites).await;
+        let agent = format!("agent-of-{name}");
+        file(&format!("/system/agents/{agent}/AGENT.md"), &secret).await;
 
         let chat_id = post("chats", json!({ "goal": secret })).await.text("chat_id");
         let message_id = domain::MessageId(uuid());
@@ -180,6 +182,7 @@ impl World {
             ("key_id", key.json["api_key"]["key_id"].as_str().unwrap().to_owned()),
             ("user_id", carl),
             ("flow", flow),
+            ("agent", agent),
             ("question_id", uuid().to_string()),
             ("permission_id", uuid().to_string()),
             ("node", "choose".into()),

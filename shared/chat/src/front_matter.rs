@@ -1,0 +1,248 @@
+//! The front matter of personas and skills: the YAML between a first line `---` and the next such line, and the faults in it.
+//!
+//! Skills have the format of [Agent Skills](https://agentskills.io/specification), so that public ones load unchanged: keys that are not
+//! known here are no fault. A fault is told with its line, and whatever can be read of the rest counts.
+
+use serde_json::{Map, Value};
+
+/// The longest name of a skill, in characters.
+const NAME: usize = 64;
+/// The longest description of a skill, in characters.
+const DESCRIPTION: usize = 1024;
+/// The longest requirement of a skill, in characters.
+const COMPATIBILITY: usize = 500;
+
+/// A fault in the front matter of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The line of the file, from 1.
+    pub line: u32,
+    /// The fault, and its remedy.
+    pub message: String,
+}
+
+/// The front matter of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FrontMatter<'a> {
+    /// Its keys; none when it cannot be read.
+    pub keys: Map<String, Value>,
+    /// The text after it; the whole text when there is none.
+    pub body: &'a str,
+    /// Why it cannot be read, if so.
+    pub fault: Option<Fault>,
+    yaml: &'a str,
+}
+
+/// Reads the front matter of a text.
+pub fn front_matter(text: &str) -> FrontMatter<'_> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let none = FrontMatter { body: text, ..FrontMatter::default() };
+    let fault = |line, message: String| Some(Fault { line, message });
+    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
+        let message = "the file does not begin with front matter: a line ---, keys with values, and a line ---".into();
+        return FrontMatter { fault: fault(1, message), ..none };
+    };
+    let mut end = 0;
+    for line in rest.split_inclusive('\n') {
+        let after = end + line.len();
+        if line.trim_end() == "---" {
+            let (yaml, body) = (rest.get(..end).unwrap_or_default(), rest.get(after..).unwrap_or_default());
+            return match serde_saphyr::from_str::<Option<Map<String, Value>>>(yaml) {
+                Ok(keys) => FrontMatter { keys: keys.unwrap_or_default(), body, fault: None, yaml },
+                Err(error) => {
+                    let at = error.location().map_or(1, |at| u32::try_from(at.line()).unwrap_or(1));
+                    let message = format!("it is not YAML: {}", error.without_snippet());
+                    FrontMatter { keys: Map::new(), body, fault: fault(at + 1, message), yaml }
+                }
+            };
+        }
+        end = after;
+    }
+    FrontMatter { fault: fault(1, "the front matter has no end: a line --- is missing".into()), ..none }
+}
+
+impl FrontMatter<'_> {
+    /// The text of a key; none when it is not there, is empty or is no text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.keys.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// The line of the file that a key is on; the first one when it is not there.
+    pub fn line(&self, key: &str) -> u32 {
+        let is_here = |line: &str| {
+            let rest = line.strip_prefix(key).or_else(|| {
+                let quoted = line.strip_prefix(['"', '\''])?.strip_prefix(key)?;
+                quoted.strip_prefix(['"', '\''])
+            });
+            rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+        };
+        self.yaml.lines().position(is_here).map_or(1, |position| u32::try_from(position + 2).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a key stands in the text, also in one that cannot be read.
+    pub fn mentions(&self, key: &str) -> bool {
+        self.keys.contains_key(key) || self.line(key) > 1
+    }
+
+    /// The tools that a skill declares as approved in advance, as it names them.
+    pub fn allowed_tools(&self) -> Vec<String> {
+        match self.keys.get("allowed-tools") {
+            Some(Value::String(text)) => words(text, |character| character == ',' || character.is_whitespace()),
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The faults of a skill in a folder of this name, by line.
+    pub fn faults_of_skill(&self, folder: &str) -> Vec<Fault> {
+        if let Some(fault) = &self.fault {
+            return vec![fault.clone()];
+        }
+        let mut faults = Vec::new();
+        let mut add = |key: &str, message: String| faults.push(Fault { line: self.line(key), message });
+        match self.keys.get("name") {
+            None => add("name", "name is missing: write the name of the folder".into()),
+            Some(Value::String(name)) => {
+                if let Some(why) = no_name(name) {
+                    add("name", format!("name {name:?} {why}"));
+                } else if name != folder {
+                    add("name", format!("name {name:?} is not the name of the folder, {folder:?}"));
+                }
+            }
+            Some(_) => add("name", "name is no text: put it in quotation marks".into()),
+        }
+        match self.keys.get("description") {
+            None => add("description", "description is missing: say what the skill does and when to use it".into()),
+            Some(Value::String(text)) if text.trim().is_empty() => {
+                add("description", "description is empty: say what the skill does and when to use it".into());
+            }
+            Some(Value::String(text)) => add_if_long(&mut add, "description", text, DESCRIPTION),
+            Some(_) => add("description", "description is no text: put it in quotation marks".into()),
+        }
+        for (key, longest) in [("license", usize::MAX), ("compatibility", COMPATIBILITY)] {
+            match self.keys.get(key) {
+                None => {}
+                Some(Value::String(text)) => add_if_long(&mut add, key, text, longest),
+                Some(_) => add(key, format!("{key} is no text")),
+            }
+        }
+        let is_flat =
+            |values: &Map<String, Value>| values.values().all(|value| !value.is_array() && !value.is_object());
+        if self.keys.get("metadata").is_some_and(|metadata| !metadata.as_object().is_some_and(is_flat)) {
+            add("metadata", "metadata is no list of keys with texts".into());
+        }
+        let is_named = |names: &Value| match names {
+            Value::String(_) => true,
+            Value::Array(names) => names.iter().all(Value::is_string),
+            _ => false,
+        };
+        if self.keys.get("allowed-tools").is_some_and(|names| !is_named(names)) {
+            add("allowed-tools", "allowed-tools is no text: write the names of tools with spaces between them".into());
+        }
+        faults.sort_by_key(|fault| fault.line);
+        faults
+    }
+}
+
+fn add_if_long(add: &mut impl FnMut(&str, String), key: &str, text: &str, longest: usize) {
+    let length = text.chars().count();
+    if length > longest {
+        add(key, format!("{key} has {length} characters; {longest} fit"));
+    }
+}
+
+/// Why a text is no name of a skill, if so.
+fn no_name(name: &str) -> Option<&'static str> {
+    let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    match name {
+        "" => Some("is empty"),
+        _ if name.chars().count() > NAME => Some("has more than 64 characters"),
+        _ if !name.chars().all(is_plain) => Some("has other characters than a to z, 0 to 9 and -"),
+        _ if name.starts_with('-') || name.ends_with('-') => Some("begins or ends with -"),
+        _ if name.contains("--") => Some("has two - in a row"),
+        _ => None,
+    }
+}
+
+/// The parts of a text between separators that stand in no parentheses.
+pub(crate) fn words(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
+    let (mut words, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
+    for character in text.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && is_separator(character) {
+            words.push(std::mem::take(&mut word));
+        } else {
+            word.push(character);
+        }
+    }
+    words.push(word);
+    words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str, folder: &str) -> Vec<(u32, String)> {
+        front_matter(text).faults_of_skill(folder).into_iter().map(|fault| (fault.line, fault.message)).collect()
+    }
+
+    #[test]
+    fn front_matter_is_taken_off_and_read() {
+        let text = "---\nname: github\ndescription: Opens pull requests\n---\n# GitHub\nbody";
+        let head = front_matter(text);
+        assert_eq!((head.body, head.fault.clone()), ("# GitHub\nbody", None));
+        assert_eq!((head.text("name"), head.text("description")), (Some("github"), Some("Opens pull requests")));
+        assert_eq!((head.line("description"), head.line("none")), (3, 1));
+        let windows = "\u{feff}---\r\nname: a\r\nx: ---\r\n---\r\nbody";
+        assert_eq!((front_matter(windows).text("name"), front_matter(windows).body), (Some("a"), "body"));
+        let none = front_matter("# no front matter");
+        assert_eq!((none.body, none.fault.map(|fault| fault.line)), ("# no front matter", Some(1)));
+        assert_eq!(front_matter("---\n---\nx").keys, Map::new());
+    }
+
+    #[test]
+    fn a_public_skill_has_no_fault_whatever_else_it_says() {
+        let text = "---\nname: pdf-processing\ndescription: >\n  Extracts text.\n  Use it for forms.\nlicense: Apache-2.0\n\
+                    compatibility: Requires python3\nmetadata:\n  author: example-org\n  version: 1.0\n\
+                    allowed-tools: Bash(git add:*, git commit:*) Read\nuser-invocable: false\nmodel: sonnet\n---\n# PDF\n";
+        assert_eq!(faults(text, "pdf-processing"), []);
+        assert_eq!(front_matter(text).allowed_tools(), ["Bash(git add:*, git commit:*)", "Read"]);
+        let listed = "---\nname: a\ndescription: b\nallowed-tools: [Read, Grep]\n---\n";
+        assert_eq!((faults(listed, "a"), front_matter(listed).allowed_tools().len()), (vec![], 2));
+    }
+
+    #[test]
+    fn faults_of_a_skill_are_told_with_their_lines() {
+        let long = "x".repeat(1025);
+        for (text, line, words) in [
+            ("no front matter", 1, "does not begin"),
+            ("---\nname: a\n", 1, "no end"),
+            ("---\nname: a\ndescription: [b\n---\n", 0, "not YAML"),
+            ("---\nname: a\nname: b\ndescription: c\n---\n", 0, "not YAML"),
+            ("---\ndescription: b\n---\n", 1, "name is missing"),
+            ("---\nname: b\ndescription: b\n---\n", 2, "the name of the folder"),
+            ("---\nlicense: MIT\nname: A b\ndescription: b\n---\n", 3, "other characters"),
+            ("---\nname: -a\ndescription: b\n---\n", 2, "begins or ends"),
+            ("---\nname: a--a\ndescription: b\n---\n", 2, "two - in a row"),
+            ("---\nname: 7\ndescription: b\n---\n", 2, "no text"),
+            ("---\nname: a\n---\n", 1, "description is missing"),
+            ("---\nname: a\ndescription: ''\n---\n", 3, "description is empty"),
+            (&format!("---\nname: a\ndescription: {long}\n---\n"), 3, "1025 characters; 1024 fit"),
+            ("---\nname: a\ndescription: b\nmetadata: [x]\n---\n", 4, "metadata"),
+            ("---\nname: a\ndescription: b\nlicense: {}\nallowed-tools: 3\n---\n", 4, "license is no text"),
+        ] {
+            let found = faults(text, "a");
+            assert!(found[0].1.contains(words), "{text:?}: {found:?}");
+            assert!(line == 0 || found[0].0 == line, "{text:?}: {found:?}");
+        }
+        let two = faults("---\nallowed-tools: 3\ndescription: b\n---\n", "a");
+        assert_eq!(two.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 2], "all of them, by line: {two:?}");
+        let broken = faults("---\nname: a\ndescription: b\nx: [1\n---\n", "a");
+        assert!((4..=6).contains(&broken[0].0), "{broken:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The reach of a persona: the tools that its front matter lists, each with the paths that it may touch.
+//!
+//! An entry is the name of a tool, as `read`, or a name with a glob over whole paths, as `write(/projects/**/review.md)`. Several entries of
+//! one tool add up, and a name alone is bounded by nothing. The entries are kept in the setup of the chat as they are written. So a process that does
+//! not know globs takes such an entry for the name of an unknown tool, and refuses the call.
+
+use crate::{agent::Refusal, turn::Step};
+use domain::{ChatConfig, Code, Error, ToolCall, ToolSpec};
+use tools::{Commands, Effects, Registry, ToolKind};
+
+impl Step<'_> {
+    /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
+    pub fn out_of_reach(&self, call: &ToolCall) -> Option<Refusal> {
+        match self.effects(call)? {
+            Ok(effects) => leaves(self.config()?, call, &effects).map(Refusal::from),
+            Err(error) => Some(error.into()),
+        }
+    }
+}
+
+/// The tool of an entry, and its glob.
+fn parts(entry: &str) -> (&str, Option<&str>) {
+    match entry.split_once('(') {
+        Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').unwrap_or(rest).trim())),
+        None => (entry.trim(), None),
+    }
+}
+
+/// The entries as they are kept. A text says why one is not understood.
+pub(crate) fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
+    let registry = Registry::builtin().with_commands(Commands::default());
+    let one = |entry: &String| {
+        let (name, glob) = parts(entry.trim());
+        let name = name.to_lowercase();
+        let Some(kind) = registry.kind(&name) else {
+            let names = registry.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
+            let error = Error::new(Code::Unprocessable, format!("there is no tool {name:?}"));
+            return Err(error.hint(format!("tools: lists some of {names}")));
+        };
+        let Some(glob) = glob else { return Ok(name) };
+        if matches!(kind, ToolKind::Exec | ToolKind::Ask) {
+            let message = format!("the tool {name} takes no glob: its arguments name no path");
+            return Err(Error::new(Code::Unprocessable, message).hint("list its name alone"));
+        }
+        if !entry.trim().ends_with(')') || !glob.starts_with('/') {
+            let message = format!("{entry:?} is no tool with a glob");
+            return Err(Error::new(Code::Unprocessable, message)
+                .hint("such as write(/projects/**/review.md): a glob over whole paths"));
+        }
+        tools::check_glob("tools", glob)?;
+        Ok(format!("{name}({glob})"))
+    };
+    entries.iter().map(one).collect()
+}
+
+/// Whether a chat's persona has a tool.
+pub(crate) fn has(config: &ChatConfig, tool: &str) -> bool {
+    config.tools.as_ref().is_none_or(|entries| entries.iter().any(|entry| parts(entry).0 == tool))
+}
+
+/// The tools of a chat's persona, by name; nothing for a persona that has all.
+pub(crate) fn names(config: &ChatConfig) -> Option<Vec<&str>> {
+    let mut names: Vec<&str> = config.tools.as_ref()?.iter().map(|entry| parts(entry).0).collect();
+    names.dedup();
+    Some(names)
+}
+
+/// The globs of a tool; none when it may touch every path.
+fn globs<'a>(config: &'a ChatConfig, tool: &str) -> Option<Vec<&'a str>> {
+    let entries = config.tools.as_ref()?.iter().map(|entry| parts(entry));
+    entries.filter(|(name, _)| *name == tool).map(|(_, glob)| glob).collect()
+}
+
+/// The refusal of a call that touches a path that none of its tool's globs means.
+fn leaves(config: &ChatConfig, call: &ToolCall, effects: &Effects) -> Option<Error> {
+    let globs = globs(config, &call.tool)?;
+    let touch = effects.touches.iter().find(|touch| !globs.iter().any(|glob| tools::is_at(glob, &touch.path)))?;
+    let message = format!("the persona {} may not use {} at {}", config.role, call.tool, touch.path);
+    Some(Error::new(Code::Forbidden, message).hint(format!("it may at {}", globs.join(", "))))
+}
+
+/// A tool as a model reads it, with its globs. A model that does not know them finds out by refusals, which cost steps.
+pub(crate) fn told(config: &ChatConfig, spec: &ToolSpec) -> ToolSpec {
+    let mut spec = spec.clone();
+    if let Some(globs) = globs(config, &spec.name) {
+        spec.description.push_str(&format!(" Here it works at {} only.", globs.join(", ")));
+    }
+    spec
+}
+
+/// Whether some tool of the persona has a glob.
+pub(crate) fn is_bounded(config: &ChatConfig) -> bool {
+    config.tools.iter().flatten().any(|entry| parts(entry).1.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(entries: &[&str]) -> Result<Vec<String>, String> {
+        let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+        parse(&entries).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn entries_are_tools_with_or_without_a_glob() {
+        let entries = ["Read", " write( /projects/**/Review.md )", "write(/**/*-{a,b}.md)"];
+        let kept = ["read", "write(/projects/**/Review.md)", "write(/**/*-{a,b}.md)"];
+        assert_eq!(parsed(&entries), Ok(kept.map(str::to_owned).to_vec()));
+        for (entry, word) in [
+            ("raed", "no tool"),
+            ("exec(/x)", "no glob"),
+            ("write(x.md)", "no tool with a glob"),
+            ("write(/x", "no tool with a glob"),
+            ("write(/[)", "not a glob"),
+        ] {
+            assert!(parsed(&[entry]).unwrap_err().contains(word), "{entry}");
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod flows;
 mod identity;
 mod insight;
 mod people;
+mod relations;
 mod rewinds;
 mod tasks;
 
@@ -26,5 +27,6 @@ pub use flows::*;
 pub use identity::*;
 pub use insight::*;
 pub use people::*;
+pub use relations::*;
 pub use rewinds::*;
 pub use tasks::*;

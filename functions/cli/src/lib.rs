@@ -34,6 +34,7 @@ mod login;
 mod markdown;
 mod output;
 mod people;
+mod relations;
 mod render;
 mod rewind;
 mod sandbox;

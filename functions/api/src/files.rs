@@ -48,6 +48,9 @@ pub(crate) struct InFolder {
     /// Whether files that are derived from documents are listed, too.
     #[param(default = false)]
     hidden: Option<bool>,
+    /// Only files and folders with this tag: of each page, so it may have fewer entries than `limit`.
+    #[param(min_length = 1, max_length = 64)]
+    tag: Option<String>,
 }
 
 /// A path.
@@ -152,6 +155,10 @@ pub(crate) async fn list_files(
     let mut listing = workspace.ls(&path, limit, folder.cursor).await?;
     if !folder.hidden.unwrap_or(false) {
         listing.entries.retain(|entry| entry.derived_from.is_none());
+    }
+    if let Some(tag) = folder.tag {
+        let tagged = workspace.ids_tagged(&tag).await?;
+        listing.entries.retain(|entry| tagged.contains(&entry.file_id));
     }
     Ok(axum::Json(listing))
 }

@@ -41,6 +41,7 @@ mod openapi;
 mod pace;
 mod personas;
 mod refusals;
+mod relations;
 mod rewinds;
 mod room;
 mod sandbox;

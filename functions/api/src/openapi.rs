@@ -1,9 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
-    insight, keys, login, members, models, personas, refusals, rewinds, sandbox, schema, steering, tasks, tickets,
-    tools, transfers, trash, turns, usage, versions, workspaces,
+    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home, insight, keys, login, members, models, personas, refusals, relations, rewinds, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -37,6 +35,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
+        (name = "links", description = "Tags of files, links between them, and the network that they make."),
         (name = "trash", description = "Removed files, until they are restored or purged."),
         (name = "access", description = "Who may do what at which path, and why."),
         (name = "tools", description = "The very tools that agents use."),
@@ -112,6 +111,11 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(versions::get_version_content))
         .routes(routes!(versions::restore_version))
         .routes(routes!(versions::diff_versions))
+        .routes(routes!(relations::list_tags))
+        .routes(routes!(relations::list_tagged))
+        .routes(routes!(relations::add_tags, relations::remove_tag))
+        .routes(routes!(relations::get_links, relations::add_link, relations::remove_link))
+        .routes(routes!(relations::get_network))
         .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))

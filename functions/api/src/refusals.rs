@@ -47,6 +47,8 @@ const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 const ATTACHING: [&str; 3] = ["approve_plan", "create_chat", "post_message"];
 /// Tags of routes that read and write contents.
 const CONTENTS: [&str; 3] = ["files", "trash", "versions"];
+/// Routes that refuse the root folder.
+const MARKING: [&str; 4] = ["add_link", "add_tags", "remove_link", "remove_tag"];
 
 /// The refusals of one route: codes by their status.
 type Refusals = BTreeMap<u16, BTreeSet<String>>;
@@ -110,7 +112,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&PACED) {
         add(&[Code::RateLimited]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) {
+    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || tagged(&CONTENTS) {
         add(&[Code::Unprocessable]);
     }
     if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) {

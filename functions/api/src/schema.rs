@@ -16,6 +16,7 @@ mod flows;
 mod identity;
 mod insight;
 mod people;
+mod relations;
 mod rewinds;
 mod tasks;
 
@@ -31,5 +32,6 @@ pub use flows::*;
 pub use identity::*;
 pub use insight::*;
 pub use people::*;
+pub use relations::*;
 pub use rewinds::*;
 pub use tasks::*;

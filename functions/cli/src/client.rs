@@ -56,6 +56,11 @@ impl Client {
         Ok(self.hub().await?.change(method, path, body, version).await?)
     }
 
+    /// Removes what `query` names of the resource at `path`.
+    pub(crate) async fn remove(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, CliError> {
+        Ok(self.hub().await?.remove(path, query).await?)
+    }
+
     /// Writes the file at `at` in a workspace, in one request and one version, if it is still in `version`; 0 is for no file.
     pub(crate) async fn put_at(
         &self,

@@ -48,6 +48,10 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
         FilesCommand::Restore { path, version: None } => files.restore_removed(&absolute(&path), out).await,
         FilesCommand::Mv { from, to } => files.mv(&from, &to, out).await,
         FilesCommand::Rm { paths } => files.rm(&paths, out).await,
+        FilesCommand::Tag { path, tags } => files.tag(&path, &tags, out).await,
+        FilesCommand::Untag { path, tags } => files.untag(&path, &tags, out).await,
+        FilesCommand::Link { from, to, kind, remove } => files.link((&from, &to), &kind, remove, out).await,
+        FilesCommand::Links { path } => files.links(&path, out).await,
     }
 }
 

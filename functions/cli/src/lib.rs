@@ -35,6 +35,7 @@ mod login;
 mod markdown;
 mod output;
 mod people;
+mod relations;
 mod render;
 mod rewind;
 mod sandbox;

@@ -174,6 +174,14 @@ impl Client {
         self.change_if(|| self.resource(method.clone(), path, &[]), &body, version).await
     }
 
+    /// Removes what `query` names of the resource at `path`, such as a tag of a file.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers. Without an answer it may have been removed all the same.
+    pub async fn remove(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Error> {
+        self.change_if(|| self.resource(Method::DELETE, path, query), &Body::None, None).await
+    }
+
     /// Writes the file at the path `at` of a workspace, in one request and one version, if it is still in `version`; 0 stands for no file.
     /// `path` is that of the resource: `files/by-path` for JSON, and `files/by-path/content` for a content as it is.
     ///

@@ -250,6 +250,12 @@ mod tests {
             "notes",
             "step",
             "status",
+            "tag",
+            "tags",
+            "kind",
+            "remove",
+            "depth",
+            "raw",
         ];
         for spec in Registry::builtin().specs().iter() {
             let mut args = sample(&spec.parameters, "");

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use workspace::{FileKind, Info};
 
-pub(crate) const FIND: &str = "Find files and folders by name, type, size and time of the last change. All conditions must \
+pub(crate) const FIND: &str = "Find files and folders by name, type, tag, size and time of the last change. All conditions must \
     hold. Sorted by path. To search what files say, use grep.";
 
 /// How much of a tree is looked at.
@@ -43,6 +43,8 @@ pub(crate) struct Find {
     modified_after: Option<String>,
     /// Changed before this time.
     modified_before: Option<String>,
+    /// Only those with this tag.
+    tag: Option<String>,
     /// At most this many; 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
@@ -59,11 +61,16 @@ pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
     let name = args.name.as_deref().map(|name| Pattern::parse("name", name)).transpose()?;
     let after = time("modified_after", args.modified_after.as_deref())?;
     let before = time("modified_before", args.modified_before.as_deref())?;
+    let tagged = match &args.tag {
+        Some(tag) => Some(call.workspace.ids_tagged(tag).await?),
+        None => None,
+    };
     let (infos, whole) = call.workspace.list_tree(&path, LOOK_AT).await?;
     // Up to 100,000 paths are compared with a pattern and sorted: no other request waits for it.
     walking(move || {
         let holds = |info: &Info| {
             name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
+                && tagged.as_ref().is_none_or(|tagged| tagged.contains(&info.file_id))
                 && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == FileKind::Folder))
                 && args.min_size.is_none_or(|min| info.kind != FileKind::Folder && info.size >= min)
                 && args.max_size.is_none_or(|max| info.kind != FileKind::Folder && info.size <= max)

@@ -32,6 +32,7 @@ mod list;
 mod plan;
 mod read;
 mod registry;
+mod relate;
 mod search;
 mod write;
 

@@ -116,7 +116,16 @@ pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
             output.push_str(&format!("\n  v{}  {} bytes  {}  {}", version.v, version.size, version.author, version.at));
         }
     }
-    let result = json!({ "info": info, "versions": versions });
+    let relations = call.workspace.relations(info.file_id).await?;
+    if !relations.tags.is_empty() {
+        output.push_str(&format!("\ntags: {}", relations.tags.join(", ")));
+    }
+    if !relations.links.is_empty() || !relations.backlinks.is_empty() {
+        let (from, to) = (relations.links.len(), relations.backlinks.len());
+        output.push_str(&format!("\nlinks: {from} from it, {to} to it; related shows them"));
+    }
+    let counts = json!({ "from": relations.links.len(), "to": relations.backlinks.len() });
+    let result = json!({ "info": info, "versions": versions, "tags": relations.tags, "links": counts });
     Ok(Done { output, result, ..Done::default() })
 }
 

@@ -7,7 +7,7 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read, write,
+    exec, find, glob, grep, list, plan, read, relate, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
@@ -183,6 +183,9 @@ impl Registry {
         tool!(all, Ask, "ask_user", AskUser, ask::ask_user, ask::ASK_USER);
         tool!(all, Write, "plan_write", plan::PlanWrite, plan::plan_write, plan::PLAN_WRITE);
         tool!(all, Write, "plan_update_step", plan::PlanUpdateStep, plan::plan_update_step, plan::PLAN_UPDATE_STEP);
+        tool!(all, Arrange, "tag", relate::TagFile, relate::tag, relate::TAG);
+        tool!(all, Arrange, "link", relate::LinkFiles, relate::link, relate::LINK);
+        tool!(all, Read, "related", relate::Related, relate::related, relate::RELATED);
         all
     }
 

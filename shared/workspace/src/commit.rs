@@ -17,7 +17,7 @@ use std::{
 use uuid::Uuid;
 
 /// How long the result of a tool call is remembered.
-const CALLS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(crate) const CALLS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long records of changes are kept. With an older mark, the repair compares everything.
 pub const CHANGES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a change is decided anew after another writer was faster.

@@ -4,7 +4,9 @@ use crate::{
     Change, Damage, Damaged, FileKind, Op, PendingHandoff, Version, WorkspaceInfo,
     commit::Note,
     documents::{Outcome, Pending},
+    mentions::Form,
     model::{Entry, InForce, Node, Record},
+    relations::{Explicit, Marked, Marks, Mention, Mentions},
     trash::Item,
 };
 use domain::{
@@ -145,6 +147,12 @@ fn the_index_is_read_for_ever() {
     });
     check("damage", &damaged);
     let by = Principal::Agent { role: "assistant".into(), chat: ChatId(id(8)), user: UserId(id(5)) };
+    let links = vec![Explicit { to: FileId(id(8)), kind: "answers".into(), by: "user:1".into(), at: AT }];
+    check("marks", &[Marks::default(), Marks { tags: ["open".to_owned()].into(), links }]);
+    let mention = |form, to| Mention { form, target: "a b".into(), to };
+    let links = vec![mention(Form::Markdown, None), mention(Form::Wiki, Some(FileId(id(8))))];
+    check("mentions", &Mentions { v: 4, links });
+    check("marked", &Marked { file_id: FileId(id(1)), path: path(), tags: vec!["open".into()], changed: true });
     check("handoffs", &PendingHandoff { change: change(Op::Written), by, may_run: true });
 }
 

@@ -124,6 +124,41 @@ impl Keys {
     pub fn no_handoffs(self) -> Key {
         Key::new(self.handoffs(), "off")
     }
+    /// The tags and explicit links of files, by file.
+    pub fn all_marks(self) -> String {
+        format!("{}/marks", self.0)
+    }
+    pub fn marks(self, file: FileId) -> Key {
+        Key::new(self.all_marks(), file.to_string())
+    }
+    /// The links in the text of files, by file.
+    pub fn all_mentions(self) -> String {
+        format!("{}/mentions", self.0)
+    }
+    pub fn mentions(self, file: FileId) -> Key {
+        Key::new(self.all_mentions(), file.to_string())
+    }
+    /// The files with a tag, by tag.
+    pub fn tagged(self) -> String {
+        format!("{}/tagged", self.0)
+    }
+    pub fn tagged_with(self, tag: &str, file: FileId) -> Key {
+        Key::new(self.tagged(), format!("{tag}/{file}"))
+    }
+    /// Hints: the files that may link to a file, by that file.
+    pub fn linked(self) -> String {
+        format!("{}/linked", self.0)
+    }
+    pub fn linked_from(self, to: FileId, from: FileId) -> Key {
+        Key::new(self.linked(), format!("{to}/{from}"))
+    }
+    /// Hints: the files whose text may link to something with a name, by that name.
+    pub fn named(self) -> String {
+        format!("{}/named", self.0)
+    }
+    pub fn named_in(self, name: &str, from: FileId) -> Key {
+        Key::new(self.named(), format!("{name}/{from}"))
+    }
     /// The sort key of [`Self::changes`] below every change made at `at` or later.
     pub fn changes_from(at: Timestamp) -> String {
         at.first_id().hyphenated().to_string()

@@ -38,10 +38,12 @@ mod hydrate;
 mod index;
 mod keys;
 pub mod large;
+mod mentions;
 pub mod mirror;
 mod model;
 mod policies;
 mod projection;
+mod relations;
 pub mod removal;
 mod repair;
 mod retention;
@@ -65,9 +67,14 @@ pub use damage::{Damage, DamageCounts, Damaged};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
+pub use mentions::linked_paths;
 pub use model::{
     Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
+};
+pub use relations::{
+    FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Mark, Marked, Network, NetworkEdge, NetworkNode, Relations,
+    TagCount, TagCounts, TaggedPage, check_kind, check_tag,
 };
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;

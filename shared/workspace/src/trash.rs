@@ -208,6 +208,8 @@ impl Workspace {
             self.clear(&self.0.keys.folder(id)).await?;
             let node = Write::delete(self.0.keys.node(id), Expect::Any);
             self.0.table.commit(vec![node]).await.map_err(error::port)?;
+            // After the node, which a new tag or link needs.
+            self.forget_relations(id).await?;
         }
         let change = Change { v: 0, ..Change::of(Op::Purged, &entry, path, writer, self.0.clock.now()) };
         let writes = vec![Write::delete(self.0.keys.trashed(file_id), Expect::Rev(rev))];
@@ -263,7 +265,8 @@ impl Workspace {
         }
         let own = [keys.texts(), keys.calls(), keys.all_begun(), keys.changes(), keys.causes(), keys.rewinds()];
         let others = [keys.nodes(), keys.trash(), keys.handoffs(), keys.all_unconverted(), keys.conversions()];
-        for partition in others.into_iter().chain(own) {
+        let relations = [keys.all_marks(), keys.all_mentions(), keys.tagged(), keys.linked(), keys.named()];
+        for partition in others.into_iter().chain(own).chain(relations) {
             self.clear(&partition).await?;
         }
         Ok(())

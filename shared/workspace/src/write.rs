@@ -5,6 +5,7 @@ use crate::{
     commit::{ATTEMPTS, whole},
     error, files,
     index::{Found, MAX_DEPTH, Walk},
+    mentions,
     model::Entry,
     policies::Touches,
     taxonomy,
@@ -60,6 +61,7 @@ impl Workspace {
         };
         self.demand(Action::Write, path)?;
         let observer = self.handoff_of(path).await;
+        let written = mentions::written_in(path, &content).await;
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
         // A write without an expected version is never refused because others are fast: in this process such writes wait for each other, and another
@@ -99,6 +101,7 @@ impl Workspace {
                 }
                 unconverted = self.unconverted_item(&entry, entry.updated_at)?;
                 writes.extend(unconverted.clone());
+                self.take_up(path, &entry, &written, &mut writes).await?;
             }
             let mut handoff = None;
             if let Some(observer) = observer.as_ref().filter(|_| !is_current) {

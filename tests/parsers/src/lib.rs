@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "expressions", feed: expressions },
     Target { name: "front_matter", feed: front_matter },
     Target { name: "ids", feed: ids },
+    Target { name: "links", feed: links },
     Target { name: "logs", feed: logs },
     Target { name: "manifests", feed: manifests },
     Target { name: "paths", feed: paths },
@@ -126,6 +127,14 @@ fn ids(bytes: &[u8]) {
     let _ = ApiKeys::looks_like_one(&text);
     let _ = domain::name_for_providers(&text);
     let _ = domain::check_new_name(&text);
+}
+
+/// Links in Markdown, and the paths that they may mean.
+fn links(bytes: &[u8]) {
+    let folder = FilePath::parse("/projects/demo").unwrap_or_else(|_| FilePath::root());
+    let paths = workspace::linked_paths(&folder, &text(bytes));
+    // Of a wiki link: two names in each of three folders.
+    assert!(paths.len() <= 600);
 }
 
 /// Data that one process writes and another one reads: messages of the queue, and entries of logs.

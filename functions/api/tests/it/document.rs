@@ -12,7 +12,9 @@ DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
+DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/links
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
+DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/tags
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
 DELETE /api/v1/workspaces/{workspace_id}/sandbox
 DELETE /api/v1/workspaces/{workspace_id}/tasks/{task_id}
@@ -37,11 +39,15 @@ GET /api/v1/workspaces/{workspace_id}/events
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/by-path/content
+GET /api/v1/workspaces/{workspace_id}/files/tags
+GET /api/v1/workspaces/{workspace_id}/files/tags/{tag}
 GET /api/v1/workspaces/{workspace_id}/files/trash
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/address
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/diff
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/links
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/network
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content
@@ -83,7 +89,9 @@ POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_i
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop
 POST /api/v1/workspaces/{workspace_id}/files
+POST /api/v1/workspaces/{workspace_id}/files/{file_id}/links
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore
+POST /api/v1/workspaces/{workspace_id}/files/{file_id}/tags
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations

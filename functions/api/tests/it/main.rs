@@ -13,6 +13,7 @@ mod health;
 mod idempotency;
 mod isolation;
 mod people;
+mod relations;
 mod sandbox;
 mod shapes;
 mod support;

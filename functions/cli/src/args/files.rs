@@ -109,4 +109,38 @@ pub(crate) enum FilesCommand {
         #[arg(required = true)]
         paths: Vec<String>,
     },
+    /// Give a file or folder tags
+    Tag {
+        /// The path in the workspace
+        path: String,
+        /// The tags, such as status:open
+        #[arg(required = true)]
+        tags: Vec<String>,
+    },
+    /// Take tags off a file or folder
+    Untag {
+        /// The path in the workspace
+        path: String,
+        /// The tags
+        #[arg(required = true)]
+        tags: Vec<String>,
+    },
+    /// Link a file or folder to another one
+    Link {
+        /// The path at which the link begins
+        from: String,
+        /// The path to which it leads
+        to: String,
+        /// The kind: implements, answers, derived_from, or a word of your own
+        #[arg(long, short, default_value = "relates_to")]
+        kind: String,
+        /// Remove the link instead
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Show a file's tags, the links from it and the links to it
+    Links {
+        /// The path in the workspace
+        path: String,
+    },
 }

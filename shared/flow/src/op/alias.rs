@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// A built-in tool, and its names elsewhere.
-const NAMES: [(&str, &[&str]); 16] = [
+const NAMES: [(&str, &[&str]); 19] = [
     ("ls", &["list_dir", "list_directory", "list_files", "listdir", "dir"]),
     ("glob", &["glob_files", "glob_search", "file_search", "find_files"]),
     ("read", &["read_file", "file_read", "open_file", "view_file", "get_file", "load_file", "view"]),
@@ -20,6 +20,9 @@ const NAMES: [(&str, &[&str]); 16] = [
     ("ask_user", &["ask", "ask_human", "human_input", "ask_question"]),
     ("plan_write", &["write_plan", "create_plan"]),
     ("plan_update_step", &["update_plan", "update_plan_step"]),
+    ("tag", &["add_tag", "tag_file"]),
+    ("link", &["add_link", "link_files"]),
+    ("related", &["related_files", "backlinks"]),
 ];
 
 /// An argument, and its names elsewhere.
@@ -54,14 +57,14 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 /// unknown one: the tool reports it.
 pub fn arguments(tool: &str, mut args: Map<String, Value>) -> Map<String, Value> {
     let names: &[Names] = match tool {
-        "read" | "edit" | "rm" | "file_info" => &[PATH],
+        "read" | "edit" | "rm" | "file_info" | "tag" | "related" => &[PATH],
         "plan_write" | "plan_update_step" => &[PATH],
         "ls" | "mkdir" => &[FOLDER, PATH],
         "write" => &[PATH, CONTENT],
         "glob" => &[PATTERN, FOLDER],
         "grep" => &[PATTERN, FOLDER, PATH],
         "find" => &[("name", &["pattern", "query", "glob"]), FOLDER],
-        "mv" => &[FROM, TO],
+        "mv" | "link" => &[FROM, TO],
         "cat" => &[("paths", &["files", "file_paths"])],
         _ => &[],
     };

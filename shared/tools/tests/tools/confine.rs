@@ -73,7 +73,7 @@ fn call() -> impl Strategy<Value = (String, Value)> {
         let mut args = Map::new();
         for name in tool.parameters["properties"].as_object().unwrap().keys() {
             let value = match name.as_str() {
-                "path" | "from" | "to" | "paths" | "files" => match paths.pop().unwrap() {
+                "path" | "from" | "to" | "within" | "paths" | "files" => match paths.pop().unwrap() {
                     (_, 0..40) => continue,
                     (value, 40..160) if name == "paths" => json!([value, INSIDE]),
                     (value, 40..160) if name == "files" => json!([{ "path": value }, { "path": INSIDE }]),
@@ -81,7 +81,8 @@ fn call() -> impl Strategy<Value = (String, Value)> {
                 },
                 "pattern" => json!(pattern),
                 "content" | "title" => json!("x"),
-                "steps" => json!(["one"]),
+                "steps" | "tags" => json!(["one"]),
+                "kind" => json!("answers"),
                 "step" => json!(1),
                 "status" => json!("done"),
                 "edits" => json!([{ "old": "text", "new": "other" }]),

@@ -7,5 +7,6 @@ mod confine;
 mod exec;
 mod read;
 mod registry;
+mod relate;
 mod search;
 mod write;

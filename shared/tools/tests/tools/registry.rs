@@ -28,12 +28,15 @@ fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {
             "read_many",
             "ask_user",
             "plan_write",
-            "plan_update_step"
+            "plan_update_step",
+            "tag",
+            "link",
+            "related"
         ]
     );
     let of_kind = |kind| names.iter().filter(|name| registry.kind(name) == Some(kind)).copied().collect::<Vec<_>>();
     assert_eq!(of_kind(ToolKind::Write), ["edit", "write", "plan_write", "plan_update_step"]);
-    assert_eq!(of_kind(ToolKind::Arrange), ["mkdir", "mv", "rm"]);
+    assert_eq!(of_kind(ToolKind::Arrange), ["mkdir", "mv", "rm", "tag", "link"]);
     assert_eq!(of_kind(ToolKind::Ask), ["ask_user"]);
     assert_eq!(registry.kind("rn"), None);
     for spec in specs.iter() {

@@ -10,6 +10,7 @@ mod hydrate;
 mod large;
 mod mirror;
 mod model;
+mod relations;
 mod repair;
 mod rewind;
 mod sandbox_mirror;

@@ -102,6 +102,10 @@ async fn the_home_of_another_person_is_not_there_by_any_path_or_id() {
             ("PATCH", "files/{id}", r#"{"path": "/mine.md"}"#),
             ("DELETE", "files/{id}", ""),
             ("POST", "files/{id}/restore", "{}"),
+            ("GET", "files/{id}/links", ""),
+            ("GET", "files/{id}/network", ""),
+            ("POST", "files/{id}/tags", r#"{"tags": ["mine"]}"#),
+            ("DELETE", "files/{id}/tags?tag=mine", ""),
         ];
         for (method, way, body) in ways {
             for id in [draft, gone] {

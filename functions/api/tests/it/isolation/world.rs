@@ -189,6 +189,7 @@ impl World {
             ("v", "1".into()),
             ("sha256", domain::Sha256::of(secret.as_bytes()).to_string()),
             ("name", "workflow".into()),
+            ("tag", "open".into()),
         ];
         let has = has.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Tenant { name: name.to_owned(), token, has, workspace }

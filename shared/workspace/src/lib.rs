@@ -31,6 +31,7 @@ mod damage;
 pub mod documents;
 mod error;
 mod files;
+mod fsck;
 #[cfg(test)]
 mod golden;
 mod handoff;
@@ -41,6 +42,7 @@ pub mod large;
 pub mod mirror;
 mod model;
 mod policies;
+mod portable;
 mod projection;
 pub mod removal;
 mod repair;
@@ -62,6 +64,7 @@ pub use ::access::{Action, Decision, Effect, Policies, Role, Subject};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
 pub use damage::{Damage, DamageCounts, Damaged};
+pub use fsck::{Checked, Fault, Part};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
@@ -69,6 +72,7 @@ pub use model::{
     Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
+pub use portable::{Format, Imported};
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
 pub use sight::{Access, asks};

@@ -4,6 +4,7 @@
 mod configuration;
 mod end_to_end;
 mod everyday;
+mod fsck;
 mod issuer;
 mod login;
 mod people;

@@ -39,6 +39,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod portable;
 mod refusals;
 mod rewinds;
 mod room;

@@ -2,8 +2,8 @@
 
 use crate::{
     Context, StreamContext, chats, contents, evaluations, events, explain, files, flows, health, home, insight, keys,
-    login, members, models, personas, refusals, rewinds, sandbox, schema, steering, tasks, tickets, tools, transfers,
-    trash, turns, usage, versions, workspaces,
+    login, members, models, personas, portable, refusals, rewinds, sandbox, schema, steering, tasks, tickets, tools,
+    transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
     OpenApiRouter::default()
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
+        .routes(routes!(portable::export_workspace))
+        .routes(routes!(portable::import_workspace))
         .routes(routes!(members::list_members, members::add_member))
         .routes(routes!(members::get_me))
         .routes(routes!(members::change_member, members::remove_member))

@@ -2,6 +2,7 @@
 
 mod files;
 mod people;
+mod portable;
 mod rewind;
 mod sandbox;
 mod work;
@@ -9,6 +10,7 @@ mod work;
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::RewindArgs;
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
@@ -65,6 +67,13 @@ pub enum Command {
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
+    /// Write a workspace with the history of its files into an archive
+    ///
+    /// The archive has all files that you see, with every version, its author and its time; not the trash, and not the logs of chats. With --git it is
+    /// a stream for Git: buildscale export WORKSPACE - --git | git fast-import
+    Export(ExportArgs),
+    /// Make a new workspace from an archive that `export` wrote
+    Import(ImportArgs),
     /// Explain who may do what at a path: the decisions and the policies that made them
     Access(AccessArgs),
     /// Show the usage of a workspace: tokens, money, calls
@@ -95,6 +104,8 @@ impl Command {
             Self::Sandbox(args) => &args.connection,
             Self::Chats(args) => &args.connection,
             Self::Workspaces(args) => &args.connection,
+            Self::Export(args) => &args.connection,
+            Self::Import(args) => &args.connection,
             Self::Stop(args) => &args.connection,
             Self::Access(args) => &args.connection,
             Self::Usage(args) => &args.connection,
@@ -125,7 +136,12 @@ impl Command {
             Self::Access(args) => &mut args.workspace,
             Self::Usage(args) => &mut args.workspace,
             Self::Member(args) => &mut args.workspace,
-            Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) => {
+            Self::Workspaces(_)
+            | Self::Export(_)
+            | Self::Import(_)
+            | Self::Auth(_)
+            | Self::Models(_)
+            | Self::Key(_) => {
                 return Err("this command has no workspace: leave -w out".into());
             }
         };

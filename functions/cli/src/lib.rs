@@ -34,6 +34,7 @@ mod login;
 mod markdown;
 mod output;
 mod people;
+mod portable;
 mod render;
 mod rewind;
 mod sandbox;
@@ -78,6 +79,8 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Export(args) => portable::export(args, out).await?,
+        Command::Import(args) => portable::import(args, out).await?,
         Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::Auth(args) => login::run(args, out).await?,

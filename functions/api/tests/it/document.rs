@@ -32,6 +32,7 @@ GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
 GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
 GET /api/v1/workspaces/{workspace_id}/events
+GET /api/v1/workspaces/{workspace_id}/export
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/by-path/content
@@ -70,6 +71,7 @@ PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
 PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
 PATCH /api/v1/workspaces/{workspace_id}/tasks/{task_id}
+POST /api/v1/imports
 POST /api/v1/keys
 POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats

@@ -8,6 +8,7 @@ mod fsck;
 mod issuer;
 mod login;
 mod people;
+mod portable;
 mod sandbox;
 mod support;
 mod tasks;

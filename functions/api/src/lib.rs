@@ -40,6 +40,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod portable;
 mod refusals;
 mod relations;
 mod rewinds;

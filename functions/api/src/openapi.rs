@@ -1,7 +1,9 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home, insight, keys, login, members, models, personas, refusals, relations, rewinds, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
+    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schema, steering,
+    tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -53,6 +55,8 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
     OpenApiRouter::default()
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
+        .routes(routes!(portable::export_workspace))
+        .routes(routes!(portable::import_workspace))
         .routes(routes!(members::list_members, members::add_member))
         .routes(routes!(members::get_me))
         .routes(routes!(members::change_member, members::remove_member))

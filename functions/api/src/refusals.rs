@@ -13,12 +13,14 @@ const ALONE: [&str; 4] = ["health", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
 const OPEN: [&str; 5] = ["health", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 9] = [
+const PACED: [&str; 11] = [
     "approve_plan",
     "check_flow",
     "create_chat",
     "create_evaluation",
     "create_task",
+    "export_workspace",
+    "import_workspace",
     "post_message",
     "replay_task",
     "retry_task",
@@ -45,6 +47,8 @@ const FLOWS: [&str; 14] = [
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
 const ATTACHING: [&str; 3] = ["approve_plan", "create_chat", "post_message"];
+/// Routes that write or read a whole workspace.
+const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.
 const CONTENTS: [&str; 3] = ["files", "trash", "versions"];
 /// Routes that refuse the root folder.
@@ -96,6 +100,10 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if path.contains('{') || is(&["create_key", "list_dead_letters", "redrive_dead_letters"]) {
         add(&[Code::NotFound]);
     }
+    if is(&["export_workspace"]) {
+        // A file was moved meanwhile.
+        add(&[Code::Conflict]);
+    }
     if writes {
         // Another request may change the same thing first, and any change may find the disk full.
         add(&[Code::Conflict, Code::StorageFull]);
@@ -112,10 +120,10 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&PACED) {
         add(&[Code::RateLimited]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || tagged(&CONTENTS) {
+    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || tagged(&CONTENTS) || is(&["import_workspace"]) {
         add(&[Code::Unprocessable]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) {
+    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) || is(&PORTABLE) {
         add(&[Code::ContentDamaged, Code::ContentMissing]);
     }
     let json = operation.request_body.as_ref().is_some_and(|body| match body {

@@ -3,6 +3,7 @@
 mod dead_letters;
 mod files;
 mod people;
+mod portable;
 mod rewind;
 mod sandbox;
 mod work;
@@ -11,6 +12,7 @@ pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::RewindArgs;
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
@@ -67,6 +69,13 @@ pub enum Command {
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
+    /// Write a workspace with the history of its files into an archive
+    ///
+    /// The archive has all files that you see, with every version, its author and its time; not the trash, and not the logs of chats. With --git it is
+    /// a stream for Git: buildscale export WORKSPACE - --git | git fast-import
+    Export(ExportArgs),
+    /// Make a new workspace from an archive that `export` wrote
+    Import(ImportArgs),
     /// Explain who may do what at a path: the decisions and the policies that made them
     Access(AccessArgs),
     /// Show the usage of a workspace: tokens, money, calls
@@ -99,6 +108,8 @@ impl Command {
             Self::Sandbox(args) => &args.connection,
             Self::Chats(args) => &args.connection,
             Self::Workspaces(args) => &args.connection,
+            Self::Export(args) => &args.connection,
+            Self::Import(args) => &args.connection,
             Self::Stop(args) => &args.connection,
             Self::Access(args) => &args.connection,
             Self::Usage(args) => &args.connection,
@@ -130,7 +141,13 @@ impl Command {
             Self::Access(args) => &mut args.workspace,
             Self::Usage(args) => &mut args.workspace,
             Self::Member(args) => &mut args.workspace,
-            Self::Workspaces(_) | Self::Auth(_) | Self::Models(_) | Self::Key(_) | Self::DeadLetters(_) => {
+            Self::Workspaces(_)
+            | Self::Export(_)
+            | Self::Import(_)
+            | Self::Auth(_)
+            | Self::Models(_)
+            | Self::Key(_)
+            | Self::DeadLetters(_) => {
                 return Err("this command has no workspace: leave -w out".into());
             }
         };

@@ -108,6 +108,16 @@ impl Client {
         Ok(self.hub().await?.upload(to, content, length).await?)
     }
 
+    /// Makes a workspace from an archive of this length.
+    pub(crate) async fn import(
+        &self,
+        name: Option<&str>,
+        archive: reqwest::Body,
+        length: u64,
+    ) -> Result<Value, CliError> {
+        Ok(self.hub().await?.import(name, archive, length).await?)
+    }
+
     /// Begins to read a long content: from its address, or through the hub where it has none.
     pub(crate) async fn download(&self, workspace: &str, file_id: &str) -> Result<Response, CliError> {
         Ok(self.hub().await?.download(workspace, file_id).await?)

@@ -35,6 +35,7 @@ mod login;
 mod markdown;
 mod output;
 mod people;
+mod portable;
 mod relations;
 mod render;
 mod rewind;
@@ -80,6 +81,8 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Export(args) => portable::export(args, out).await?,
+        Command::Import(args) => portable::import(args, out).await?,
         Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::DeadLetters(args) => dead_letters::run(args, out).await?,

@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod backup;
 mod crashes;
+pub mod fsck;
 mod layout;
 pub mod notify;
 mod occupied;

@@ -2,6 +2,7 @@
 
 mod backup;
 mod config;
+mod fsck;
 mod token;
 
 use buildscale_hub::serve::ServeArgs;
@@ -35,6 +36,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Put a backup into the data folder of a hub that does not run, or only check it
     Restore(backup::RestoreArgs),
+    /// Check the files of a hub that does not run: index, archive, latest/ and the links between them; exit code 1 when something is wrong
+    Fsck(fsck::FsckArgs),
     /// Check whether a hub would work: configuration, data folder, hub, model; exit code 1 when something is wrong
     Doctor(config::DoctorArgs),
     /// Print the manual page, or write those of all commands into a folder
@@ -67,6 +70,7 @@ impl Command {
             Self::Config(args) => args.json,
             Self::Backup(args) => args.json,
             Self::Restore(args) => args.json,
+            Self::Fsck(args) => args.json,
             Self::Doctor(args) => args.connection.json,
         }
     }
@@ -101,6 +105,7 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Config(args) => config::run(args, out)?,
         Command::Backup(args) => backup::back_up(args, out).await?,
         Command::Restore(args) => backup::restore(&args, out)?,
+        Command::Fsck(args) => return fsck::run(args, out).await,
         Command::Doctor(args) => return config::doctor(args, out).await,
         Command::Man { dir: None } => {
             let mut page = Vec::new();

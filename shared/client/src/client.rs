@@ -279,11 +279,11 @@ impl Client {
         self.success_of(self.answer(request.timeout(ANSWER)).await?)
     }
 
-    fn success_of(&self, answer: Answer) -> Result<Answer, Error> {
+    pub(crate) fn success_of(&self, answer: Answer) -> Result<Answer, Error> {
         if answer.status.is_success() { Ok(answer) } else { Err(self.error_of(&answer)) }
     }
 
-    fn json(&self, answer: Answer) -> Result<Value, Error> {
+    pub(crate) fn json(&self, answer: Answer) -> Result<Value, Error> {
         if answer.bytes.is_empty() {
             return Ok(Value::Null);
         }

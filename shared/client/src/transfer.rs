@@ -57,6 +57,23 @@ impl Client {
         self.accepted(response).await.map(drop)
     }
 
+    /// Makes a workspace from an archive of `length` bytes, as `GET …/export` gave it; `name` goes before the archive's. Gives the workspace.
+    ///
+    /// # Errors
+    /// When it is refused, or the connection fails. A body that is a stream can be sent once, so nothing is repeated.
+    pub async fn import(
+        &self,
+        name: Option<&str>,
+        archive: impl Into<reqwest::Body>,
+        length: u64,
+    ) -> Result<Value, Error> {
+        let query: Vec<(&str, &str)> = name.map(|name| ("name", name)).into_iter().collect();
+        let url = address::of_resource(&self.base.borrow(), &["imports"], &query);
+        let request = self.signed(self.untimed.post(url));
+        let request = request.header("content-type", "application/x-tar").header("content-length", length);
+        self.json(self.success_of(self.answer(request.body(archive)).await?)?)
+    }
+
     /// Begins to read the content of a file: from its address, or through the hub where it has none.
     ///
     /// # Errors

@@ -36,6 +36,6 @@ pub use marks::{Left, Marks};
 pub use open::{Lock, OpenError};
 pub use queue::SqliteQueue;
 pub use secrets::LocalSecrets;
-pub use snapshot::{copy_store, frozen_table, known_schema};
+pub use snapshot::{check_store, copy_store, frozen_table, known_schema};
 pub use stats::Stats;
 pub use store::{Durability, Options, Store};

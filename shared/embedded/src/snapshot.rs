@@ -22,6 +22,8 @@ use std::{
 /// How often it is told how far the copy has come.
 const TOLD_EVERY: Duration = Duration::from_millis(200);
 
+const READS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
 /// The version of the schema that this program writes; it reads and brings up to date those from the first released one on.
 pub fn known_schema() -> i64 {
     schema::VERSION
@@ -38,15 +40,7 @@ pub fn copy_store(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<i
     let Some(target) = to.to_str() else {
         return Err(folder(io::Error::new(io::ErrorKind::InvalidInput, "the path is no UTF-8")));
     };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(from, flags).map_err(database)?;
-    connection.busy_timeout(Duration::from_secs(5)).map_err(database)?;
-    match schema::version(&connection).map_err(database)? {
-        0 => return Err(OpenError::Empty(from.to_owned())),
-        schema::FIRST..=schema::VERSION => {}
-        found if found > schema::VERSION => return Err(OpenError::TooNew { path: from.to_owned(), found }),
-        found => return Err(OpenError::TooOld { path: from.to_owned(), found }),
-    }
+    let connection = reading(from)?;
     let (ends, ended) = channel::<()>();
     let copied = thread::scope(|scope| {
         let copying = scope.spawn(move || {
@@ -67,8 +61,37 @@ pub fn copy_store(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<i
     file.sync_all().map_err(folder)?;
     tell(file.metadata().map_err(folder)?.len());
     // A hub that started meanwhile may have brought it up to date before the copy began.
-    let copy = Connection::open_with_flags(to, flags).map_err(database)?;
+    let copy = Connection::open_with_flags(to, READS).map_err(database)?;
     schema::version(&copy).map_err(database)
+}
+
+/// A connection that only reads, to a store of a schema that this program knows.
+fn reading(from: &Path) -> Result<Connection, OpenError> {
+    let database = |source| OpenError::Database { path: from.to_owned(), source };
+    let connection = Connection::open_with_flags(from, READS).map_err(database)?;
+    connection.busy_timeout(Duration::from_secs(5)).map_err(database)?;
+    match schema::version(&connection).map_err(database)? {
+        0 => Err(OpenError::Empty(from.to_owned())),
+        schema::FIRST..=schema::VERSION => Ok(connection),
+        found if found > schema::VERSION => Err(OpenError::TooNew { path: from.to_owned(), found }),
+        found => Err(OpenError::TooOld { path: from.to_owned(), found }),
+    }
+}
+
+/// Has SQLite check the structure of a store. Gives what is wrong in its words, a few dozen lines at most; nothing for a sound one. Nothing is written.
+///
+/// # Errors
+/// [`OpenError::TooNew`], [`OpenError::TooOld`] and [`OpenError::Empty`] as for opening it; errors of SQLite.
+pub fn check_store(path: &Path) -> Result<Vec<String>, OpenError> {
+    let database = |source| OpenError::Database { path: path.to_owned(), source };
+    let connection = reading(path)?;
+    let check = || {
+        let mut lines = connection.prepare("PRAGMA integrity_check(50)")?;
+        lines.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    let mut found = check().map_err(database)?;
+    found.retain(|line| line != "ok");
+    Ok(found)
 }
 
 /// The table of a copy, in a file without writers. Commits are unavailable.

@@ -31,6 +31,7 @@ mod damage;
 pub mod documents;
 mod error;
 mod files;
+mod fsck;
 #[cfg(test)]
 mod golden;
 mod handoff;
@@ -42,6 +43,7 @@ mod mentions;
 pub mod mirror;
 mod model;
 mod policies;
+mod portable;
 mod projection;
 mod relations;
 pub mod removal;
@@ -64,6 +66,7 @@ pub use ::access::{Action, Decision, Effect, Policies, Role, Subject};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
 pub use damage::{Damage, DamageCounts, Damaged};
+pub use fsck::{Checked, Fault, Part};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
@@ -72,6 +75,7 @@ pub use model::{
     Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
+pub use portable::{Format, Imported};
 pub use relations::{
     FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Mark, Marked, Network, NetworkEdge, NetworkNode, Relations,
     TagCount, TagCounts, TaggedPage, check_kind, check_tag,

@@ -123,8 +123,25 @@ impl Workspace {
                 }
             }
         }
+        let in_force = self.in_force(&files, &fresh).await?;
+        if record.policies == in_force {
+            return Ok(None);
+        }
+        record.policies = in_force;
+        Ok(Some(Write::put(self.0.keys.workspace(), error::json(&record)?, Expect::Rev(rev))))
+    }
+
+    /// The set of these policies, of which some have a text that the archive may not have yet.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE`, with `path`, `line` and `column`, when they do not parse or do not fit the schema; else those of [`Workspace`].
+    pub(crate) async fn in_force(
+        &self,
+        files: &BTreeMap<FilePath, (Sha256, u64)>,
+        fresh: &BTreeMap<FilePath, Bytes>,
+    ) -> Result<Vec<InForce>> {
         let mut texts = BTreeMap::new();
-        for (path, (sha256, size)) in &files {
+        for (path, (sha256, size)) in files {
             if *size > access::MAX_TEXT as u64 {
                 let message =
                     format!("{path} is {size} bytes long; a text of policies has at most {}", access::MAX_TEXT);
@@ -137,12 +154,9 @@ impl Workspace {
             texts.insert(path.to_string(), text_of(path, &content)?);
         }
         compiled(&texts)?;
-        let in_force = files.into_iter().map(|(path, (sha256, size))| InForce { path, sha256, size }).collect();
-        if record.policies == in_force {
-            return Ok(None);
-        }
-        record.policies = in_force;
-        Ok(Some(Write::put(self.0.keys.workspace(), error::json(&record)?, Expect::Rev(rev))))
+        let listed =
+            files.iter().map(|(path, (sha256, size))| InForce { path: path.clone(), sha256: *sha256, size: *size });
+        Ok(listed.collect())
     }
 
     async fn policy_files(&self, folder: FileId) -> Result<BTreeMap<FilePath, (Sha256, u64)>> {

@@ -250,7 +250,7 @@ impl Archive {
     }
 
     /// Whether the stores have a content, or a part of it, as it was written, at the least price.
-    async fn is_intact(&self, digest: Sha256, size: u64, part: Option<Range<u64>>) -> Result<bool> {
+    pub(crate) async fn is_intact(&self, digest: Sha256, size: u64, part: Option<Range<u64>>) -> Result<bool> {
         if !is_blob(size)
             && let Some(text) = self.text(digest, size).await?
         {

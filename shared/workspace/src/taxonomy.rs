@@ -33,24 +33,23 @@ impl Workspace {
         let system = Writer::new(Principal::System);
         let root = crate::model::Node { folder: None, name: String::new() };
         let mut writes = vec![Write::put(keys.node(keys.root()), error::json(&root)?, Expect::Absent)];
-        let mut folders = BTreeMap::from([(FilePath::root(), keys.root())]);
+        let mut made = BTreeMap::from([(FilePath::root(), keys.root())]);
         let mut ids = (1..).map(|n| FileId(stamp.id(n)));
         let mut next = || ids.next().unwrap_or(FileId(stamp.id));
 
-        let mut wanted = FOLDERS.iter().map(|path| Ok(FilePath::parse(path)?)).collect::<Result<Vec<_>>>()?;
-        wanted.push(FilePath::parse(&format!("/users/{}", by.user()))?);
+        let mut wanted = folders(by.user())?;
         let files = TO_BEGIN_WITH.map(|(path, content)| (FilePath::parse(path), content));
         for (path, _) in &files {
             wanted.extend(path.clone()?.parent());
         }
-        let inside = |folders: &BTreeMap<FilePath, FileId>, path: &FilePath| {
-            let folder = path.parent().and_then(|parent| folders.get(&parent).copied());
+        let inside = |made: &BTreeMap<FilePath, FileId>, path: &FilePath| {
+            let folder = path.parent().and_then(|parent| made.get(&parent).copied());
             folder.ok_or_else(|| error::port(ports::Error::Invalid(format!("{path} is listed before its folder"))))
         };
         for path in wanted {
             let entry = Entry::folder(next(), &system, stamp.at);
-            writes.extend(self.new_entry(inside(&folders, &path)?, path.name(), &entry)?);
-            folders.insert(path, entry.file_id);
+            writes.extend(self.new_entry(inside(&made, &path)?, path.name(), &entry)?);
+            made.insert(path, entry.file_id);
         }
         for (path, content) in files {
             let (path, sha256) = (path?, Sha256::of(content.as_bytes()));
@@ -59,12 +58,19 @@ impl Workspace {
             let entry = Entry { kind: FileKind::File, v: 1, sha256: Some(sha256), size, ..folder };
             let (author, at) = (entry.author.clone(), stamp.at);
             let version = Version { v: 1, sha256, size, author, at, call_id: None };
-            writes.extend(self.new_entry(inside(&folders, &path)?, path.name(), &entry)?);
+            writes.extend(self.new_entry(inside(&made, &path)?, path.name(), &entry)?);
             writes.push(Write::put(keys.version(entry.file_id, 1), error::json(&version)?, Expect::Absent));
             writes.push(Write::put(keys.text(sha256), error::json(&content)?, Expect::Any));
         }
         Ok(writes)
     }
+}
+
+/// The folders that every workspace has and the home of its maker, each after its parent.
+pub(crate) fn folders(of: domain::UserId) -> Result<Vec<FilePath>> {
+    let mut folders = FOLDERS.iter().map(|path| Ok(FilePath::parse(path)?)).collect::<Result<Vec<_>>>()?;
+    folders.push(FilePath::parse(&format!("/users/{of}"))?);
+    Ok(folders)
 }
 
 /// Checks that new names can be told from others. An entry with an older name keeps it, also when it comes back from the trash.

@@ -228,17 +228,13 @@ impl Workspaces {
         if workspace.0.table.get(&workspace.0.keys.deletion()).await.map_err(error::port)?.is_none() {
             workspace.existing().await?;
         }
-        let shared = Arc::clone(&self.0);
         whole(async move {
             let _tree = workspace.0.tree.write().await;
             let (table, keys) = (&workspace.0.table, workspace.0.keys);
             let record = Write::delete(keys.workspace(), Expect::Any);
             let deletion = Write::put(keys.deletion(), "{}", Expect::Any);
             table.commit(vec![record, deletion]).await.map_err(error::port)?;
-            workspace.clear_index().await?;
-            shared.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
-            workspace.disk("to delete a workspace", |mirror| mirror.delete()).await?;
-            table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)
+            workspace.remove_rest().await
         })
         .await
     }
@@ -366,6 +362,15 @@ impl Workspace {
         Self(Arc::clone(&self.0), Sight::own(reason))
     }
 
+    /// Removes all that stands below the id of a workspace that has no item, or none any more, and then the note of that. Under the tree's lock.
+    pub(crate) async fn remove_rest(&self) -> Result<()> {
+        let Inner { id, keys, table, archive, .. } = &*self.0;
+        self.clear_index().await?;
+        archive.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
+        self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
+        table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)
+    }
+
     pub(crate) async fn record(&self) -> Result<Option<(Record, u64)>> {
         let item = self.0.table.get(&self.0.keys.workspace()).await.map_err(error::port)?;
         item.map(|item| Ok((error::parse(&item.body)?, item.rev))).transpose()
@@ -402,7 +407,7 @@ impl Workspace {
     }
 }
 
-fn valid_name(name: &str) -> Result<String> {
+pub(crate) fn valid_name(name: &str) -> Result<String> {
     let name = name.trim();
     let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fits {

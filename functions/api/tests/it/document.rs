@@ -36,6 +36,7 @@ GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
 GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
 GET /api/v1/workspaces/{workspace_id}/events
+GET /api/v1/workspaces/{workspace_id}/export
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/by-path/content
@@ -79,6 +80,7 @@ PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
 PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
 PATCH /api/v1/workspaces/{workspace_id}/tasks/{task_id}
 POST /api/v1/dead-letters/redrive
+POST /api/v1/imports
 POST /api/v1/keys
 POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats

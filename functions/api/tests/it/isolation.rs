@@ -9,6 +9,7 @@ mod homes;
 mod limits;
 mod members;
 mod modes;
+mod portable;
 mod published;
 mod roles;
 mod rows;

@@ -58,6 +58,12 @@ fn wide_sheet() -> Result<Vec<u8>> {
     let entries = [
         ("[Content_Types].xml", "<Types/>".to_owned()),
         (
+            "_rels/.rels",
+            format!(
+                r#"<Relationships xmlns="{relations}"><Relationship Id="r1" Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+            ),
+        ),
+        (
             "xl/workbook.xml",
             format!(
                 r#"<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>"#

@@ -4,12 +4,16 @@
 mod access;
 mod chats;
 mod common;
+mod crowd;
 mod damage;
 mod files;
+mod fsck;
 mod hydrate;
 mod large;
 mod mirror;
 mod model;
+mod portable;
+mod real;
 mod relations;
 mod repair;
 mod rewind;

@@ -60,6 +60,7 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),
         row("GET /api/v1/workspaces", Credential(Some(Read)), "", ""),
         row("POST /api/v1/workspaces", Credential(Some(Own)), "", r#"{"name": "more"}"#),
+        row("POST /api/v1/imports", Credential(Some(Own)), "name=more", include_str!("empty.tar")),
         row("GET /api/v1/keys", InPerson, "", ""),
         row(
             "POST /api/v1/keys",
@@ -71,6 +72,7 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/workspaces/{workspace_id}", In(Read), "", ""),
         row("PATCH /api/v1/workspaces/{workspace_id}", In(Administer), "", r#"{"name": "other"}"#),
         row("DELETE /api/v1/workspaces/{workspace_id}", In(Own), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/export", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/members", In(Read), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/members",

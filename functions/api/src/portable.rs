@@ -1,0 +1,130 @@
+//! Workspaces as archives: out with their history, and in as new ones.
+
+use crate::{
+    Context,
+    access::{Access, Read, scoped},
+    error::Answer,
+    extract::{By, Pieces, Query},
+    idempotency::Ids,
+    schema,
+    workspaces::InWorkspace,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{Code, Error, WorkspaceId};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{HeaderValue, StatusCode, header};
+use identity::Action;
+use serde::Deserialize;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use utoipa::{IntoParams, ToSchema};
+use workspace::Format;
+
+/// How many exports and imports run at once. Each has up to two contents in memory, and reads or writes all of a workspace.
+const AT_ONCE: usize = 4;
+static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+fn place() -> Result<SemaphorePermit<'static>, Error> {
+    RUNNING.try_acquire().map_err(|_| {
+        Error::new(Code::RateLimited, format!("{AT_ONCE} exports and imports are running already"))
+            .hint("try again in a moment")
+    })
+}
+
+/// A form of an export.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Form {
+    /// A tar archive that can be imported.
+    #[default]
+    Tar,
+    /// A stream for `git fast-import`: one commit for each version of each file.
+    Git,
+}
+
+/// The form of an export.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// `tar` or `git`.
+    #[serde(default)]
+    #[param(inline, default = "tar")]
+    format: Form,
+}
+
+/// The name of a workspace that is imported.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImportAs {
+    /// Its name, for people; that of the archive when none is given.
+    #[param(min_length = 1, max_length = 200)]
+    name: Option<String>,
+}
+
+/// All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
+/// that breaks off is not complete: no import takes it.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/export", tag = "workspaces", params(InWorkspace, Wanted),
+    responses((status = 200, description = "The archive.", body = Vec<u8>, content_type = "*/*")))]
+pub(crate) async fn export_workspace(
+    State(context): State<Arc<Context>>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
+    Query(wanted): Query<Wanted>,
+) -> Answer<Response> {
+    let running = place()?;
+    let info = context.base.workspaces.get(at.workspace_id).await?;
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    let (format, kind, ending) = match wanted.format {
+        Form::Tar => (Format::Tar, "application/x-tar", "tar"),
+        Form::Git => (Format::Git, "application/octet-stream", "git"),
+    };
+    let mut pieces = Box::pin(workspace.export(info, format));
+    // An export that fails where it begins is refused; further on all that can be done is to break off.
+    let first = pieces.try_next().await?;
+    let pieces = stream::iter(first.map(Ok)).chain(pieces).map(move |piece| {
+        let _running = &running;
+        piece.inspect_err(|error| tracing::warn!(%error, "an export broke off"))
+    });
+    let mut response = Body::from_stream(pieces).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let place = format!("attachment; filename=\"{}.{ending}\"", at.workspace_id);
+    if let Ok(place) = HeaderValue::try_from(place) {
+        headers.insert(header::CONTENT_DISPOSITION, place);
+    }
+    Ok(response)
+}
+
+/// Makes a workspace from an archive, which is the body as it is. It has the files with their versions, authors and times; their ids are new. The authors
+/// are those that the archive names. With an `Idempotency-Key` an archive may be as long as a JSON body.
+#[utoipa::path(post, path = "/api/v1/imports", tag = "workspaces", params(ImportAs),
+    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    responses((status = 201, description = "It was made.", body = schema::Workspace)))]
+pub(crate) async fn import_workspace(
+    State(context): State<Arc<Context>>,
+    By(caller): By,
+    ids: Ids,
+    Query(wanted): Query<ImportAs>,
+    body: Body,
+) -> Answer<impl IntoResponse> {
+    scoped(&caller, Action::Own)?;
+    if caller.workspaces.is_some() {
+        return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
+    }
+    let _running = place()?;
+    let id = WorkspaceId(ids.id("workspace"));
+    let pieces = stream::try_unfold(Pieces::of(body), |mut pieces| async move {
+        Ok(pieces.next().await?.map(|piece| (piece, pieces)))
+    });
+    context.base.members().found(id, &caller).await?;
+    let archive = Box::pin(pieces);
+    let imported = context.base.workspaces.import(id, wanted.name.as_deref(), &caller.principal(), archive).await?;
+    let place = format!("/api/v1/workspaces/{}", imported.workspace.workspace_id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(imported.workspace)))
+}

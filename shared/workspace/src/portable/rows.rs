@@ -1,0 +1,161 @@
+//! The walk of an export: folders and files of a party in the order of an archive, with their histories.
+
+use super::layout::{Count, Row, Written};
+use crate::{Change, FileKind, Op, Result, Version, Workspace, error, keys::Keys, model::Entry};
+use bytes::Bytes;
+use domain::{Code, Error, FileId, FilePath, Timestamp};
+use ports::Query;
+
+const PAGE: usize = 500;
+
+/// A file that an export has.
+pub(super) struct Exported {
+    pub path: FilePath,
+    pub entry: Entry,
+    /// The content of a projection, which is in no archive.
+    pub projection: Option<Bytes>,
+}
+
+/// One step of the walk.
+pub(super) enum Step {
+    Folder(Row),
+    File(Exported),
+}
+
+/// A walk from the root down.
+pub(super) struct Walk {
+    workspace: Workspace,
+    began: Timestamp,
+    folders: Vec<(FilePath, FileId)>,
+    page: std::vec::IntoIter<(String, Entry)>,
+    at: Option<(FilePath, FileId)>,
+    cursor: Option<String>,
+    pub left_out: u64,
+}
+
+impl Walk {
+    pub fn new(workspace: Workspace) -> Self {
+        let began = workspace.0.clock.now();
+        let folders = vec![(FilePath::root(), workspace.0.keys.root())];
+        Self { workspace, began, folders, page: Vec::new().into_iter(), at: None, cursor: None, left_out: 0 }
+    }
+
+    /// The next folder or file; none at the end.
+    ///
+    /// # Errors
+    /// `CONFLICT` at the end when something was moved meanwhile, since the walk may have passed it by; else those of [`Workspace`].
+    pub async fn next(&mut self) -> Result<Option<Step>> {
+        loop {
+            let Some((name, entry)) = self.page.next() else {
+                if !self.turn().await? {
+                    self.nothing_was_moved().await?;
+                    return Ok(None);
+                }
+                continue;
+            };
+            let Some((folder, _)) = &self.at else { continue };
+            let path = folder.join(&name)?;
+            if !self.workspace.shows(&path) {
+                continue;
+            }
+            match entry.kind {
+                FileKind::Folder => {
+                    self.folders.push((path.clone(), entry.file_id));
+                    let (author, created_at) = (entry.author, entry.created_at);
+                    return Ok(Some(Step::Folder(Row::Folder { path, author, created_at })));
+                }
+                // It is made again from its document.
+                FileKind::File if entry.derived_from.is_some() => {}
+                _ if !self.workspace.may_read(&path) => self.left_out += 1,
+                FileKind::File => return Ok(Some(Step::File(Exported { path, entry, projection: None }))),
+                FileKind::Projection => {
+                    let content = self.workspace.read(&path, None).await?;
+                    let (size, sha256) = (content.bytes.len() as u64, content.info.sha256);
+                    let entry = Entry { v: 1, size, sha256, updated_at: self.began, ..entry };
+                    return Ok(Some(Step::File(Exported { path, entry, projection: Some(content.bytes) })));
+                }
+            }
+        }
+    }
+
+    /// Goes on to the next page with entries, or to the next folder; false at the end.
+    async fn turn(&mut self) -> Result<bool> {
+        if self.at.is_none() || self.cursor.is_none() {
+            self.at = self.folders.pop();
+            self.cursor = None;
+        }
+        let Some((_, folder)) = &self.at else { return Ok(false) };
+        let page = self.workspace.entries(*folder, PAGE, self.cursor.take()).await?;
+        self.cursor = page.next;
+        self.page = page.entries.into_iter();
+        Ok(true)
+    }
+
+    async fn nothing_was_moved(&self) -> Result<()> {
+        let keys = self.workspace.0.keys;
+        let mut cursor = None;
+        loop {
+            let range = Query { from: Some(Keys::changes_from(self.began)), ..Query::all(keys.changes(), PAGE) };
+            let page = self.workspace.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
+            for item in &page.items {
+                let change: Change = error::parse(&item.body)?;
+                if matches!(change.op, Op::Moved | Op::Restored) {
+                    return Err(Error::new(Code::Conflict, format!("{} was moved during the export", change.path))
+                        .hint("export again"));
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Exported {
+    /// Its versions from the one after `v` on, at most a page of them.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
+    pub async fn versions(&self, workspace: &Workspace, v: u64) -> Result<Vec<Written>> {
+        if self.projection.is_some() {
+            let Entry { sha256, size, author, updated_at, .. } = &self.entry;
+            let written = sha256.filter(|_| v == 0).map(|sha256| Written {
+                v: 1,
+                sha256,
+                size: *size,
+                author: author.clone(),
+                at: *updated_at,
+                call_id: None,
+            });
+            return Ok(written.into_iter().collect());
+        }
+        let (keys, file) = (workspace.0.keys, self.entry.file_id);
+        // Versions that come during the walk are of the next export.
+        let (from, to) = (Some(keys.version(file, v + 1).sk), Some(keys.version(file, self.entry.v + 1).sk));
+        let range = Query { from, to, ..Query::all(keys.versions(file), PAGE) };
+        let page = workspace.0.table.query(&range).await.map_err(error::port)?;
+        let written = |item: &ports::Item| {
+            let Version { v, sha256, size, author, at, call_id } = error::parse(&item.body)?;
+            Ok(Written { v, sha256, size, author, at, call_id })
+        };
+        page.items.iter().map(written).collect()
+    }
+
+    /// Its row.
+    pub fn row(&self) -> Row {
+        Row::File { path: self.path.clone(), file_id: self.entry.file_id, created_at: self.entry.created_at }
+    }
+}
+
+impl Count {
+    pub fn content(&mut self, size: u64) {
+        self.contents += 1;
+        self.bytes += size;
+    }
+}
+
+/// The error of a content with its place.
+pub(super) fn at(error: Error, of: &Exported, v: u64) -> Error {
+    crate::damage::at(error, Some(&of.path), of.entry.file_id, v)
+}

@@ -1,0 +1,171 @@
+//! The check finds damage in each store by its place, and repairs what can be repaired.
+
+use crate::{
+    common::{path, person},
+    real::{Real, fill, long},
+};
+use buildscale_workspace::{Expect, Part};
+use domain::{Principal, WorkspaceId};
+use ports::{Key, Write};
+use std::fs;
+use uuid::Uuid;
+
+/// Another byte in the middle.
+fn flip(at: &std::path::Path) {
+    let mut content = fs::read(at).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    fs::write(at, content).unwrap();
+}
+
+#[tokio::test]
+async fn a_sound_workspace_has_no_faults_and_is_counted() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let before = real.disk();
+    let (faults, checked) = real.check(false).await;
+    assert_eq!(faults, []);
+    assert_eq!((checked.workspaces, checked.files, checked.versions), (1, 6, 8), "{checked:?}");
+    assert_eq!(checked.contents, 8, "each content once");
+    assert!(checked.mirrored > 12, "{checked:?}");
+    assert!(real.disk() == before);
+}
+
+#[tokio::test]
+async fn a_flipped_byte_of_the_archive_is_found_and_repaired_from_latest() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    flip(&real.content(long("now ").as_bytes()));
+    let before = real.disk();
+    assert_eq!(real.told(false).await, ["content_damaged /projects/demo/current.md v1"]);
+    assert!(real.disk() == before, "a check writes nothing");
+    assert_eq!(real.told(true).await, ["content_damaged /projects/demo/current.md v1 repaired"]);
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(fs::read(real.content(long("now ").as_bytes())).unwrap(), long("now ").as_bytes());
+}
+
+#[tokio::test]
+async fn a_content_that_is_gone_is_named_with_its_version_until_it_comes_back() {
+    let (real, workspace) = Real::new().await;
+    let file = fill(&workspace).await;
+    let at = real.content(long("two ").as_bytes());
+    let kept = fs::read(&at).unwrap();
+    fs::remove_file(&at).unwrap();
+    for repair in [false, true] {
+        assert_eq!(real.told(repair).await, ["content_missing /projects/demo/notes.md v2"]);
+    }
+    assert_eq!(real.all.damaged(10).await.unwrap().len(), 1, "the hub knows of it, too");
+    fs::write(&at, kept).unwrap();
+    assert_eq!(real.told(true).await, [""; 0]);
+    assert_eq!(real.all.damaged(10).await.unwrap(), []);
+    assert_eq!(workspace.version(file, 2).await.unwrap().1, long("two "));
+}
+
+#[tokio::test]
+async fn a_damaged_text_of_the_table_is_found_and_repaired_from_latest() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let digest = domain::Sha256::of(b"three").to_string();
+    let altered = Write::put(Key::new(format!("{}/text", real.id), digest), "\"thrEe\"", ports::Expect::Present);
+    real.table.commit(vec![altered]).await.unwrap();
+    assert_eq!(real.told(false).await, ["content_damaged /projects/demo/notes.md v3"]);
+    assert_eq!(real.told(true).await, ["content_damaged /projects/demo/notes.md v3 repaired"]);
+    assert_eq!(real.told(false).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn latest_is_put_right_where_files_are_altered_gone_or_strange() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    flip(&real.latest("/projects/demo/current.md"));
+    fs::remove_file(real.latest("/projects/demo/notes.md")).unwrap();
+    fs::remove_dir(real.latest("/projects/empty")).unwrap();
+    fs::write(real.latest("/projects/stray.md"), "not ours").unwrap();
+    std::os::unix::fs::symlink("/etc", real.latest("/data/link")).unwrap();
+    let expected = [
+        "file_altered /projects/demo/current.md v1",
+        "file_missing /projects/demo/notes.md v3",
+        "folder_missing /projects/empty",
+        "stray /data/link",
+        "stray /projects/stray.md",
+    ];
+    let sorted = |mut told: Vec<String>| {
+        told.sort();
+        told
+    };
+    assert_eq!(sorted(real.told(false).await), expected);
+    let repaired = expected.map(|fault| format!("{fault} repaired"));
+    assert_eq!(sorted(real.told(true).await), repaired);
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(fs::read_to_string(real.latest("/projects/demo/notes.md")).unwrap(), "three");
+    assert!(fs::metadata("/etc").is_ok_and(|etc| etc.is_dir()), "links are not followed");
+}
+
+#[tokio::test]
+async fn each_of_entry_node_and_version_is_made_again_from_the_other_two() {
+    let (real, workspace) = Real::new().await;
+    let file = fill(&workspace).await;
+    let at = path("/projects/demo/notes.md");
+    let before = workspace.stat(&at).await.unwrap();
+    let folder = workspace.stat(&path("/projects/demo")).await.unwrap().file_id;
+    let partition = |name: &str| format!("{}/{name}", real.id);
+
+    real.forget(partition("node"), file.to_string()).await;
+    assert_eq!(real.told(false).await, ["node_missing /projects/demo/notes.md"]);
+    assert_eq!(real.told(true).await, ["node_missing /projects/demo/notes.md repaired"]);
+
+    real.forget(partition(&format!("versions/{file}")), "0000000003").await;
+    assert_eq!(real.told(false).await, ["version_missing /projects/demo/notes.md v3"]);
+    assert_eq!(real.told(true).await, ["version_missing /projects/demo/notes.md v3 repaired"]);
+
+    real.forget(partition(&format!("dir/{folder}")), "notes.md").await;
+    let told = real.told(false).await;
+    assert!(told.contains(&"entry_missing /projects/demo/notes.md".to_owned()), "{told:?}");
+    let told = real.told(true).await;
+    assert!(told.contains(&"entry_missing /projects/demo/notes.md repaired".to_owned()), "{told:?}");
+
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(workspace.stat(&at).await.unwrap(), before);
+    assert_eq!(workspace.read(&at, None).await.unwrap().bytes, "three");
+}
+
+#[tokio::test]
+async fn a_folder_whose_entry_is_lost_comes_back_with_all_that_is_in_it() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let projects = workspace.stat(&path("/projects")).await.unwrap().file_id;
+    real.forget(format!("{}/dir/{projects}", real.id), "demo").await;
+    let told = real.told(true).await;
+    assert!(told.contains(&"entry_missing /projects/demo repaired".to_owned()), "{told:?}");
+    assert!(told.iter().all(|fault| fault.ends_with("repaired")), "{told:?}");
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(workspace.read(&path("/projects/demo/notes.md"), None).await.unwrap().bytes, "three");
+}
+
+#[tokio::test]
+async fn a_version_in_the_middle_that_is_lost_is_told_and_stays_lost() {
+    let (real, workspace) = Real::new().await;
+    let file = fill(&workspace).await;
+    real.forget(format!("{}/versions/{file}", real.id), "0000000002").await;
+    for repair in [false, true] {
+        assert_eq!(real.told(repair).await, ["version_missing /projects/demo/notes.md v2"]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_broken_off_import_or_deletion_left_is_removed() {
+    let (real, _workspace) = Real::new().await;
+    let rest = WorkspaceId(Uuid::now_v7());
+    real.all.create(rest, "rest", &Principal::local()).await.unwrap();
+    let other = real.open(rest).await;
+    other.write(&path("/a.md"), long("rest "), Expect::Absent, &person()).await.unwrap();
+    let note = Write::put(Key::new("workspaces/deleted", rest.to_string()), "{}", ports::Expect::Absent);
+    let record = Write::delete(Key::new("workspaces", rest.to_string()), ports::Expect::Present);
+    real.table.commit(vec![note, record]).await.unwrap();
+    let (faults, _) = real.check(false).await;
+    assert_eq!((faults.len(), faults[0].part, faults[0].code), (1, Part::Index, "remains"));
+    assert_eq!(real.told(true).await, ["remains  repaired"]);
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(real.names(&format!("{rest}/node")).await, [""; 0]);
+    assert!(!real.root.path().join("workspaces").join(rest.to_string()).exists());
+}

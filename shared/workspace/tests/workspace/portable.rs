@@ -1,0 +1,389 @@
+//! A workspace goes out as an archive and comes back the same; an archive that is not as it was written is refused, and leaves nothing.
+
+use crate::{
+    common::{path, person},
+    real::{Real, agent, fill, long},
+};
+use buildscale_workspace::{Access, Expect, Format, Imported, Role, Version, Workspace};
+use bytes::Bytes;
+use domain::{Code, Error, FilePath, Principal, UserId, WorkspaceId};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use std::{collections::BTreeMap, io::Write as _, process::Stdio};
+use tar::{EntryType, Header};
+use uuid::Uuid;
+
+async fn export(workspace: &Workspace, real: &Real, format: Format) -> Result<Vec<u8>, Error> {
+    let info = real.all.get(workspace.id()).await?;
+    let pieces: Vec<Bytes> = workspace.export(info, format).try_collect().await?;
+    Ok(pieces.concat())
+}
+
+async fn import(real: &Real, archive: &[u8]) -> Result<Imported, Error> {
+    let id = WorkspaceId(Uuid::now_v7());
+    // In pieces that end anywhere.
+    let pieces: Vec<_> = archive.chunks(1000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let imported = real.all.import(id, None, &Principal::local(), stream::iter(pieces)).await;
+    if imported.is_err() {
+        for partition in ["node", "text", "unconverted"] {
+            assert_eq!(real.names(&format!("{id}/{partition}")).await, [""; 0]);
+        }
+        assert_eq!(real.names("workspaces/deleted").await, [""; 0]);
+        assert!(!real.root.path().join("workspaces").join(id.to_string()).exists());
+        assert_eq!(real.all.get(id).await.unwrap_err().code, Code::NotFound);
+    }
+    imported
+}
+
+/// Folders by path, with author and time.
+type Folders = BTreeMap<FilePath, (String, i64)>;
+/// Files by path: the time that they were made, and all versions with their contents.
+type Files = BTreeMap<FilePath, (i64, Vec<(Version, Bytes)>)>;
+
+async fn everything(workspace: &Workspace) -> (Folders, Files) {
+    let (mut folders, mut files, mut open) = (Folders::new(), Files::new(), vec![FilePath::root()]);
+    while let Some(folder) = open.pop() {
+        for info in workspace.ls(&folder, 1000, None).await.unwrap().entries {
+            if info.v == 0 {
+                folders.insert(info.path.clone(), (info.author, info.created_at.as_millis()));
+                open.push(info.path);
+                continue;
+            }
+            let mut versions = Vec::new();
+            for v in 1..=info.v {
+                versions.push(workspace.version(info.file_id, v).await.unwrap());
+            }
+            assert_eq!(workspace.read(&info.path, None).await.unwrap().bytes, versions.last().unwrap().1);
+            files.insert(info.path, (info.created_at.as_millis(), versions));
+        }
+    }
+    (folders, files)
+}
+
+#[tokio::test]
+async fn an_import_has_the_same_files_versions_authors_and_times_as_what_was_exported() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    // More rows than one file of them has, a content that two files have, a policy, and a removed file, which stays behind.
+    for n in 0..400 {
+        let name = path(&format!("/projects/many/{n:03} of ünïcode.md"));
+        workspace.write(&name, format!("file {}", n / 2), Expect::Absent, &person()).await.unwrap();
+    }
+    let policy = r#"@id("closed") forbid (principal is Agent, action == Action::"write", resource in Path::"/data");"#;
+    workspace.write(&path("/system/policies/closed.cedar"), policy, Expect::Absent, &person()).await.unwrap();
+    let archive = export(&workspace, &real, Format::Tar).await.unwrap();
+    let imported = import(&real, &archive).await.unwrap();
+    assert_eq!(imported.workspace.name, "real");
+    let other = real.open(imported.workspace.workspace_id).await;
+    let (before, after) = (everything(&workspace).await, everything(&other).await);
+    assert_eq!(before.0, after.0);
+    assert_eq!(before.1, after.1);
+    assert_eq!(imported.files, before.1.len() as u64);
+    assert_eq!(real.told(false).await, [""; 0], "latest/ is there, and all links");
+
+    // Its policies are in force.
+    let agent = agent("coder");
+    let access = Access::of(&agent.principal, None);
+    let seen = real.all.open(imported.workspace.workspace_id, access).await.unwrap();
+    let refused = seen.write(&path("/data/new"), "x", Expect::Any, &agent).await.unwrap_err();
+    assert_eq!(
+        (refused.code, refused.details["policy"].as_str()),
+        (Code::Forbidden, Some("/system/policies/closed.cedar#closed"))
+    );
+
+    // It is a workspace like any other, and goes out the same again.
+    other.write(&path("/projects/demo/notes.md"), "four", Expect::Version(3), &person()).await.unwrap();
+    let again = import(&real, &export(&other, &real, Format::Tar).await.unwrap()).await.unwrap();
+    assert_eq!(again.versions, imported.versions + 1);
+    // The first one is a workspace of its own.
+    assert_eq!(workspace.read(&path("/projects/demo/notes.md"), None).await.unwrap().bytes, "three");
+}
+
+#[tokio::test]
+async fn a_large_content_goes_through_as_a_stream() {
+    let (real, workspace) = Real::new().await;
+    let content = Bytes::from(vec![7_u8; ports::LARGE as usize + 5]);
+    let digest = domain::Sha256::of(&content);
+    let mut upload = workspace.receive(digest, content.len() as u64).await.unwrap();
+    upload.write(content.clone()).await.unwrap();
+    upload.finish().await.unwrap();
+    let given = workspace.uploaded(digest).await.unwrap();
+    workspace.write_given(&path("/data/film"), given, Expect::Absent, &person()).await.unwrap();
+    let archive = export(&workspace, &real, Format::Tar).await.unwrap();
+    let imported = import(&real, &archive).await.unwrap();
+    let other = real.open(imported.workspace.workspace_id).await;
+    let size = content.len() as u64;
+    let end = other.read(&path("/data/film"), Some(size - 5..size)).await.unwrap();
+    assert_eq!((end.bytes.len(), end.info.sha256, end.info.size), (5, Some(digest), size));
+    // One byte of it is another one.
+    let at = archive.windows(64).position(|window| window == [7; 64]).unwrap();
+    let mut altered = archive;
+    altered[at + 1_000_000] = 8;
+    let error = import(&real, &altered).await.unwrap_err();
+    assert!(error.message.contains("another digest"), "{error}");
+}
+
+#[tokio::test]
+async fn an_export_has_what_its_party_sees_and_no_more() {
+    let (real, workspace) = Real::new().await;
+    let (ann, bob) = (UserId(Uuid::now_v7()), UserId(Uuid::now_v7()));
+    for (user, name) in [(ann, "hers"), (bob, "his")] {
+        let writer = buildscale_workspace::Writer::new(Principal::User { id: user });
+        let at = path(&format!("/users/{user}/draft.md"));
+        workspace.write(&at, format!("{name} secret"), Expect::Absent, &writer).await.unwrap();
+    }
+    let access = Access::of(&Principal::User { id: ann }, Some(Role::Admin));
+    let hers = real.all.open(real.id, access).await.unwrap();
+    for format in [Format::Tar, Format::Git] {
+        let out = String::from_utf8_lossy(&export(&hers, &real, format).await.unwrap()).into_owned();
+        assert!(out.contains("hers secret") && !out.contains("his secret") && !out.contains(&bob.to_string()));
+    }
+}
+
+/// The entries of an archive, with their kinds.
+#[derive(Clone)]
+struct Entries(Vec<(EntryType, String, Vec<u8>)>);
+
+impl Entries {
+    fn of(archive: &[u8]) -> Self {
+        let (mut at, mut entries) = (0, Vec::new());
+        while archive[at] != 0 {
+            let header = Header::from_byte_slice(&archive[at..at + 512]);
+            let size = header.entry_size().unwrap() as usize;
+            let name = String::from_utf8(header.path_bytes().into_owned()).unwrap();
+            entries.push((header.entry_type(), name, archive[at + 512..at + 512 + size].to_vec()));
+            at += 512 + size.div_ceil(512) * 512;
+        }
+        Self(entries)
+    }
+
+    fn find(&self, begin: &str) -> usize {
+        self.0.iter().position(|(_, name, _)| name.starts_with(begin)).unwrap()
+    }
+
+    /// Changes the text of an entry.
+    fn text(&mut self, begin: &str, from: &str, to: &str) {
+        let at = self.find(begin);
+        let text = String::from_utf8(self.0[at].2.clone()).unwrap();
+        assert!(text.contains(from), "{text}");
+        self.0[at].2 = text.replacen(from, to, 1).into_bytes();
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (kind, name, content) in &self.0 {
+            out.extend(head(*kind, name, content.len() as u64));
+            out.extend(content);
+            out.resize(out.len().next_multiple_of(512), 0);
+        }
+        out.extend([0; 1024]);
+        out
+    }
+}
+
+fn head(kind: EntryType, name: &str, size: u64) -> Vec<u8> {
+    let mut header = Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_size(size);
+    header.set_entry_type(kind);
+    if kind.is_symlink() || kind.is_hard_link() {
+        header.set_link_name("/etc/passwd").unwrap();
+    }
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+#[tokio::test]
+async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let good = Entries::of(&export(&workspace, &real, Format::Tar).await.unwrap());
+    let before = (real.disk(), real.names("workspaces").await);
+    type Change = fn(&mut Entries);
+    let cases: &[(&str, &str, Change)] = &[
+        ("a link", "contents/", |all| {
+            let at = all.find("contents/");
+            (all.0[at].0, all.0[at].2) = (EntryType::Symlink, Vec::new());
+        }),
+        ("a hard link", "contents/", |all| {
+            let at = all.find("contents/");
+            (all.0[at].0, all.0[at].2) = (EntryType::Link, Vec::new());
+        }),
+        ("a device", "dev", |all| all.0.insert(1, (EntryType::Char, "dev".into(), Vec::new()))),
+        ("a folder", "contents", |all| all.0.insert(1, (EntryType::Directory, "contents".into(), Vec::new()))),
+        ("a sparse file", "sparse", |all| all.0.insert(1, (EntryType::GNUSparse, "sparse".into(), Vec::new()))),
+        ("an extended head", "pax", |all| {
+            all.0.insert(1, (EntryType::XHeader, "pax".into(), b"20 path=../../x\n".to_vec()))
+        }),
+        ("a name that leads out", "../../outside", |all| {
+            all.0.insert(1, (EntryType::Regular, "../../outside".into(), b"x".to_vec()));
+        }),
+        ("an absolute name", "/etc/cron.d/x", |all| {
+            all.0.insert(1, (EntryType::Regular, "/etc/cron.d/x".into(), b"x".to_vec()));
+        }),
+        ("contents that lead out", "contents/../x", |all| {
+            all.0.insert(2, (EntryType::Regular, "contents/../x".into(), b"x".to_vec()));
+        }),
+        ("a digest in capitals, the same file on some disks", "contents/", |all| {
+            let at = all.find("contents/");
+            let name = all.0[at].1.to_uppercase().replace("CONTENTS", "contents");
+            all.0[at].1 = name;
+        }),
+        ("a content twice", "contents/", |all| {
+            let at = all.find("contents/");
+            let twice = all.0[at].clone();
+            all.0.insert(at, twice);
+        }),
+        ("another content", "contents/", |all| {
+            let at = all.find("contents/");
+            all.0[at].2[0] ^= 1;
+        }),
+        ("a shorter content", "contents/", |all| {
+            let at = all.find("contents/");
+            all.0[at].2.pop();
+        }),
+        ("a content that is missing", "contents/", |all| {
+            let at = all.find("contents/");
+            all.0.remove(at);
+        }),
+        ("a content that no version has", "contents/", |all| {
+            let digest = domain::Sha256::of(b"ballast").to_string();
+            let name = format!("contents/{}/{digest}", &digest[..2]);
+            all.0.insert(2, (EntryType::Regular, name, b"ballast".to_vec()));
+        }),
+        ("a path that leads out", "files/00000001.jsonl line", |all| {
+            all.text("files/", "/projects/empty", "/projects/../../x")
+        }),
+        ("a path that is not absolute", "files/00000001.jsonl line", |all| {
+            all.text("files/", "/projects/empty", "projects")
+        }),
+        ("a path twice", "/projects/demo", |all| all.text("files/", "/projects/empty", "/projects/demo")),
+        ("a folder inside of nothing", "/nowhere/empty", |all| all.text("files/", "/projects/empty", "/nowhere/empty")),
+        ("a name that is not shown", "files/00000001.jsonl line", |all| {
+            all.text("files/", "/projects/empty", "/projects/e\u{202e}mpty")
+        }),
+        ("a deep path", "files/00000001.jsonl line", |all| {
+            all.text("files/", "/projects/empty", &"/projects".repeat(41))
+        }),
+        ("a file where a folder has to be", "", |all| {
+            all.text("files/", "{\"folder\":{\"path\":\"/data\"", "{\"folder\":{\"path\":\"/date\"")
+        }),
+        ("a gap between versions", "files/00000001.jsonl line", |all| all.text("files/", "\"v\":2", "\"v\":3")),
+        ("a version of nothing", "files/00000001.jsonl line 1", |all| {
+            let at = all.find("files/");
+            let digest = domain::Sha256::of(b"x");
+            let row = format!(
+                "{{\"version\":{{\"v\":1,\"sha256\":\"{digest}\",\"size\":1,\"author\":\"x\",\"at\":\"2026-01-01T00:00:00Z\"}}}}\n"
+            );
+            all.0[at].2.splice(0..0, row.into_bytes());
+        }),
+        ("an author of many lines", "files/00000001.jsonl line", |all| {
+            all.text("files/", "agent:coder", "agent:\\ncoder")
+        }),
+        ("an unknown key", "files/00000001.jsonl line", |all| {
+            all.text("files/", "\"author\"", "\"mode\":511,\"author\"")
+        }),
+        ("no JSON", "files/00000001.jsonl line", |all| all.text("files/", "{\"folder\"", "{folder")),
+        ("a file of rows out of turn", "files/00000002.jsonl", |all| {
+            let at = all.find("files/");
+            all.0[at].1 = "files/00000002.jsonl".into();
+        }),
+        ("a later format", "buildscale-workspace.json", |all| all.text("buildscale", "\"format\":1", "\"format\":2")),
+        ("no manifest", "the first entry", |all| drop(all.0.remove(0))),
+        ("a name of a workspace with control characters", "buildscale-workspace.json", |all| {
+            all.text("buildscale", "\"name\":\"real", "\"name\":\"\\u0007real")
+        }),
+        ("other counts", "end.json", |all| all.text("end.json", "\"files\":", "\"files\":1")),
+        ("no end", "contents/", |all| drop(all.0.pop())),
+        ("an entry after the end", "late", |all| all.0.push((EntryType::Regular, "late".into(), b"x".to_vec()))),
+    ];
+    for (case, entry, change) in cases {
+        let mut all = good.clone();
+        change(&mut all);
+        let error = import(&real, &all.pack()).await.expect_err(case);
+        assert_eq!(error.code, Code::InvalidArgument, "{case}: {error}");
+        assert!(error.details["entry"].as_str().is_some_and(|told| told.contains(entry)), "{case}: {error:?}");
+        assert!(error.hint.is_some(), "{case}");
+    }
+    assert!((real.disk(), real.names("workspaces").await) == before, "nothing came and nothing went");
+    import(&real, &good.pack()).await.expect("the archive itself is good");
+}
+
+#[tokio::test]
+async fn an_archive_that_ends_early_goes_on_too_long_or_promises_too_much_is_refused() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let archive = export(&workspace, &real, Format::Tar).await.unwrap();
+    for length in [0, 100, 512, 700, 1024, archive.len() / 2, archive.len() - 1024 - 512] {
+        let error = import(&real, &archive[..length]).await.unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument, "{length}: {error}");
+    }
+    for more in [vec![1; 512], vec![0; 2 * 1024 * 1024]] {
+        let error = import(&real, &[archive.clone(), more].concat()).await.unwrap_err();
+        assert!(error.message.contains("more follows"), "{error}");
+    }
+    // A head that announces terabytes, before a byte of them is read.
+    let manifest = archive[..1024].to_vec();
+    for name in ["files/00000001.jsonl", "contents/aa/aa", "end.json"] {
+        let bomb = [manifest.clone(), head(EntryType::Regular, name, 7_000_000_000)].concat();
+        assert_eq!(import(&real, &bomb).await.unwrap_err().code, Code::InvalidArgument, "{name}");
+    }
+    // The sum of a head is wrong.
+    let mut altered = archive.clone();
+    altered[1024 + 5] ^= 1;
+    assert!(import(&real, &altered).await.unwrap_err().message.contains("no entry of a tar"));
+    // The connection breaks.
+    let broken = stream::iter(vec![Ok(Bytes::from(archive[..5000].to_vec()))])
+        .chain(stream::iter([Err(Error::new(Code::InvalidArgument, "the body ended early"))]));
+    let id = WorkspaceId(Uuid::now_v7());
+    let error = real.all.import(id, None, &Principal::local(), broken).await.unwrap_err();
+    assert_eq!(error.message, "the body ended early");
+    // The same id can be used again.
+    let whole = stream::iter([Ok(Bytes::from(archive))]);
+    real.all.import(id, Some("mine"), &Principal::local(), whole).await.unwrap();
+    assert_eq!(real.all.get(id).await.unwrap().name, "mine");
+}
+
+#[tokio::test]
+async fn policies_with_a_fault_are_not_imported() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    let mut all = Entries::of(&export(&workspace, &real, Format::Tar).await.unwrap());
+    all.text("files/", "/system/skills/write-a-report/SKILL.md", "/system/broken.cedar");
+    all.text("files/", "/system/skills/write-a-report", "/system/policies");
+    all.text("files/", "/system/broken.cedar", "/system/policies/broken.cedar");
+    let error = import(&real, &all.pack()).await.unwrap_err();
+    assert_eq!(
+        (error.code, error.details["path"].as_str()),
+        (Code::Unprocessable, Some("/system/policies/broken.cedar"))
+    );
+}
+
+#[tokio::test]
+async fn git_has_a_commit_for_each_version_with_its_author_and_time() {
+    let (real, workspace) = Real::new().await;
+    let file = fill(&workspace).await;
+    workspace.write(&path("/projects/.git/config"), "[core]", Expect::Absent, &person()).await.unwrap();
+    let out = export(&workspace, &real, Format::Git).await.unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let git = |args: &[&str], input: Vec<u8>| {
+        let mut git = std::process::Command::new("git");
+        git.arg("-C").arg(home.path()).args(args).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", home.path());
+        let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&input).unwrap();
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    git(&["init", "--quiet"], Vec::new());
+    let told = git(&["fast-import", "--quiet"], out);
+    assert!(told.contains("/projects/.git/config"), "what is left out is told: {told}");
+    let log = git(&["log", "--reverse", "--format=%an|%at|%s", "main"], Vec::new());
+    assert_eq!(log.lines().count(), 7, "a commit for each version: {log}");
+    let (second, _) = workspace.version(file, 2).await.unwrap();
+    let expected = format!("agent:coder|{}|Change /projects/demo/notes.md", second.at.as_millis() / 1000);
+    assert!(log.contains(&expected), "{log}");
+    assert_eq!(git(&["show", "main:projects/demo/notes.md"], Vec::new()), "three");
+    assert_eq!(git(&["show", "main:projects/demo/current.md"], Vec::new()), long("now "));
+    let history = git(&["log", "--format=%B", "main", "--", "projects/demo/notes.md"], Vec::new());
+    assert!(history.contains(&format!("File: {file}\nVersion: 3\n")), "{history}");
+}

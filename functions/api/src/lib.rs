@@ -47,6 +47,7 @@ mod rewinds;
 mod room;
 mod sandbox;
 pub mod schema;
+mod search;
 mod steering;
 mod tasks;
 mod tickets;

@@ -2,8 +2,8 @@
 
 use crate::{
     Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
-    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schema, steering,
-    tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schema, search,
+    steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -122,6 +122,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(relations::get_network))
         .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
+        .routes(routes!(search::search))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))
         .routes(routes!(personas::get_agent))

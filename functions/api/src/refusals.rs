@@ -120,7 +120,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&PACED) {
         add(&[Code::RateLimited]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || tagged(&CONTENTS) || is(&["import_workspace"]) {
+    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || is(&["import_workspace", "search"]) || tagged(&CONTENTS) {
         add(&[Code::Unprocessable]);
     }
     if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) || is(&PORTABLE) {

@@ -18,6 +18,7 @@ mod insight;
 mod people;
 mod relations;
 mod rewinds;
+mod search;
 mod tasks;
 
 pub(crate) use access::*;
@@ -34,4 +35,5 @@ pub use insight::*;
 pub use people::*;
 pub use relations::*;
 pub use rewinds::*;
+pub use search::*;
 pub use tasks::*;

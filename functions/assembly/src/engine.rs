@@ -117,7 +117,7 @@ impl Engine {
         let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, setup.known.clone()));
         Self {
             model,
-            tools: tools(machines.as_ref()),
+            tools: tools(machines.as_ref(), services.search.as_ref()),
             flows,
             transcript: Arc::new(Transcript::new(services.base.table.clone(), services.workspaces.clone())),
             services,

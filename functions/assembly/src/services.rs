@@ -12,7 +12,8 @@ use flow::{
     load::{KnownNames, SERVED},
     op::Functions,
 };
-use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, Table};
+use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, SearchIndexes, Table};
+use search::Search;
 use slots::Places;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
@@ -33,12 +34,14 @@ pub struct Base {
     pub files: PathBuf,
     /// Whether the mirrors are kept up to date as chats go on. With mirrors that do not last, a chat's file is written when it is read.
     pub keeps_mirrors: bool,
+    /// The indexes of texts, for those that search.
+    pub indexes: Option<Arc<dyn SearchIndexes>>,
 }
 
 impl Base {
     /// The files of all workspaces.
     pub fn workspaces(&self) -> Workspaces {
-        let Self { table, bus, blobs, clock, files, keeps_mirrors } = self.clone();
+        let Self { table, bus, blobs, clock, files, keeps_mirrors, .. } = self.clone();
         let workspaces = Workspaces::new(table, blobs, clock, files).announcing(bus);
         if keeps_mirrors { workspaces } else { workspaces.caching(workspace::Budget::default()) }
     }
@@ -112,6 +115,8 @@ pub struct Services {
     pub evaluations: Evaluations,
     /// The files that start tasks.
     pub triggers: Triggers,
+    /// Searches by words, where there are indexes.
+    pub search: Option<Search>,
 }
 
 impl Services {
@@ -155,13 +160,14 @@ impl Services {
         sandboxes: Option<Arc<dyn Sandboxes>>,
     ) -> Self {
         let mut workspaces = base.workspaces();
-        let Base { table, bus, clock, .. } = base.clone();
+        let Base { table, bus, clock, indexes, .. } = base.clone();
         if settings.converts {
             workspaces = workspaces.converting(queue.clone());
         }
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
+        let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()));
         let cache = FlowCache::default();
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());
         let of_chats = chat::Settings {
@@ -174,15 +180,18 @@ impl Services {
             .with_most_waiting(settings.most_waiting);
         let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock);
         let triggers = Triggers::default();
-        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers }
+        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers, search }
     }
 }
 
-/// The tools of agents and people: with commands, where there are machines for them.
-pub fn tools(machines: Option<&SandboxSetup>) -> Arc<Registry> {
+/// The tools of agents and people: with commands, where there are machines for them, and with searches, where there are indexes.
+pub fn tools(machines: Option<&SandboxSetup>, search: Option<&Search>) -> Arc<Registry> {
     let mut tools = Registry::builtin().with_functions(Arc::new(FunctionTools(Functions::builtin())));
     if let Some(commands) = machines.and_then(|machines| machines.commands) {
         tools = tools.with_commands(commands);
+    }
+    if let Some(search) = search {
+        tools = tools.with_search(search.clone());
     }
     Arc::new(tools)
 }

@@ -6,6 +6,7 @@ mod people;
 mod portable;
 mod rewind;
 mod sandbox;
+mod search;
 mod work;
 
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
@@ -15,6 +16,7 @@ pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberComman
 pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::RewindArgs;
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
+pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -63,6 +65,9 @@ pub enum Command {
     /// Without --yes the steps are only shown. Files that others changed since are kept and listed. A rewind is taken back with --undo.
     #[command(after_help = EXIT_CODES)]
     Rewind(RewindArgs),
+    /// Search files, documents and conversations by their words, best matches first
+    #[command(after_help = EXIT_CODES)]
+    Search(SearchArgs),
     /// Show the machine on which a workspace's commands run; run a command there, start it or end it
     Sandbox(SandboxArgs),
     /// List chats, the last active first; remove or export one
@@ -105,6 +110,7 @@ impl Command {
             Self::Task(args) => &args.connection,
             Self::Files(args) => &args.connection,
             Self::Rewind(args) => &args.connection,
+            Self::Search(args) => &args.connection,
             Self::Sandbox(args) => &args.connection,
             Self::Chats(args) => &args.connection,
             Self::Workspaces(args) => &args.connection,
@@ -135,6 +141,7 @@ impl Command {
             Self::Task(args) => &mut args.place.workspace,
             Self::Files(args) => &mut args.workspace,
             Self::Rewind(args) => &mut args.workspace,
+            Self::Search(args) => &mut args.workspace,
             Self::Sandbox(args) => &mut args.place.workspace,
             Self::Chats(args) => &mut args.workspace,
             Self::Stop(args) => &mut args.workspace,

@@ -40,6 +40,7 @@ mod relations;
 mod render;
 mod rewind;
 mod sandbox;
+mod search;
 mod table;
 mod tail;
 mod tasks;
@@ -77,6 +78,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
         Command::Rewind(args) => return rewind::run(args, out).await,
+        Command::Search(args) => search::search(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,

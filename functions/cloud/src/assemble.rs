@@ -10,7 +10,8 @@ use assembly::{
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
-use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, Secrets, Spilling, SystemClock, Table};
+use embedded::LocalIndexes;
+use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table};
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
 use telemetry::Observers;
@@ -147,7 +148,7 @@ impl Account {
     /// When a variable is missing.
     pub fn answering(&self) -> Result<axum::Router, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
-        let base = self.base()?;
+        let base = self.searching()?;
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
@@ -164,7 +165,8 @@ impl Account {
             dead_letters: None,
             counters: vec![counters::process(self.clock.now()), counters::archive(services.workspaces.clone())],
         };
-        let front = HttpFrontend::new(&services, assembly::tools(machines.as_ref()), models, &self.config, outside);
+        let tools = assembly::tools(machines.as_ref(), services.search.as_ref());
+        let front = HttpFrontend::new(&services, tools, models, &self.config, outside);
         let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
         Ok(self.behind_origin(router))
     }
@@ -206,15 +208,22 @@ impl Account {
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
+    /// The same with indexes of texts, which last as long as the instance.
+    fn searching(&self) -> Result<Base, FunctionError> {
+        let base = self.base()?;
+        let indexes = Some(Arc::new(LocalIndexes::new(&base.files)) as Arc<dyn SearchIndexes>);
+        Ok(Base { indexes, ..base })
+    }
+
     fn base(&self) -> Result<Base, FunctionError> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
         let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
         let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
-        Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false })
+        Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false, indexes: None })
     }
 
     fn engine(&self, queue: Arc<dyn QueueSender>) -> Result<(Engine, Arc<dyn Secrets>), FunctionError> {
-        let base = self.base()?;
+        let base = self.searching()?;
         let known = self.config.secrets.clone();
         let secrets =
             Granted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), self.config.grants());

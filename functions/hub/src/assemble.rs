@@ -11,9 +11,9 @@ use assembly::{
     Services, TurnTraces, counters, sweeps::Sweeps,
 };
 use chat::Transcript;
-use embedded::{LocalBlobs, LocalBus, OpenError, Store};
+use embedded::{LocalBlobs, LocalBus, LocalIndexes, OpenError, Store};
 use engine::Tasks;
-use ports::{Blobs, Bus, Clock, Spilling, SystemClock, Table};
+use ports::{Blobs, Bus, Clock, SearchIndexes, Spilling, SystemClock, Table};
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,8 @@ pub fn assemble(
     let within = Arc::new(HostEgress { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
     let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
-    let base = Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
+    let indexes = Some(Arc::new(LocalIndexes::new(&files)) as Arc<dyn SearchIndexes>);
+    let base = Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes };
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;

@@ -6,7 +6,7 @@
 
 use crate::{agent::Refusal, turn::Step};
 use domain::{ChatConfig, Code, Error, ToolCall, ToolSpec};
-use tools::{Commands, Effects, Registry, ToolKind};
+use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
 
 impl Step<'_> {
     /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
@@ -32,8 +32,11 @@ pub(crate) fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
     let one = |entry: &String| {
         let (name, glob) = parts(entry.trim());
         let name = name.to_lowercase();
-        let Some(kind) = registry.kind(&name) else {
-            let names = registry.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
+        // A deployable that only accepts chats has no index to search, and its chats are driven by one that has.
+        let search = (name == SEARCH).then_some(ToolKind::Read);
+        let Some(kind) = registry.kind(&name).or(search) else {
+            let specs = registry.specs();
+            let names = specs.iter().map(|spec| spec.name.as_str()).chain([SEARCH]).collect::<Vec<_>>().join(", ");
             let error = Error::new(Code::Unprocessable, format!("there is no tool {name:?}"));
             return Err(error.hint(format!("tools: lists some of {names}")));
         };

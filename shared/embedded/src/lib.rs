@@ -7,6 +7,7 @@
 //! * [`LocalBlobs`] keeps contents under their SHA-256.
 //! * [`Marks`] tells the next process the computations that this one died in.
 //! * [`copy_store`] and [`Hold`] are what a backup of both is made of.
+//! * [`LocalIndexes`] keeps the indexes of texts, each in a file of its own.
 //! * [`LocalBus`] carries hints between the tasks of this process.
 
 mod blobs;
@@ -22,6 +23,7 @@ mod queue;
 mod readers;
 mod reserve;
 mod schema;
+mod search;
 mod secrets;
 mod snapshot;
 mod stats;
@@ -35,6 +37,7 @@ pub use bus::LocalBus;
 pub use marks::{Left, Marks};
 pub use open::{Lock, OpenError};
 pub use queue::SqliteQueue;
+pub use search::LocalIndexes;
 pub use secrets::LocalSecrets;
 pub use snapshot::{check_store, copy_store, frozen_table, known_schema};
 pub use stats::Stats;

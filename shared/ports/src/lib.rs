@@ -28,6 +28,7 @@ mod model;
 mod queue;
 mod redactor;
 mod sandbox;
+mod search;
 mod secrets;
 mod spill;
 mod table;
@@ -48,6 +49,9 @@ pub use redactor::{REDACTED, Redactor};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
     SandboxState, SandboxView, Sandboxes,
+};
+pub use search::{
+    IndexEdit, IndexHit, IndexMatches, IndexTerm, IndexedFile, IndexedHit, Passage, SearchIndex, SearchIndexes, Visible,
 };
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};

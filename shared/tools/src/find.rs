@@ -99,7 +99,7 @@ fn show(mut found: Vec<Info>, whole: bool, limit: usize) -> Answer {
     Ok(Done { output, truncated: total > limit || !whole, result, ..Done::default() })
 }
 
-fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+pub(crate) fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
     let parse = |text: &str| {
         text.parse().map_err(|_| Error::invalid(field, format!("{text:?} is not a time like 2026-01-31T00:00:00Z")))
     };

@@ -156,6 +156,12 @@ impl Search for Grep {
 }
 
 impl Grep {
+    /// A search for lines, with everything else as usual.
+    pub(crate) fn of(pattern: String, path: String, limit: usize) -> Self {
+        let (glob, context, mode) = (None, None, Mode::Content);
+        Self { pattern, path: Some(path), glob, ignore_case: false, literal: false, context, mode, limit: Some(limit) }
+    }
+
     fn matcher(&self) -> Result<RegexMatcher, Error> {
         if self.pattern.len() > LONGEST {
             let message = format!("the pattern is {} bytes long; {LONGEST} fit", self.pattern.len());

@@ -14,7 +14,7 @@
 //!
 //! Searches walk `latest/` on disk; on a disk that does not last, it is brought in line with the index first. They skip no hidden and no
 //! ignored files: an agent's workspace is not a checkout, and an agent takes a file for absent when a search silently skips it. They follow
-//! no symbolic links.
+//! no symbolic links. `search` asks an index instead, where one is configured ([`Registry::with_search`]).
 
 mod args;
 mod ask;
@@ -31,6 +31,7 @@ mod grep;
 mod list;
 mod plan;
 mod read;
+mod recall;
 mod registry;
 mod relate;
 mod search;
@@ -42,6 +43,7 @@ pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_c
 pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, Touch, confined};
 pub use plan::plan_digest;
+pub use recall::NAME as SEARCH;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;
 pub use search::{check_search, search_folder};

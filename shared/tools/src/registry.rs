@@ -7,7 +7,7 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read, relate, write,
+    exec, find, glob, grep, list, plan, read, recall, relate, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
@@ -94,6 +94,7 @@ pub struct Registry {
     tools: Arc<Tools>,
     functions: Option<Arc<dyn Functions>>,
     commands: Option<Commands>,
+    search: Option<::search::Search>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -147,11 +148,32 @@ impl Registry {
     /// The same tools, and `exec`, which runs commands in the workspace's sandbox.
     #[must_use]
     pub fn with_commands(self, commands: Commands) -> Self {
+        Self { commands: Some(commands), ..self }.anew()
+    }
+
+    /// The same tools, and `search`, which asks an index.
+    #[must_use]
+    pub fn with_search(self, search: ::search::Search) -> Self {
+        Self { search: Some(search), ..self }.anew()
+    }
+
+    /// With the tools that its parts make possible.
+    fn anew(self) -> Self {
         let mut all = Self::make();
-        let run: Run =
-            Box::new(move |call, args| Box::pin(async move { exec::exec(call, args::read(args)?, commands).await }));
-        all.add::<exec::ExecArgs>(ToolKind::Exec, "exec", exec::EXEC, run);
-        Self { commands: Some(commands), tools: Self::of(all).tools, ..self }
+        if let Some(commands) = self.commands {
+            let run: Run = Box::new(move |call, args| {
+                Box::pin(async move { exec::exec(call, args::read(args)?, commands).await })
+            });
+            all.add::<exec::ExecArgs>(ToolKind::Exec, "exec", exec::EXEC, run);
+        }
+        if let Some(search) = self.search.clone() {
+            let run: Run = Box::new(move |call, args| {
+                let search = search.clone();
+                Box::pin(async move { recall::search(call, args::read(args)?, &search).await })
+            });
+            all.add::<recall::SearchArgs>(ToolKind::Read, recall::NAME, recall::SEARCH, run);
+        }
+        Self { tools: Self::of(all).tools, ..self }
     }
 
     /// The settings of commands; none if commands are not configured.
@@ -161,7 +183,7 @@ impl Registry {
 
     fn of(all: Builder) -> Self {
         let tools = Arc::new(Tools { specs: all.specs.into(), tools: all.tools });
-        Self { tools, functions: None, commands: None }
+        Self { tools, functions: None, commands: None, search: None }
     }
 
     /// Providers cache the order: add new tools at the end.

@@ -31,6 +31,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
         "the workspace of a case is made by its evaluation, and nobody else is in it; golden files are written in the folder of their flow alone",
     ),
     ("shared/evaluation/src/drive.rs", 1, "reports of evaluations, at the path that the id gives"),
+    ("shared/search/src/lib.rs", 1, "an index has all texts; each result is asked for with the handle of its caller"),
     ("shared/workspace/src/retention.rs", 1, "what is old in the trash is purged for all"),
 ];
 

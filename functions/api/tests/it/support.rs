@@ -165,8 +165,10 @@ impl Door {
         let table = calls.table(Arc::new(Spilling::new(store.table(), blobs.clone())));
         let queue = calls.queue(store.queue());
         let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
-        let mut tools = tools::Registry::builtin();
+        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files.clone());
+        let indexes = Arc::new(embedded::LocalIndexes::new(&files));
+        let search = search::Search::new(workspaces.clone(), indexes, clock.clone());
+        let mut tools = tools::Registry::builtin().with_search(search);
         if let Some(sandboxes) = setup.sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
             tools = tools.with_commands(tools::Commands::default());

@@ -178,6 +178,17 @@ async fn no_list_and_no_search_tells_of_the_home_of_another_person() {
         ] {
             seen.push(shared.tool(other, tool, args).await.json.to_string());
         }
+        let found = shared.json(other, "POST", "search", json!({ "query": WORD })).await.is(200);
+        assert_eq!(found.json["total"], json!(usize::from(sees)), "{}", found.json);
+        for body in [
+            json!({ "query": WORD }),
+            json!({ "query": WORD, "mode": "regex" }),
+            json!({ "query": "draft", "path": "/users" }),
+        ] {
+            let found = shared.json(other, "POST", "search", body).await.is(200).json;
+            // The answer repeats no word of the query but in what it found.
+            seen.push(found.to_string());
+        }
         let told = seen
             .iter()
             .filter(|text| text.contains(home.as_str()) || text.contains(draft) || text.contains(WORD))

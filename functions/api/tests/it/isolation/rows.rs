@@ -95,6 +95,7 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"tool": "read", "args": {"path": "/notes.md"}}"#,
         ),
+        row("POST /api/v1/workspaces/{workspace_id}/search", In(Read), "", r#"{"query": "notes"}"#),
         // Chats.
         row("GET /api/v1/workspaces/{workspace_id}/chats", In(Read), "", ""),
         row(
@@ -305,7 +306,8 @@ fn every_route_into_a_workspace_needs_a_role_there() {
     for row in ROWS {
         let inside = row.route.contains("/{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
-        let reads = row.method() == "GET" || row.route.ends_with("/check") || row.route.ends_with("/stream-tickets");
+        let reads = row.method() == "GET"
+            || ["/check", "/search", "/stream-tickets"].iter().any(|end| row.route.ends_with(end));
         if let Needs::In(action) = row.needs {
             assert_eq!(action == Action::Read, reads, "{} changes something, or does not", row.route);
         }

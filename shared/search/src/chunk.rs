@@ -1,0 +1,169 @@
+//! Texts in passages: Markdown by its headings, everything in windows of whole lines that are not too long.
+
+use crate::words::{GAP, joined, words};
+use ports::Passage;
+
+/// The longest content that is indexed, in bytes: a longer file is found by its name alone.
+pub(crate) const MAX_TEXT: u64 = 8 * 1024 * 1024;
+/// About how long a passage is, in bytes, and how many lines it has at most.
+const WINDOW: usize = 2048;
+const LINES: u64 = 60;
+/// In so many first bytes a NUL tells that it is no text.
+const LOOKED_AT: usize = 8192;
+
+/// The text of a content; none when it is no text.
+pub(crate) fn text(content: &[u8]) -> Option<&str> {
+    let beginning = content.get(..LOOKED_AT.min(content.len())).unwrap_or_default();
+    (!beginning.contains(&0)).then(|| std::str::from_utf8(content).ok()).flatten()
+}
+
+/// The passage that has the words of a path.
+pub(crate) fn name(path: &str) -> Passage {
+    let found = words(path);
+    let words = joined(found.iter().map(|word| word.text.as_str()));
+    Passage { first_line: 0, last_line: 0, heading: String::new(), text: path.into(), words }
+}
+
+/// The passages of a text.
+pub(crate) fn passages(text: &str, is_markdown: bool) -> Vec<Passage> {
+    let mut found = Passages::default();
+    let mut fence: Option<&str> = None;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        let begun = line.trim_start();
+        if is_markdown {
+            let mark = ["```", "~~~"].into_iter().find(|mark| begun.starts_with(mark));
+            match (fence, mark) {
+                (None, Some(mark)) => fence = Some(mark),
+                (Some(open), Some(mark)) if open == mark => fence = None,
+                (None, None) => {
+                    if let Some((level, title)) = heading(line) {
+                        found.end();
+                        found.enter(level, title);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found.add(number, line);
+    }
+    found.end();
+    found.all
+}
+
+/// The level and the text of a heading such as `## Errors`.
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let title = line.get(level..)?;
+    ((1..=6).contains(&level) && title.starts_with([' ', '\t']))
+        .then(|| (level, title.trim().trim_end_matches('#').trim()))
+}
+
+#[derive(Default)]
+struct Passages {
+    all: Vec<Passage>,
+    /// The headings that the next line is under, with their levels.
+    headings: Vec<(usize, String)>,
+    text: String,
+    first: u64,
+    last: u64,
+}
+
+impl Passages {
+    fn enter(&mut self, level: usize, title: &str) {
+        while self.headings.last().is_some_and(|(above, _)| *above >= level) {
+            self.headings.pop();
+        }
+        let title: String = title.chars().take(200).collect();
+        self.headings.push((level, title));
+    }
+
+    fn add(&mut self, number: u64, line: &str) {
+        let is_full = self.text.len() + line.len() > WINDOW || number.saturating_sub(self.first) >= LINES;
+        if is_full {
+            self.end();
+        }
+        let mut rest = line;
+        while rest.len() > WINDOW {
+            let end = rest.floor_char_boundary(WINDOW);
+            // Between words, where there is a space.
+            let end = rest.get(..end).and_then(|part| part.rfind(' ')).filter(|at| *at > WINDOW / 2).unwrap_or(end);
+            let (part, after) = rest.split_at(end);
+            self.push(number, part);
+            self.end();
+            rest = after;
+        }
+        self.push(number, rest);
+    }
+
+    fn push(&mut self, number: u64, line: &str) {
+        if self.text.is_empty() {
+            self.first = number;
+        }
+        self.last = number;
+        self.text.push_str(line);
+    }
+
+    fn end(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if text.trim().is_empty() {
+            return;
+        }
+        let heading = self.headings.iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>().join(" > ");
+        let (above, own) = (words(&heading), words(&text));
+        let gap = if above.is_empty() { None } else { Some(GAP) };
+        let all = above.iter().map(|word| word.text.as_str()).chain(gap);
+        let words = joined(all.chain(own.iter().map(|word| word.text.as_str())));
+        self.all.push(Passage { first_line: self.first, last_line: self.last, heading, text, words });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<(u64, u64, String)> {
+        passages(text, true).into_iter().map(|found| (found.first_line, found.last_line, found.heading)).collect()
+    }
+
+    #[test]
+    fn markdown_is_cut_at_its_headings_but_not_in_code() {
+        let text = "intro\n\n# A\none\n## B\n```\n# no heading\n```\ntwo\n# C\n\n#no\n";
+        let expected = [(1, 2, ""), (3, 4, "A"), (5, 9, "A > B"), (10, 12, "C")];
+        assert_eq!(shown(text), expected.map(|(first, last, heading)| (first, last, heading.to_owned())));
+        assert_eq!(passages(text, false).len(), 1);
+    }
+
+    #[test]
+    fn passages_have_all_lines_once_and_are_not_long() {
+        let text: String = (0..500).map(|n| format!("line {n} {}\n", "é".repeat(n % 90))).collect();
+        let found = passages(&text, false);
+        assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
+        assert!(
+            found.iter().all(|passage| passage.text.len() <= WINDOW && passage.last_line - passage.first_line < LINES)
+        );
+        assert!(found.windows(2).all(|two| two[1].first_line == two[0].last_line + 1));
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_keeps_its_number() {
+        let text = format!("{}\nend", "索".repeat(100_000));
+        let found = passages(&text, false);
+        assert!(found.iter().all(|passage| passage.text.len() <= WINDOW + 4 && passage.first_line <= 2));
+        assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
+    }
+
+    #[test]
+    fn the_words_of_headings_count_for_their_passages() {
+        let found = passages("# Parsers\n\nbody text\n", true);
+        assert_eq!(
+            found.iter().map(|found| found.words.as_str()).collect::<Vec<_>>(),
+            ["parser \u{B6} parser bodi text"]
+        );
+    }
+
+    #[test]
+    fn only_text_is_text() {
+        assert_eq!(text(b"a\xC3\xA9"), Some("aé"));
+        assert!(text(b"a\0b").is_none() && text(b"\xFF\xFE").is_none());
+    }
+}

@@ -1,0 +1,177 @@
+//! Recall: search over the texts of a workspace (spec 001 §2C; ARCHITECTURE.md, "Search").
+//!
+//! The index of a workspace is a cache beside its files. Nothing keeps it up to date in the background: each search first reads the records of the
+//! changes that were committed since the search before (`refresh.rs`), so a committed write is found by the next search. A lost or damaged index is
+//! made anew.
+//!
+//! Architecture invariant: the index has everything, and its results are those of the caller. Each path is asked for before anything is counted,
+//! ranked or cut: BM25 gets its statistics from files that the caller may read, so neither a count nor a score tells of others.
+//!
+//! The pure pieces are [words](mod@words), [queries](mod@query), [passages](mod@chunk), [ranks](mod@rank) and [snippets](mod@snippet). This crate holds
+//! no database: [`ports::SearchIndexes`] is one.
+
+mod answer;
+mod chunk;
+mod query;
+mod rank;
+mod refresh;
+mod snippet;
+mod stem;
+mod words;
+
+pub use answer::{Answer, Hit, Lines, Score};
+pub use refresh::Bounds;
+pub use snippet::Part;
+
+use domain::{Code, Error, FilePath, Timestamp, WorkspaceId};
+use ports::{Clock, SearchIndex, SearchIndexes};
+use refresh::Fault;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use workspace::{Access, Workspace, Workspaces};
+
+/// How many indexes stay open.
+const OPEN: usize = 32;
+
+/// The kinds of files that are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A document under `/data`, by its Markdown.
+    Document,
+    /// A conversation.
+    Chat,
+}
+
+/// A search by words.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The query.
+    pub query: String,
+    /// The file or folder to search.
+    pub path: FilePath,
+    /// Only these kinds; all if there are none.
+    pub kinds: Vec<Kind>,
+    /// Only versions by this principal.
+    pub author: Option<String>,
+    /// Only versions that were written then or later.
+    pub since: Option<Timestamp>,
+    /// Only versions that were written before.
+    pub until: Option<Timestamp>,
+    /// At most this many results.
+    pub limit: usize,
+}
+
+/// Searches workspaces. Cheap to clone.
+#[derive(Clone)]
+pub struct Search(Arc<Inner>);
+
+struct Inner {
+    workspaces: Workspaces,
+    indexes: Arc<dyn SearchIndexes>,
+    clock: Arc<dyn Clock>,
+    bounds: Bounds,
+    open: Mutex<HashMap<WorkspaceId, Arc<Opened>>>,
+}
+
+struct Opened {
+    index: Arc<dyn SearchIndex>,
+    /// Held while it is brought up to date.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+impl std::fmt::Debug for Search {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Search")
+    }
+}
+
+impl Search {
+    /// Over the files of these workspaces, with these indexes.
+    pub fn new(workspaces: Workspaces, indexes: Arc<dyn SearchIndexes>, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner { workspaces, indexes, clock, bounds: Bounds::default(), open: Mutex::default() }))
+    }
+
+    /// The same with other bounds on the work that one search does for the index.
+    #[must_use]
+    pub fn within(self, bounds: Bounds) -> Self {
+        let Inner { workspaces, indexes, clock, .. } = &*self.0;
+        let (workspaces, indexes, clock) = (workspaces.clone(), indexes.clone(), clock.clone());
+        Self(Arc::new(Inner { workspaces, indexes, clock, bounds, open: Mutex::default() }))
+    }
+
+    /// The files that match, best first, as the party of the handle may read them.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a query without words, or one that is too long; `NOT_FOUND` for a path where nothing is; those of [`Workspace`];
+    /// `UPSTREAM_UNAVAILABLE` and `STORAGE_FULL` when the index cannot be read or written.
+    pub async fn text(&self, reader: &Workspace, request: &Request) -> Result<Answer, Error> {
+        let terms = query::parse(&request.query)?;
+        if !request.path.is_root() {
+            reader.stat(&request.path).await?;
+        }
+        match self.try_text(reader, request, &terms).await {
+            Err(Fault::Index(ports::Error::Damaged(error))) => {
+                tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");
+                self.close(reader.id());
+                self.0.indexes.remove(reader.id()).await.map_err(refresh::of_index)?;
+                self.try_text(reader, request, &terms).await
+            }
+            answer => answer,
+        }
+        .map_err(|fault| match fault {
+            Fault::Files(error) => error,
+            Fault::Index(error) => refresh::of_index(error),
+        })
+    }
+
+    async fn try_text(&self, reader: &Workspace, request: &Request, terms: &[query::Term]) -> Result<Answer, Fault> {
+        let opened = self.opened(reader.id()).await?;
+        let state = self.refresh(&opened, reader.id(), request).await?;
+        answer::answer(&*opened.index, reader, request, terms, state).await
+    }
+
+    async fn refresh(&self, opened: &Opened, id: WorkspaceId, request: &Request) -> Result<refresh::State, Fault> {
+        let until = tokio::time::Instant::now() + self.0.bounds.time;
+        let Ok(_alone) = tokio::time::timeout_at(until, opened.refreshing.lock()).await else {
+            return Ok(refresh::State::default());
+        };
+        let access = Access::platform("the index has all texts; a search gives those that its caller may read");
+        let files = self.0.workspaces.open(id, access).await.map_err(Fault::Files)?;
+        let refresh = refresh::Refresh {
+            index: &*opened.index,
+            files: &files,
+            clock: &*self.0.clock,
+            bounds: self.0.bounds,
+            until,
+        };
+        refresh.run(&request.path).await
+    }
+
+    async fn opened(&self, id: WorkspaceId) -> Result<Arc<Opened>, Fault> {
+        let known = self.0.open.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        if let Some(opened) = known {
+            return Ok(opened);
+        }
+        let index = self.0.indexes.open(id).await.map_err(Fault::Index)?;
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN {
+            open.retain(|_, opened| Arc::strong_count(opened) > 1);
+        }
+        let opened = Opened { index, refreshing: tokio::sync::Mutex::default() };
+        Ok(open.entry(id).or_insert_with(|| Arc::new(opened)).clone())
+    }
+
+    fn close(&self, id: WorkspaceId) {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// Whether an error of a read says that the file is not there as expected, and no more.
+fn is_gone(error: &Error) -> bool {
+    matches!(error.code, Code::NotFound | Code::Unprocessable)
+}

@@ -1,0 +1,355 @@
+//! Brings an index up to date before it is asked: by the records of the changes since the last time, or from the listing of all files.
+//!
+//! A record only says which file to look at: its present state is read from the workspace. So records may come twice and in any order.
+//! Contents follow in small batches, the newest first, as far as the bounds of one search allow. The next search goes on there.
+
+use crate::{
+    Kind,
+    chunk::{self, MAX_TEXT},
+    is_gone,
+};
+use domain::{Code, Error, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent};
+use futures::{StreamExt, stream};
+use ports::{Clock, IndexEdit, IndexedFile, SearchIndex};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+use workspace::{CHANGES_KEPT, Content, Info, LATE, Workspace};
+
+/// The form of [`Progress`]: an index with another one is made anew.
+const FORMAT: u32 = 1;
+/// How long before records expire an index is made anew instead of brought up to date.
+const MARGIN: Duration = Duration::from_secs(24 * 3600);
+/// How many files are looked at or read at once.
+const AT_ONCE: usize = 16;
+/// How many contents one edit of the index has.
+const BATCH: usize = 64;
+/// The most chats that are compared with the index.
+const MOST_CHATS: usize = 20_000;
+/// The folder of the chats, whose logs grow without records of changes.
+const CHATS: &str = "/chats";
+
+/// The bounds of the work that one search does for the index.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The time.
+    pub time: Duration,
+    /// The bytes of contents.
+    pub bytes: u64,
+    /// The files of a workspace.
+    pub files: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(5), bytes: 128 * 1024 * 1024, files: 200_000 }
+    }
+}
+
+/// Why an index was not brought up to date.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Index(ports::Error),
+    Files(Error),
+}
+
+impl From<ports::Error> for Fault {
+    fn from(error: ports::Error) -> Self {
+        Self::Index(error)
+    }
+}
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Files(error)
+    }
+}
+
+type Result<T> = std::result::Result<T, Fault>;
+
+/// An error of the index as clients read it.
+pub(crate) fn of_index(error: ports::Error) -> Error {
+    tracing::warn!(%error, "the index of a workspace failed");
+    if error.is_full() {
+        return Error::storage_full();
+    }
+    Error::new(Code::UpstreamUnavailable, "the index of the workspace cannot be used now")
+        .hint("try again, or use grep, which needs no index")
+}
+
+/// How far an index is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct State {
+    /// Whether it knows every committed change.
+    pub current: bool,
+    /// Whether it has every content, too.
+    pub complete: bool,
+}
+
+/// The note in the index: the changes that it knows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    format: u32,
+    /// All records from before are known, but for late ones.
+    read_from: Timestamp,
+    /// The known records that a next look finds again.
+    recent: Vec<Uuid>,
+    /// Whether the listing had room for all files.
+    whole: bool,
+}
+
+pub(crate) struct Refresh<'a> {
+    pub index: &'a dyn SearchIndex,
+    /// All files.
+    pub files: &'a Workspace,
+    pub clock: &'a dyn Clock,
+    pub bounds: Bounds,
+    pub until: Instant,
+}
+
+impl Refresh<'_> {
+    /// Brings the index up to date for a search at or below `path`.
+    pub async fn run(&self, path: &FilePath) -> Result<State> {
+        let progress = self.index.progress().await?;
+        let progress = progress.and_then(|note| serde_json::from_str::<Progress>(&note).ok());
+        let oldest = self.clock.now() - (CHANGES_KEPT - MARGIN);
+        let (current, whole) = match progress {
+            Some(progress) if progress.format == FORMAT && progress.read_from >= oldest => {
+                let whole = progress.whole;
+                (self.follow(progress).await?, whole)
+            }
+            _ => (true, self.list().await?),
+        };
+        let chats = self.chats(path).await?;
+        let contents = self.contents().await?;
+        Ok(State { current, complete: current && whole && chats && contents })
+    }
+
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Makes the index know all files there are; whether it has room for them.
+    async fn list(&self) -> Result<bool> {
+        let started = self.clock.now();
+        let (listed, whole) = self.files.list_tree(&FilePath::root(), self.bounds.files).await?;
+        let mut edits: Vec<IndexEdit> = listed.iter().filter_map(edit).collect();
+        let there: BTreeSet<FileId> = listed.iter().map(|info| info.file_id).collect();
+        let known = self.index.below(&FilePath::root()).await?;
+        edits.extend(
+            known.iter().filter(|file| !there.contains(&file.file_id)).map(|file| IndexEdit::Gone(file.file_id)),
+        );
+        self.apply(edits, &Progress { format: FORMAT, read_from: started, recent: Vec::new(), whole }).await?;
+        Ok(whole)
+    }
+
+    async fn apply(&self, edits: Vec<IndexEdit>, progress: &Progress) -> Result<()> {
+        let note = serde_json::to_string(progress).map_err(|error| ports::Error::Invalid(error.to_string()))?;
+        Ok(self.index.apply(edits, Some(note)).await?)
+    }
+
+    /// Reads the records since the last time, page by page; whether that were all.
+    async fn follow(&self, mut progress: Progress) -> Result<bool> {
+        let started = self.clock.now();
+        let from = progress.read_from - LATE;
+        let mut cursor = None;
+        loop {
+            let page = self.files.changes_from(from, cursor).await?;
+            let known: BTreeSet<Uuid> = progress.recent.iter().copied().collect();
+            let new: Vec<(Uuid, WorkspaceEvent)> =
+                page.changes.into_iter().filter(|(id, _)| !known.contains(id)).collect();
+            let last = new.last().map(|(id, _)| drawn_at(*id));
+            progress.recent.extend(new.iter().map(|(id, _)| *id));
+            progress.read_from = match page.next {
+                None => started.max(progress.read_from),
+                Some(_) => {
+                    last.unwrap_or(progress.read_from).clamp(progress.read_from, started.max(progress.read_from))
+                }
+            };
+            let settled = progress.read_from - LATE;
+            progress.recent.retain(|id| *id >= settled.first_id());
+            let edits = self.edits(&new).await?;
+            if !edits.is_empty() || page.next.is_some() || started > progress.read_from {
+                self.apply(edits, &progress).await?;
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(true);
+            }
+            if self.is_late() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The edits that changes lead to, by the present state of the files.
+    async fn edits(&self, changes: &[(Uuid, WorkspaceEvent)]) -> Result<Vec<IndexEdit>> {
+        let (mut files, mut folders) = (BTreeSet::new(), HashMap::<FileId, BTreeSet<&FilePath>>::new());
+        for (_, change) in changes {
+            let WorkspaceEvent::FileUpdated { path, from, file_id, kind, op, .. } = change else { continue };
+            match (kind, op) {
+                (FileKind::Folder, FileOp::Made) => {}
+                (FileKind::Folder, _) => folders.entry(*file_id).or_default().extend(std::iter::once(path).chain(from)),
+                _ => drop(files.insert(*file_id)),
+            }
+        }
+        let mut edits = Vec::new();
+        for (folder, paths) in folders {
+            for path in paths {
+                files.extend(self.index.below(path).await?.iter().map(|file| file.file_id));
+            }
+            let inside = match self.files.by_id(folder).await {
+                Ok(info) => self.files.list_tree(&info.path, self.bounds.files).await.map(|(listed, _)| listed),
+                Err(error) => Err(error),
+            };
+            match inside {
+                Ok(listed) => {
+                    for info in &listed {
+                        files.remove(&info.file_id);
+                    }
+                    edits.extend(listed.iter().filter_map(edit));
+                }
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let look = |file: FileId| async move { (file, self.files.by_id(file).await) };
+        let mut looked = stream::iter(files).map(look).buffer_unordered(AT_ONCE);
+        while let Some((file, found)) = looked.next().await {
+            match found {
+                Ok(info) => edits.extend(edit(&info)),
+                Err(error) if is_gone(&error) => edits.push(IndexEdit::Gone(file)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Notes the chats that went on since the last time: their logs grow without records of changes. Whether all of them were looked at.
+    async fn chats(&self, path: &FilePath) -> Result<bool> {
+        let chats = FilePath::parse(CHATS).map_err(Error::from)?;
+        if !path.is_within(&chats) && !chats.is_within(path) {
+            return Ok(true);
+        }
+        match self.files.hydrate(&chats).await {
+            Ok(_) => {}
+            Err(error) if error.code == Code::PayloadTooLarge => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let (listed, whole) = self.files.list_tree(&chats, MOST_CHATS).await?;
+        let known = self.index.below(&chats).await?;
+        let known: HashMap<FileId, &Option<String>> = known.iter().map(|file| (file.file_id, &file.seal)).collect();
+        let grown = listed.iter().filter(|info| info.kind == FileKind::Projection);
+        let grown = grown.filter(|info| known.get(&info.file_id) != Some(&&seal(info)));
+        let edits: Vec<IndexEdit> = grown.filter_map(edit).collect();
+        if !edits.is_empty() {
+            self.index.apply(edits, None).await?;
+        }
+        Ok(whole)
+    }
+
+    /// Reads contents that wait, as far as the bounds allow; whether none waits any longer.
+    async fn contents(&self) -> Result<bool> {
+        let mut bytes = 0_u64;
+        loop {
+            let waiting = self.index.waiting(BATCH).await?;
+            if waiting.is_empty() {
+                return Ok(true);
+            }
+            if self.is_late() || bytes >= self.bounds.bytes {
+                return Ok(false);
+            }
+            bytes += waiting.iter().map(|file| file.size).sum::<u64>();
+            let mut read = stream::iter(waiting).map(|file| self.content(file)).buffer_unordered(AT_ONCE);
+            let (mut edits, mut failed) = (Vec::new(), None);
+            while let Some(content) = read.next().await {
+                match content {
+                    Ok(content) => edits.extend(content),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            self.index.apply(edits, None).await?;
+            if let Some(error) = failed {
+                tracing::warn!(workspace = %self.files.id(), %error, "the index stays behind: a content cannot be read now");
+                return Ok(false);
+            }
+        }
+    }
+
+    async fn content(&self, file: IndexedFile) -> std::result::Result<Vec<IndexEdit>, Error> {
+        let IndexedFile { file_id, path, seal: known, .. } = file;
+        let content = match self.files.read(&path, None).await {
+            Ok(content) if content.info.file_id == file_id => content,
+            // It was moved or removed meanwhile: the next search reads the record of that.
+            Ok(_) => return Ok(vec![IndexEdit::Gone(file_id)]),
+            Err(error) if is_gone(&error) => return Ok(vec![IndexEdit::Gone(file_id)]),
+            Err(error) => match error.code {
+                Code::ContentDamaged | Code::ContentMissing | Code::PayloadTooLarge | Code::Quarantined => {
+                    tracing::debug!(%path, %error, "a file is found by its name alone");
+                    let seal = known.unwrap_or_default();
+                    return Ok(vec![IndexEdit::Content { file_id, seal, passages: Vec::new() }]);
+                }
+                _ => return Err(error),
+            },
+        };
+        // It may be a later version than the one that waits.
+        let Some(seal) = seal(&content.info) else { return Ok(edit(&content.info).into_iter().collect()) };
+        let known = edit(&content.info);
+        let passages = workspace::blocking::run(move || cut(&content)).await;
+        let passages = passages.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        Ok(known.into_iter().chain([IndexEdit::Content { file_id, seal, passages }]).collect())
+    }
+}
+
+fn cut(content: &Content) -> Vec<ports::Passage> {
+    let name = content.info.name.to_lowercase();
+    let is_markdown = name.ends_with(".md") || name.ends_with(".markdown");
+    chunk::text(&content.bytes).map_or_else(Vec::new, |text| chunk::passages(text, is_markdown))
+}
+
+/// The name of the content to index; none for a file that is found by its name alone: a folder, a long one, and a document that has Markdown.
+fn seal(info: &Info) -> Option<String> {
+    let has_markdown = info.conversion.as_ref().is_some_and(|conversion| conversion.markdown.is_some());
+    match info.kind {
+        _ if info.size > MAX_TEXT => None,
+        FileKind::Folder => None,
+        FileKind::Projection => Some(format!("size:{}", info.size)),
+        FileKind::File if has_markdown => None,
+        FileKind::File => info.sha256.map(|digest| digest.to_string()),
+    }
+}
+
+fn edit(info: &Info) -> Option<IndexEdit> {
+    if info.kind == FileKind::Folder {
+        return None;
+    }
+    let file = IndexedFile {
+        file_id: info.file_id,
+        path: info.path.clone(),
+        v: info.v,
+        author: info.author.clone(),
+        updated_at: info.updated_at,
+        size: info.size,
+        derived_from: info.derived_from,
+        seal: seal(info),
+    };
+    Some(IndexEdit::File(file, chunk::name(info.path.as_str()).words))
+}
+
+/// The kind of a file as it is shown.
+pub(crate) fn kind(file: &IndexedFile, is_document: bool) -> Kind {
+    let is_chat = file.v == 0 && file.path.as_str().starts_with("/chats/");
+    match (is_chat, is_document) {
+        (true, _) => Kind::Chat,
+        (_, true) => Kind::Document,
+        _ => Kind::File,
+    }
+}
+
+/// The moment at which a version 7 UUID was drawn.
+fn drawn_at(id: Uuid) -> Timestamp {
+    Timestamp::from_millis(i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX))
+}

@@ -7,8 +7,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement};
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// How long a look-up takes at most.
 const LASTS: Duration = Duration::from_secs(5);

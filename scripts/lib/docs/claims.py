@@ -60,7 +60,7 @@ def check():
                 faults.append(f"{name}: there is no {each}")
         for line in code_of(text):
             for call in re.findall(r"(?:^|\$\(|; |&& )buildscale ([a-z][^;|&)]*)", line):
-                words = tuple(re.match(r"[a-z]+(?: [a-z]+)?", call).group().split())
+                words = tuple(re.match(r"[a-z]+(?:-[a-z]+)*(?: [a-z]+)?", call).group().split())
                 chosen = words if words in known else words[:1]
                 if chosen not in known:
                     faults.append(f"{name}: there is no command buildscale {' '.join(words)}")

@@ -57,7 +57,10 @@ impl World {
     }
 
     async fn find(&self, query: &str) -> Vec<String> {
-        paths(&self.search.text(&self.here, &asked(query)).await.unwrap())
+        let mut found = paths(&self.search.text(&self.here, &asked(query)).await.unwrap());
+        // The skills that each workspace begins with have common words, too.
+        found.retain(|path| !path.starts_with("/system/"));
+        found
     }
 
     async fn one(&self, query: &str) -> Hit {
@@ -293,7 +296,10 @@ async fn hostile_queries_and_contents_find_nothing_and_break_nothing() {
         "{heliotrope}",
     ] {
         match world.search.text(&world.here, &asked(query)).await {
-            Ok(answer) => assert!(answer.total <= 2, "{query:?}: {answer:?}"),
+            Ok(answer) => {
+                let own = answer.results.iter().filter(|hit| !hit.path.as_str().starts_with("/system/"));
+                assert!(own.count() <= 2, "{query:?}: {answer:?}");
+            }
             Err(error) => assert_eq!(error.code, Code::InvalidArgument, "{query:?}"),
         }
     }

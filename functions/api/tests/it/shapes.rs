@@ -177,7 +177,8 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
             .replace("/api/v1/workspaces/{workspace_id}", &workspace)
             .replace("{file_id}", file.rsplit('/').next().unwrap())
             .replace("{chat_id}", chat.rsplit('/').next().unwrap())
-            .replace("{task_id}", &task);
+            .replace("{task_id}", &task)
+            .replace("{tag}", "open");
         for wrong in [0, most + 1] {
             let refused = door.get(&format!("{path}?limit={wrong}")).await.refuses(400, "INVALID_ARGUMENT");
             let error = &refused.json["error"];

@@ -378,7 +378,8 @@ async fn git_has_a_commit_for_each_version_with_its_author_and_time() {
     let told = git(&["fast-import", "--quiet"], out);
     assert!(told.contains("/projects/.git/config"), "what is left out is told: {told}");
     let log = git(&["log", "--reverse", "--format=%an|%at|%s", "main"], Vec::new());
-    assert_eq!(log.lines().count(), 7, "a commit for each version: {log}");
+    let own = log.lines().filter(|line| !line.starts_with("system|"));
+    assert_eq!(own.count(), 5, "a commit for each version: {log}");
     let (second, _) = workspace.version(file, 2).await.unwrap();
     let expected = format!("agent:coder|{}|Change /projects/demo/notes.md", second.at.as_millis() / 1000);
     assert!(log.contains(&expected), "{log}");

@@ -10,8 +10,8 @@ pub struct SearchArgs {
     /// The workspace, by name or id [default: the first one]
     #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
-    /// The words: parser "error recovery" lex* +needed -unwanted
-    #[arg(required = true, allow_hyphen_values = true, value_name = "QUERY")]
+    /// The words: parser "error recovery" lex* +needed; with an unwanted one in quotation marks: 'parser -draft'
+    #[arg(required = true, value_name = "QUERY")]
     pub(crate) query: Vec<String>,
     /// Only at or below this path
     #[arg(long, value_name = "PATH")]

@@ -185,6 +185,6 @@ fn by_text(ending: &str, content: &[u8]) -> Kind {
 }
 
 /// Where `needle` begins.
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }

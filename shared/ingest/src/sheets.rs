@@ -3,6 +3,7 @@
 use crate::{
     budget::Limits,
     converted, damaged, failed,
+    kind::find,
     markdown::{Rows, cell, line},
     zipped::Zipped,
 };
@@ -48,7 +49,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
 
 /// The workbook, by its own kind: a search for the kind by trial, as the library has it, tells no reason when it finds none.
 fn open(content: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Error> {
-    let has = |mark: &[u8]| content.windows(mark.len()).any(|window| window == mark);
+    let has = |mark: &[u8]| find(content, mark).is_some();
     let content = Cursor::new(content);
     if !content.get_ref().starts_with(b"PK") {
         return Ok(Sheets::Xls(Xls::new(content)?));

@@ -189,6 +189,7 @@ impl Chats {
             context_tokens: self.settings.context_tokens,
             created_at: now,
             agent: None,
+            thread: None,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);

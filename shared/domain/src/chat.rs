@@ -2,7 +2,8 @@
 
 use crate::{
     CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, PermissionRule, QuestionId, Sha256, StopId,
-    TaskId, Timestamp, TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
+    TaskId, ThreadAgent, Timestamp, TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event,
+    task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -237,6 +238,9 @@ pub struct ChatConfig {
     /// Set on the chat that a node of a task talks to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Box<AgentOf>>,
+    /// The coding agent that performs its turns; none for the loop of the system itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Box<ThreadAgent>>,
 }
 
 /// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the

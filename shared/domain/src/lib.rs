@@ -22,6 +22,7 @@ mod permission;
 mod principal;
 pub mod task;
 pub mod task_native;
+mod thread;
 mod time;
 pub mod trace;
 
@@ -47,5 +48,6 @@ pub use path::{FilePath, PathError, check_new_name};
 pub use permission::PermissionRule;
 pub use principal::Principal;
 pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
+pub use thread::{AgentOptions, ThreadAgent};
 pub use time::{Stamp, Timestamp};
 pub use trace::TraceContext;

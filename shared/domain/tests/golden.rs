@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage,
-    Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId,
-    WorkspaceId,
+    AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error,
+    FileId, FilePath, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId,
+    QueuedMessage, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent,
+    Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{
@@ -72,6 +72,13 @@ fn chat_config() -> ChatConfig {
         parameters: json!({ "type": "object" }),
     };
     let denied = AgentToolRuns::Denied { rule: "no-mail".into(), reason: Some("not here".into()) };
+    let options = AgentOptions {
+        mode: Some("ask".into()),
+        model_id: Some("large".into()),
+        session_id: Some("s-1".into()),
+        config_overrides: [("effort".to_owned(), "high".to_owned())].into(),
+    };
+    let thread = ThreadAgent { agent: "codex".into(), cwd: "/home/ann/app".into(), options };
     let agent = AgentOf {
         task: TaskId(id(4)),
         above: vec![TaskId(id(5))],
@@ -104,6 +111,7 @@ fn chat_config() -> ChatConfig {
         context_tokens: 100_000,
         created_at: AT,
         agent: Some(Box::new(agent)),
+        thread: Some(Box::new(thread)),
     }
 }
 

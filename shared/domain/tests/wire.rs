@@ -41,6 +41,7 @@ fn events() -> Vec<ChatEvent> {
             context_tokens: 100_000,
             created_at: at,
             agent: None,
+            thread: None,
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));

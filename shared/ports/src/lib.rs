@@ -18,6 +18,7 @@
 //! }
 //! ```
 
+mod agents;
 mod blobs;
 mod bus;
 mod clock;
@@ -35,6 +36,10 @@ mod table;
 mod turns;
 pub mod validate;
 
+pub use agents::{
+    AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentOption, AgentPrompt, AgentRequest, AgentSessions,
+    AgentTurn, AgentUpdate, Agents,
+};
 pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};

@@ -51,6 +51,7 @@ fn config() -> Arc<ChatConfig> {
         context_tokens: 100,
         created_at: at(0),
         agent: None,
+        thread: None,
     })
 }
 

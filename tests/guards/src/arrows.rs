@@ -7,6 +7,7 @@ use cargo_metadata::{Dependency, DependencyKind, Package};
 const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("access", &["domain"]),
+    ("doors", &["domain"]),
     ("ports", &["domain"]),
     ("actor", &["domain", "ports"]),
     ("slots", &["actor", "domain", "ports"]),

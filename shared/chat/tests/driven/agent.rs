@@ -40,6 +40,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             turns: Vec::new(),
             flow: None,
         })),
+        thread: None,
     }
 }
 

@@ -59,6 +59,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,
+            thread: None,
         };
         let body = ChatCommand::StartTurn {
             content: how.into(),

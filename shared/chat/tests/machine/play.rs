@@ -61,6 +61,7 @@ impl Play {
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,
+            thread: None,
         };
         change(&mut config);
         Self {

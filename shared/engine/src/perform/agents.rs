@@ -103,6 +103,7 @@ impl TaskEffects {
                 turns: slots::of_model(flow, node, agent.model.as_deref()),
                 flow: own_provider,
             })),
+            thread: None,
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),

@@ -212,6 +212,7 @@ impl Play {
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,
+            thread: None,
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {

@@ -1,0 +1,30 @@
+//! The form that every protocol has: a pure fold of a log into frames.
+
+use domain::Timestamp;
+use serde_json::Value;
+
+/// A protocol's view of one actor's log, folded from its first event on.
+///
+/// The same log gives the same frames, on every machine and after every interruption: so a stream resumes by folding the log without sending
+/// what the client has, and many watchers of one actor can share what was rendered once.
+pub trait Projection: Send {
+    /// The events of the actor.
+    type Event;
+    /// Takes in the event with this number, committed at `at`, and appends its frames. An event that the protocol does not show has none.
+    fn take_in(&mut self, number: u64, at: Timestamp, event: &Self::Event, frames: &mut Vec<Frame>);
+    /// Whether the protocol shows nothing after what was taken in, so that a stream ends.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// One event of a protocol's stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// The number of the log's event that it follows from: the cursor from which a stream goes on after it.
+    pub number: u64,
+    /// Its name in the `event:` field; none for protocols whose frames have data alone.
+    pub event: Option<&'static str>,
+    /// Its data.
+    pub data: Value,
+}

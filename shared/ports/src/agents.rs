@@ -1,0 +1,220 @@
+//! Coding agents that are programs of their own, each in a process per thread (spec 004 §2, §4). The actor of a chat asks for a turn, takes
+//! updates until the agent asks for something or ends, and knows no process: in the hub one is a child of the machine, on AWS a process in
+//! the workspace's sandbox.
+
+use crate::Result;
+use async_trait::async_trait;
+use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The coding agents that this installation knows, and the processes of their threads.
+///
+/// Nothing here is durable. A process may be gone at any moment: the turn that it worked on then ends with [`AgentUpdate::Gone`], and the
+/// next prompt of the thread starts another process.
+///
+/// # Errors
+/// Of every method: `Unavailable` when the agent cannot be started or does not answer in time, with the reason; `Invalid` for an agent, an
+/// option or a folder that is not known or not allowed.
+#[async_trait]
+pub trait Agents: Send + Sync {
+    /// All agents that are known, in the order of their names. Starts nothing.
+    async fn list(&self) -> Vec<AgentInfo>;
+    /// The folder under its resolved path, if threads may work in it.
+    ///
+    /// # Errors
+    /// `Invalid` for a path that is relative, absent, no folder, or outside of the allowed roots.
+    async fn allowed(&self, cwd: &str) -> Result<String>;
+    /// The roots in which the folders of threads have to be, resolved.
+    fn roots(&self) -> Vec<String>;
+    /// Hands a prompt to the process of its thread; starts one where there is none. Returns once the agent has the prompt. The same turn and
+    /// attempt again has no effect while it runs.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn prompt(&self, prompt: AgentPrompt) -> Result<()>;
+    /// The next updates of a turn, one at least: waits until there is one. Updates that wait are joined. After [`AgentUpdate::Asks`] there is
+    /// none until [`Agents::answer`]; after [`AgentUpdate::Ended`] or [`AgentUpdate::Gone`] there is none at all.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn updates(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>>;
+    /// Answers the request `request` of a turn: with one of the options that the agent offered, or with none, which cancels the request.
+    ///
+    /// # Errors
+    /// Those of [`Agents`]. `Conflict` when the process that asked is gone, or asks nothing under this id: the answer reaches nobody.
+    async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()>;
+    /// Asks the agent to end the turn, and kills the process group after a grace. Fine for a turn that has ended.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn cancel(&self, turn: &AgentTurn) -> Result<()>;
+    /// Ends the process of a thread, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()>;
+    /// What the agent offers for a session in `cwd`: models, modes, options. Asks a process that it may start for this alone.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers>;
+    /// The agent's own sessions in `cwd`; none where it keeps none.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>>;
+    /// The messages of one of the agent's own sessions; none where it cannot replay them.
+    ///
+    /// # Errors
+    /// Those of [`Agents`].
+    async fn session_history(&self, agent: &str, cwd: &str, session: &str) -> Result<Option<Vec<AgentMessage>>>;
+    /// The slash commands that the thread's process has announced; none before its first turn.
+    async fn commands(&self, workspace: WorkspaceId, chat: ChatId) -> Vec<AgentCommand>;
+}
+
+/// An agent that the installation knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// Its id, such as `codex`.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// None when it can be started; else the reason why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The command that would install it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+}
+
+/// One attempt of a turn of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AgentTurn {
+    /// The workspace of the chat.
+    pub workspace: WorkspaceId,
+    /// The chat that the thread is.
+    pub chat: ChatId,
+    /// The turn.
+    pub turn: TurnId,
+    /// Counts from 1.
+    pub attempt: u32,
+}
+
+/// A prompt for the process of a thread.
+#[derive(Clone, Debug)]
+pub struct AgentPrompt {
+    /// The turn.
+    pub turn: AgentTurn,
+    /// The agent, its folder and options.
+    pub thread: ThreadAgent,
+    /// The person's words, and attachments, as content blocks of ACP.
+    pub content: Vec<Value>,
+    /// The text that brings a process up to date that does not know the thread: the summary and the recent turns, within a budget. It is
+    /// sent before the prompt where the process is new and the agent cannot load its session.
+    pub context: String,
+}
+
+/// An update of a turn, in its order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentUpdate {
+    /// The session that the process works in.
+    Bound {
+        /// The agent's id of the session.
+        session: String,
+    },
+    /// A piece of the answer.
+    Text(String),
+    /// A piece of reasoning.
+    Thought(String),
+    /// Any other session update of ACP, whole: tool calls and their updates, plans, commands, modes, content that is no text.
+    Session(Value),
+    /// The agent asks for permission, and waits.
+    Asks(AgentRequest),
+    /// The turn has ended.
+    Ended {
+        /// As ACP names it: `end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`.
+        stop_reason: String,
+    },
+    /// The process or its turn came to nothing.
+    Gone {
+        /// The reason for people, with the exit code and the last lines of the error output, without secrets.
+        reason: String,
+    },
+}
+
+/// A request for permission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRequest {
+    /// Its id in the process.
+    pub request: String,
+    /// `command`, `file`, `network` or `mcp`.
+    pub category: String,
+    /// The title of the tool call that it is for.
+    pub title: String,
+    /// The tool call as ACP has it, as JSON text.
+    pub call: String,
+    /// The answers that the agent offers.
+    pub options: Vec<AgentOption>,
+}
+
+/// An answer that an agent offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOption {
+    /// The agent's id of it.
+    pub id: String,
+    /// Its words for people.
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    pub kind: String,
+}
+
+/// The offers of an agent for a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentOffers {
+    /// Models, each with `id` and `name`.
+    pub models: Vec<Value>,
+    /// Modes, each with `id` and `name`.
+    pub modes: Vec<Value>,
+    /// Options of the configuration, as ACP has them.
+    pub options: Vec<Value>,
+}
+
+/// A page of an agent's own sessions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentSessions {
+    /// Each with `sessionId`, and `cwd`, `title`, `updatedAt` where known.
+    pub sessions: Vec<Value>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+}
+
+/// A message of an agent's own session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentMessage {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// Its text.
+    pub content: String,
+}
+
+/// A slash command of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    /// Its name, without the slash.
+    pub name: String,
+    /// Its purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The input that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_hint: Option<String>,
+}
+
+impl AgentPrompt {
+    /// Whether two prompts can share a process: it runs with the folder and the settings that it was started with.
+    pub fn shares_process(a: &ThreadAgent, b: &ThreadAgent) -> bool {
+        let settings = |options: &AgentOptions| AgentOptions { session_id: None, ..options.clone() };
+        a.agent == b.agent && a.cwd == b.cwd && settings(&a.options) == settings(&b.options)
+    }
+}

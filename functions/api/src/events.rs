@@ -16,7 +16,8 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{ActorRef, Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
+use domain::{ActorRef, ChatEvent, Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
+use doors::{Projection, Span};
 use http::{HeaderMap, StatusCode};
 use ports::Table;
 use serde::Deserialize;
@@ -39,6 +40,25 @@ pub trait Streams: Send + Sync {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response>;
+
+    /// Answers with the frames of `projection` over the log of `actor`: after the request's `Last-Event-ID`, else after `after`, else from
+    /// `span.first` on. A cursor that is not known counts as none.
+    ///
+    /// # Errors
+    /// Those of [`Streams::open`].
+    async fn open_projected(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+        span: Span,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response>;
+
+    /// Whether this process serves streams. Where it does not, a request that would command and then stream is refused before its command.
+    fn are_here(&self) -> bool {
+        true
+    }
 
     /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come.
     ///

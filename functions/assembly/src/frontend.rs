@@ -4,7 +4,8 @@ use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
 use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
-use domain::{ActorRef, WorkspaceId};
+use domain::{ActorRef, ChatEvent, WorkspaceId};
+use doors::{Projection, Span};
 use http::HeaderMap;
 use ports::{DeadLetterQueue, KnownSecrets, ModelInfo};
 use std::sync::Arc;
@@ -101,6 +102,16 @@ impl Streams for OwnFeeds {
         after: Option<&str>,
     ) -> ports::Result<Response> {
         stream::events(&self.feeds, actor, Start::Turn(first), headers, after).await
+    }
+    async fn open_projected(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+        span: Span,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response> {
+        self.feeds.projected(actor, projection, span, Cursor::from_request(headers, after)).await
     }
     async fn open_changes(
         &self,

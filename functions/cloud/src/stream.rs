@@ -4,7 +4,8 @@
 use crate::{FunctionError, assemble::Account};
 use async_trait::async_trait;
 use axum::response::Response;
-use domain::{ActorRef, WorkspaceId};
+use domain::{ActorRef, ChatEvent, WorkspaceId};
+use doors::{Projection, Span};
 use http::HeaderMap;
 use std::time::Duration;
 use stream::{FeedOptions, ServeOptions};
@@ -32,6 +33,19 @@ struct NotHere;
 impl api::Streams for Elsewhere {
     async fn open(&self, _: ActorRef, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
         Err(ports::Error::unavailable("event streams", NotHere))
+    }
+    async fn open_projected(
+        &self,
+        _: ActorRef,
+        _: Box<dyn Projection<Event = ChatEvent>>,
+        _: Span,
+        _: &HeaderMap,
+        _: Option<&str>,
+    ) -> ports::Result<Response> {
+        Err(ports::Error::unavailable("event streams", NotHere))
+    }
+    fn are_here(&self) -> bool {
+        false
     }
     async fn open_changes(
         &self,

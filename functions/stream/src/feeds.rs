@@ -55,6 +55,10 @@ impl Feeds {
         &self.0.options
     }
 
+    pub(crate) fn table(&self) -> &Arc<dyn Table> {
+        &self.0.table
+    }
+
     pub(crate) fn bus(&self) -> &Arc<dyn Bus> {
         &self.0.bus
     }

@@ -102,6 +102,12 @@ pub(crate) fn opening(cursor: u64, retry: Duration, reset: Option<&'static str>)
     Bytes::from(out)
 }
 
+/// The first bytes of a stream in another protocol: how long to wait before coming back, and padding. No blank line ends them, so that they
+/// belong to the first frame.
+pub(crate) fn prelude(retry: Duration) -> Bytes {
+    Bytes::from(format!("retry: {}\n:{PADDING}\n", retry.as_millis()))
+}
+
 /// The last bytes of a stream that the server ends: when to come back. It counts as soon as its line ends.
 pub(crate) fn farewell(retry: Duration) -> Bytes {
     Bytes::from(format!("retry: {}\n", retry.as_millis()))

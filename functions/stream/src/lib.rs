@@ -19,6 +19,8 @@
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
 //!
+//! A stream in another protocol than ours is the fold of the log through a projection, per watcher (`projected.rs`).
+//!
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
 
@@ -31,6 +33,7 @@ mod frame;
 mod handover;
 mod metrics;
 mod options;
+mod projected;
 mod pulse;
 mod pump;
 mod respond;

@@ -4,4 +4,4 @@
 
 mod projection;
 
-pub use projection::{Frame, Projection};
+pub use projection::{Frame, Projection, Span};

@@ -28,3 +28,16 @@ pub struct Frame {
     /// Its data.
     pub data: Value,
 }
+
+/// The part of a log that a stream shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first event that the projection takes in: 1, unless it needs nothing that came before, as the view of one turn does.
+    pub fold_from: u64,
+    /// The first event whose frames are sent to a client without a usable cursor.
+    pub first: u64,
+    /// Whether the stream lasts until its projection is over, however long that takes: for the answer to a POST, which its client cannot
+    /// resume. Others end after some minutes, so
+    /// that permission is checked again.
+    pub to_the_end: bool,
+}

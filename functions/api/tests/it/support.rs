@@ -137,6 +137,16 @@ impl Streams for LocalStreams {
         stream::events(&self.0, actor, Start::Turn(first), headers, after).await
     }
     /// These tests ask only who may watch; deployables test the changes themselves.
+    async fn open_projected(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn doors::Projection<Event = domain::ChatEvent>>,
+        span: doors::Span,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response> {
+        self.0.projected(actor, projection, span, stream::Cursor::from_request(headers, after)).await
+    }
     async fn open_changes(
         &self,
         _: WorkspaceId,

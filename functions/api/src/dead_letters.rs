@@ -76,7 +76,7 @@ pub(crate) async fn redrive_dead_letters(
 }
 
 fn queue(context: &Context) -> Result<&dyn DeadLetterQueue, ApiError> {
-    context.dead_letters.as_deref().ok_or_else(|| {
+    context.base.dead_letters.as_deref().ok_or_else(|| {
         let error = Error::not_found("route", "for dead letters on AWS");
         error
             .hint("scripts/redrive lists them and sends them again, with the rights of an operator of the stack")

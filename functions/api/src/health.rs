@@ -34,7 +34,7 @@ pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), degraded: BTreeMap::new() })
 }
 
-/// How many damaged contents are counted.
+/// How many damaged contents, and how many dead letters, are counted.
 const COUNTED: usize = 100;
 
 /// Whether it can work: table, queue and bus answer. `degraded` names parts that are damaged or full while it can work all the same.
@@ -66,7 +66,16 @@ async fn degraded(context: &StreamContext) -> BTreeMap<&'static str, String> {
     degraded.extend(damaged(context).await.map(|damage| ("archive", damage)));
     let refused = crash::installed().map_or(0, |crashes| crashes.refused().len());
     degraded.extend((refused > 0).then(|| ("inputs", format!("refused, as the process died of them: {refused}"))));
+    degraded.extend(put_aside(context).await.map(|letters| ("queue", letters)));
     degraded
+}
+
+/// The dead letters that wait for the operator.
+async fn put_aside(context: &StreamContext) -> Option<String> {
+    let letters = context.dead_letters.as_ref()?.dead_letters(COUNTED);
+    let Ok(Ok(letters)) = tokio::time::timeout(PATIENCE, letters).await else { return None };
+    let more = if letters.len() == COUNTED { ", or more" } else { "" };
+    (!letters.is_empty()).then(|| format!("messages put aside after too many attempts: {}{more}", letters.len()))
 }
 
 async fn damaged(context: &StreamContext) -> Option<String> {

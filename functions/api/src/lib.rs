@@ -102,6 +102,8 @@ pub struct StreamContext {
     pub ready: Vec<Probe>,
     /// Whether there is room for requests that add.
     pub has_room: HasRoom,
+    /// The dead letters of the queue, where this server may read and send them again.
+    pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
     /// Counters of others, for `/metrics`.
     pub metrics: Vec<Counters>,
 }
@@ -132,8 +134,6 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
-    /// The dead letters of the queue, where this server may read and send them again.
-    pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
 }
 
 /// The whole of door 1, to be served as it is.

@@ -42,9 +42,8 @@ impl HttpFrontend {
         tools: Arc<Registry>,
         models: Vec<ModelInfo>,
         config: &Config,
-        mut outside: FrontendDeps,
+        outside: FrontendDeps,
     ) -> Self {
-        let dead_letters = outside.dead_letters.take();
         let context = api::Context {
             base: Arc::new(stream_context(Readers::of(services), config, outside)),
             chats: services.chats.clone(),
@@ -52,7 +51,6 @@ impl HttpFrontend {
             evaluations: services.evaluations.clone(),
             tools,
             models,
-            dead_letters,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
@@ -79,9 +77,23 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, dead_letters: _, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters, counters } = outside;
     let origins = config.server.cors_origins.clone();
-    StreamContext { chats, tasks, workspaces, streams, table, clock, auth, origins, ready, has_room, metrics: counters }
+    let metrics = counters;
+    StreamContext {
+        chats,
+        tasks,
+        workspaces,
+        streams,
+        table,
+        clock,
+        auth,
+        origins,
+        ready,
+        has_room,
+        dead_letters,
+        metrics,
+    }
 }
 
 /// Streams out of this process's own feeds.

@@ -35,6 +35,11 @@ impl Client {
         Ok(self.hub().await?.get(path, query).await?)
     }
 
+    /// Whether the hub can work, and which parts need its operator.
+    pub(crate) async fn ready(&self) -> Result<Value, CliError> {
+        Ok(self.hub().await?.ready().await?)
+    }
+
     /// Commands: it is done once, however often it is sent.
     pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, CliError> {
         Ok(self.hub().await?.post(path, body).await?)

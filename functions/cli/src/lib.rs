@@ -54,15 +54,29 @@ pub use args::{Command, Connection, EXIT_CODES, duration};
 pub use failure::{CliError, Exit, Refusal};
 pub use output::{Look, Output, Style, Telling};
 
-/// Whether a hub answers, and takes the token: its default model.
+/// A hub that answers and takes the token.
+#[derive(Debug)]
+pub struct Reached {
+    /// Its default model.
+    pub model: String,
+    /// The parts that need its operator, each with the reason.
+    pub degraded: Vec<(String, String)>,
+}
+
+/// Whether a hub answers, takes the token, and can work.
 ///
 /// # Errors
 /// When none does.
-pub async fn reach(connection: &Connection) -> Result<String, CliError> {
-    let answer = Client::new(connection)?.get(&["models"], &[]).await?;
+pub async fn reach(connection: &Connection) -> Result<Reached, CliError> {
+    let client = Client::new(connection)?;
+    let answer = client.get(&["models"], &[]).await?;
     let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
     let default = value::list(&answer, "models").iter().find(is_default);
-    Ok(default.map(|model| value::text(model, "id").to_owned()).unwrap_or_default())
+    let model = default.map(|model| value::text(model, "id").to_owned()).unwrap_or_default();
+    let ready = client.ready().await?;
+    let parts = ready.get("degraded").and_then(serde_json::Value::as_object).into_iter().flatten();
+    let degraded = parts.map(|(part, why)| (part.clone(), why.as_str().unwrap_or_default().to_owned())).collect();
+    Ok(Reached { model, degraded })
 }
 
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.

@@ -131,6 +131,15 @@ impl Client {
         self.json(self.repeat(Repeat::Safe, attempt).await?)
     }
 
+    /// Whether the hub can work, as `GET /ready` tells it: `degraded` names the parts that need its operator.
+    ///
+    /// # Errors
+    /// When it cannot work, with the parts that do not answer, or when no hub answers.
+    pub async fn ready(&self) -> Result<Value, Error> {
+        let attempt = || self.whole_of(self.request(Method::GET, "/ready"));
+        self.json(self.repeat(Repeat::Safe, attempt).await?)
+    }
+
     /// Commands, under an idempotency key of its own: it is done once, however often it is sent.
     ///
     /// # Errors

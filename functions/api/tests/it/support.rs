@@ -206,6 +206,7 @@ impl Door {
                 let full = full.clone();
                 move || !full.load(Ordering::SeqCst)
             }),
+            dead_letters: Some(store.queue()),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         });
         let streams = buildscale_api::streams(base.clone());
@@ -216,7 +217,6 @@ impl Door {
             tasks,
             tools: Arc::new(tools),
             models,
-            dead_letters: Some(store.queue()),
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);

@@ -133,7 +133,10 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
     }
     found.push(data(&args.place.data_dir));
     match cli::reach(&args.connection).await {
-        Ok(model) => found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url))),
+        Ok(cli::Reached { model, degraded }) => {
+            found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url)));
+            found.extend(degraded.into_iter().map(|(part, why)| ("hub", "note", format!("{part}: {why}"))));
+        }
         Err(failure) => found.push(("hub", "wrong", told(&failure))),
     }
     let is_well = found.iter().all(|(_, state, _)| *state != "wrong");

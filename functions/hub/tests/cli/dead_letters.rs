@@ -46,6 +46,8 @@ async fn an_operator_lists_dead_letters_and_sends_them_again() {
         metrics.lines().find_map(|line| line.strip_prefix("buildscale_queue_dead ")?.parse::<u64>().ok())
     };
     assert_eq!(counted(), Some(1));
+    let doctor = text(&hub.run(&["doctor", "--data-dir", folder.path().to_str().unwrap()]).stdout);
+    assert!(doctor.contains("queue: messages put aside after too many attempts: 1\n"), "{doctor}");
     let listed = text(&hub.run(&["dead-letters"]).stdout);
     assert!(listed.contains(GROUP) && !listed.contains("SECRET"), "{listed}");
 

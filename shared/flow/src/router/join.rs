@@ -7,7 +7,7 @@ use crate::router::{
 };
 use domain::{
     Code, Error, NodeId, Status,
-    task::{Arrival, ChildEnd, ChildKind, ChildName},
+    task::{Arrival, ChildEnd, ChildKind, ChildName, is_stop},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -381,6 +381,11 @@ impl Router<'_> {
                 let said = format!("{} of {} children failed", many.len(), ends.len());
                 self.with_failed(Error::new(error.code, said), many)
             }
+        });
+        // The error of a stop says that the task itself was stopped: it is that of the child.
+        let error = error.map(|error| match is_stop(&error) {
+            true => Error { message: format!("a child was {}", error.message), ..error },
+            false => error,
         });
         match fork.kind {
             // Had one succeeded whose fork is not joined, the task would have ended with it.

@@ -6,7 +6,7 @@ use super::{Next, Outcome, Route, RouteState, Router};
 use crate::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, work};
 use domain::{
     Error, NodeId, Sha256, Status, TaskEvent, TaskId, Timestamp, WorkspaceId,
-    task::{Arrival, ChildEnd, FlowRef, TaskConfig},
+    task::{Arrival, ChildEnd, FlowRef, TaskConfig, is_stop, stopped},
 };
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 enum Children {
     Come,
     Fail,
+    AreStopped,
 }
 
 /// Layers of a branch and a merge, one after the other: `start ─ branch ═ width nodes ═ merge ─ branch ═ … ─ exit`.
@@ -68,13 +69,19 @@ impl Play<'_> {
         Router { graph: self.graph, config: &self.config, place: &self.place, now: Timestamp::default(), follows: None }
     }
 
-    /// Plays it to its end; the number of its children, and the cost of a child.
-    fn cost(graph: &Graph, how: Children) -> (u64, f64) {
+    /// One that is to begin.
+    fn of(graph: &Graph) -> Play<'_> {
         let flow = FlowRef { name: "layers".into(), hash: Sha256::of(b"") };
         let (workspace, task) = (WorkspaceId::from_key("test", "workspace"), TaskId::from_key("test", "task"));
         let config = testkit::flows::task(workspace, task, flow, "start");
         let mut play = Play { graph, config, place: RouteState::default(), children: 0, looked_up: 0 };
         play.place.apply(&TaskEvent::Created { config: Box::new(play.config.clone()) });
+        play
+    }
+
+    /// Plays it to its end; the number of its children, and the cost of a child.
+    fn cost(graph: &Graph, how: Children) -> (u64, f64) {
+        let mut play = Play::of(graph);
         let mut route = play.router().begin();
         loop {
             let next = play.took(route);
@@ -115,8 +122,11 @@ impl Play<'_> {
                     let (child, place, output) = (child.to_string(), vec![index], Value::Null);
                     self.router().arrived(Arrival { merge, from, child, place, status: Status::Success, output })
                 }
-                Children::Fail => {
-                    let error = Some(Error::new(domain::Code::Internal, "it failed"));
+                Children::Fail | Children::AreStopped => {
+                    let error = Some(match how {
+                        Children::AreStopped => stopped("user_cancelled"),
+                        _ => Error::new(domain::Code::Internal, "it failed"),
+                    });
                     let end = ChildEnd { status: Status::Failure, output: Value::Null, merged: false, lost: 0, error };
                     self.router().child_ended(&child, end)
                 }
@@ -145,4 +155,41 @@ fn s3_1_a_child_costs_the_router_the_same_beside_many_siblings() {
         let (_, large) = Play::cost(&layers(2, 384), how);
         assert!(small > 0.0 && large < 1.2 * small, "{how:?}: {small} look-ups a child, then {large}");
     }
+}
+
+/// `start ─ branch ═ two nodes ═ exit`: the children meet nowhere.
+fn fork_without_merge() -> Graph {
+    let node = |id: &str, role| NewNode {
+        id: id.into(),
+        role,
+        continue_on_failure: false,
+        always_fail: false,
+        fails_partial: false,
+        join: Join::default(),
+    };
+    let nodes = [("start", Role::Start), ("branch", Role::Branch), ("a", Role::Linear), ("b", Role::Linear)];
+    let nodes = nodes.into_iter().chain([("exit", Role::Exit)]).map(|(id, role)| node(id, role)).collect();
+    let edge =
+        |(from, to): (&str, &str)| NewEdge { from: from.into(), to: to.into(), label: None, takes_errors: false };
+    let edges = [("start", "branch"), ("branch", "a"), ("branch", "b"), ("a", "exit"), ("b", "exit")];
+    Graph::build(nodes, edges.into_iter().map(edge).collect()).unwrap()
+}
+
+#[test]
+fn s9_a_task_whose_children_were_stopped_was_not_stopped_itself() {
+    let graph = fork_without_merge();
+    let mut play = Play::of(&graph);
+    let mut route = play.router().begin();
+    while let Next::Execute(node, _) = play.took(route) {
+        let output = json!("done");
+        let outcome = Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
+        route = play.router().finished(&node, &outcome);
+    }
+    let last = play.children_of(&"branch".into(), Children::AreStopped);
+    let error = last.events.iter().find_map(|event| match event {
+        TaskEvent::Finished { error, .. } => error.clone(),
+        _ => None,
+    });
+    let error = error.unwrap();
+    assert!(!is_stop(&error) && error.message.contains("user_cancelled"), "{error:?}");
 }

@@ -46,6 +46,7 @@ mod relations;
 mod rewinds;
 mod room;
 mod sandbox;
+mod schedules;
 pub mod schema;
 mod search;
 mod steering;
@@ -130,6 +131,8 @@ pub struct Context {
     pub tasks: engine::Tasks,
     /// The way in to evaluations of flows.
     pub evaluations: evaluation::Evaluations,
+    /// The way in to schedules.
+    pub schedules: schedule::Schedules,
     /// The tools, for people.
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.

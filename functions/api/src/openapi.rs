@@ -2,8 +2,8 @@
 
 use crate::{
     Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
-    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schema, search,
-    steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schedules,
+    schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "chats", description = "Durable conversations with agents."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
+        (name = "schedules", description = "Chats, messages and tasks that begin at a time, or again and again."),
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
         (name = "links", description = "Tags of files, links between them, and the network that they make."),
@@ -81,6 +82,9 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(evaluations::create_evaluation))
         .routes(routes!(evaluations::list_evaluations))
         .routes(routes!(evaluations::get_evaluation))
+        .routes(routes!(schedules::create_schedule, schedules::list_schedules))
+        .routes(routes!(schedules::get_schedule, schedules::change_schedule, schedules::delete_schedule))
+        .routes(routes!(schedules::run_schedule))
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
         .routes(routes!(tasks::get_task, tasks::change_task, tasks::delete_task))

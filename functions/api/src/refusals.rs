@@ -13,17 +13,19 @@ const ALONE: [&str; 4] = ["health", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
 const OPEN: [&str; 5] = ["health", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 11] = [
+const PACED: [&str; 13] = [
     "approve_plan",
     "check_flow",
     "create_chat",
     "create_evaluation",
+    "create_schedule",
     "create_task",
     "export_workspace",
     "import_workspace",
     "post_message",
     "replay_task",
     "retry_task",
+    "run_schedule",
     "upload",
 ];
 /// Routes that read the manifests of flows.

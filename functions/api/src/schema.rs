@@ -18,6 +18,7 @@ mod insight;
 mod people;
 mod relations;
 mod rewinds;
+mod schedules;
 mod search;
 mod tasks;
 
@@ -35,5 +36,6 @@ pub use insight::*;
 pub use people::*;
 pub use relations::*;
 pub use rewinds::*;
+pub use schedules::*;
 pub use search::*;
 pub use tasks::*;

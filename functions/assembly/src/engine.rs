@@ -4,6 +4,7 @@ use crate::{
     Activity, Base, LOAD_SCRIPT, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
     measured::Measured,
+    rights::MemberRights,
     services::{SandboxSetup, tools},
     traces::Both,
 };
@@ -19,10 +20,12 @@ use engine::{
 };
 use evaluation::ScriptedOverride;
 use flow::op::Functions;
+use identity::Members;
 use ports::{
     Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef,
     Secrets,
 };
+use schedule::{ScheduleEffects, ScheduleMachine};
 use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
@@ -152,9 +155,9 @@ impl Engine {
         Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once))
     }
 
-    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, and new versions
-    /// of files that start tasks.
-    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 5] {
+    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, new versions of
+    /// files that start tasks, and schedules.
+    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 6] {
         let Services { base, queue, workspaces, cache, evaluations, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
         let machine = ChatMachine {
@@ -220,6 +223,21 @@ impl Engine {
             limits: self.settings.handoffs,
             clock: clock.clone(),
         };
+        let effects = ScheduleEffects {
+            chats: self.services.chats.clone(),
+            tasks: self.services.tasks.clone(),
+            rights: Arc::new(MemberRights(Members::new(table.clone(), clock.clone()))),
+        };
+        let schedules = Runtime::new(
+            ScheduleMachine,
+            Arc::new(effects),
+            table.clone(),
+            queue.clone(),
+            bus.clone(),
+            clock.clone(),
+            Arc::new(NoObserver),
+            actor::Options { warm_actors: 16, ..options },
+        );
         let quarantine = Quarantine::default();
         let semaphores = Runtime::new(
             SlotsMachine,
@@ -237,6 +255,7 @@ impl Engine {
             Arc::new(tasks.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
             Arc::new(evaluations.clone()),
             Arc::new(handoffs),
+            Arc::new(schedules.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
         ]
     }
 }

@@ -49,6 +49,7 @@ impl HttpFrontend {
             chats: services.chats.clone(),
             tasks: services.tasks.clone(),
             evaluations: services.evaluations.clone(),
+            schedules: services.schedules.clone(),
             tools,
             models,
         };

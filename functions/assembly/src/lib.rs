@@ -18,6 +18,7 @@ mod observing;
 pub mod probes;
 pub mod process;
 mod readers;
+mod rights;
 pub mod secrets;
 mod services;
 pub mod sweeps;

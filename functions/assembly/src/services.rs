@@ -1,6 +1,7 @@
 //! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
 //! one that loads no flow links neither its check nor its expressions.
 
+use actor::Mailbox;
 use chat::{Chats, Transcript};
 use domain::Limits;
 use engine::{
@@ -13,6 +14,7 @@ use flow::{
     op::Functions,
 };
 use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, SearchIndexes, Table};
+use schedule::Schedules;
 use search::Search;
 use slots::Places;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -115,6 +117,8 @@ pub struct Services {
     pub evaluations: Evaluations,
     /// The files that start tasks.
     pub triggers: Triggers,
+    /// The way in to schedules.
+    pub schedules: Schedules,
     /// Searches by words, where there are indexes.
     pub search: Option<Search>,
 }
@@ -180,7 +184,9 @@ impl Services {
             .with_most_waiting(settings.most_waiting);
         let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue.clone(), clock);
         let triggers = Triggers::default();
-        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers, search }
+        let mailbox = Mailbox { queue: queue.clone(), table: base.table.clone(), bus: base.bus.clone() };
+        let schedules = Schedules::new(base.table.clone(), mailbox, base.clock.clone(), workspaces.clone());
+        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers, schedules, search }
     }
 }
 

@@ -6,6 +6,7 @@ mod people;
 mod portable;
 mod rewind;
 mod sandbox;
+mod schedule;
 mod search;
 mod shared;
 mod work;
@@ -17,6 +18,7 @@ pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberComman
 pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::RewindArgs;
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
+pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
@@ -71,6 +73,8 @@ pub enum Command {
     Search(SearchArgs),
     /// Show the machine on which a workspace's commands run; run a command there, start it or end it
     Sandbox(SandboxArgs),
+    /// Make and look at schedules: chats, messages and tasks that begin at a time, or again and again
+    Schedule(ScheduleArgs),
     /// List chats, the last active first; remove or export one
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one

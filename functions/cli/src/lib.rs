@@ -40,6 +40,7 @@ mod relations;
 mod render;
 mod rewind;
 mod sandbox;
+mod schedules;
 mod search;
 mod table;
 mod tail;
@@ -94,6 +95,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Rewind(args) => return rewind::run(args, out).await,
         Command::Search(args) => search::search(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
+        Command::Schedule(args) => schedules::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,

@@ -20,6 +20,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("chat", &["actor", "domain", "ports", "slots", "tools", "workspace"]),
     ("flow", &["domain", "schema"]),
     ("engine", &["actor", "chat", "domain", "flow", "ports", "slots", "tools", "workspace"]),
+    ("schedule", &["actor", "chat", "domain", "engine", "ports", "workspace"]),
     ("telemetry", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
     ("evaluation", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
     ("identity", &["domain", "ports"]),

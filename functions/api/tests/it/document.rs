@@ -9,6 +9,7 @@ GET /
 GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
+DELETE /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
@@ -25,6 +26,8 @@ GET /api/v1/keys
 GET /api/v1/models
 GET /api/v1/workspaces
 GET /api/v1/workspaces/{workspace_id}
+GET /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}
+GET /api/v1/workspaces/{workspace_id}/schedules
 GET /api/v1/workspaces/{workspace_id}/agents
 GET /api/v1/workspaces/{workspace_id}/agents/{agent}
 GET /api/v1/workspaces/{workspace_id}/artifacts
@@ -75,6 +78,7 @@ GET /metrics
 GET /openapi.json
 GET /ready
 PATCH /api/v1/workspaces/{workspace_id}
+PATCH /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}
 PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
 PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
@@ -83,6 +87,8 @@ POST /api/v1/dead-letters/redrive
 POST /api/v1/imports
 POST /api/v1/keys
 POST /api/v1/workspaces
+POST /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}/run
+POST /api/v1/workspaces/{workspace_id}/schedules
 POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}

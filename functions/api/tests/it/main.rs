@@ -15,6 +15,7 @@ mod isolation;
 mod people;
 mod relations;
 mod sandbox;
+mod schedules;
 mod search;
 mod shapes;
 mod support;

@@ -189,7 +189,7 @@ impl Door {
         let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows)
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
-        let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
+        let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown.clone());
         let Setup { auth, origins, ready, models, .. } = setup;
         let full = Arc::new(AtomicBool::new(false));
         let base = Arc::new(StreamContext {
@@ -210,8 +210,11 @@ impl Door {
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         });
         let streams = buildscale_api::streams(base.clone());
+        let mailbox = actor::Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() };
+        let schedules = schedule::Schedules::new(table.clone(), mailbox, clock.clone(), workspaces.clone());
         let context = Context {
             base,
+            schedules,
             chats,
             evaluations: evaluation::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock),
             tasks,

@@ -11,5 +11,6 @@ mod login;
 mod people;
 mod portable;
 mod sandbox;
+mod schedule;
 mod support;
 mod tasks;

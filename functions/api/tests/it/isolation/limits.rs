@@ -9,8 +9,8 @@ use serde_json::json;
 
 #[tokio::test]
 async fn requests_that_put_agents_to_work_are_counted() {
-    // The fixture of a tenant makes four of them: a chat, two tasks and an evaluation.
-    let world = World::with(accounts().limited(Allowance { requests: 6, tokens: 30_000 }));
+    // The fixture of a tenant makes five of them: a chat, two tasks, an evaluation and a schedule.
+    let world = World::with(accounts().limited(Allowance { requests: 7, tokens: 30_000 }));
     let ann = world.tenant("ann").await;
     let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
     let headers = || {
@@ -34,6 +34,7 @@ async fn requests_that_put_agents_to_work_are_counted() {
         (format!("{flow}/tasks"), "{}"),
         (format!("{flow}/evaluations"), "{}"),
         (format!("{flow}/check"), "{}"),
+        (format!("{}/schedules/{}/run", ann.workspace, ann.has["schedule_id"]), ""),
         (format!("{}/tasks/{}/replay", ann.workspace, ann.has["task_id"]), "{}"),
         (format!("{}/tasks/{}/retry", ann.workspace, ann.has["task_id"]), ""),
     ] {

@@ -165,6 +165,9 @@ impl World {
         let happened = TaskEvent::Routed { from: "begin".into(), to: secret.as_str().into() };
         self.door.put_task_events(&format!("{workspace}/tasks/{task_id}"), vec![happened]).await;
         let evaluation_id = post(&format!("flows/{flow}/evaluations"), json!({})).await.text("evaluation_id");
+        let due = json!({ "kind": "chat", "goal": secret });
+        let due = json!({ "name": secret, "rrule": "FREQ=DAILY", "action": due });
+        let schedule_id = post("schedules", due).await.text("schedule_id");
         let key =
             self.json(&token, "POST", "/api/v1/keys", json!({ "name": secret, "scopes": ["read"] })).await.is(201);
         let carl = user_id(&format!("carl-of-{name}"));
@@ -179,6 +182,7 @@ impl World {
             ("task_id", task_id),
             ("other_task_id", other_task_id),
             ("evaluation_id", evaluation_id),
+            ("schedule_id", schedule_id),
             ("key_id", key.json["api_key"]["key_id"].as_str().unwrap().to_owned()),
             ("user_id", carl),
             ("flow", flow),

@@ -1,0 +1,106 @@
+//! The arguments of `buildscale schedule`.
+
+use super::{Connection, WORKSPACE};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Args)]
+pub struct ScheduleArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(short, long, global = true, env = WORKSPACE)]
+    pub(crate) workspace: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Option<ScheduleCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// List schedules with their next times, the oldest first (as `schedule` alone does)
+    List,
+    /// Make a schedule: give its times, and the chat, message or task that begins
+    ///
+    /// It acts for you, with the rights that you have when it is due. Examples:
+    ///
+    /// buildscale schedule add "Daily brief" --rrule FREQ=DAILY --begins 2026-12-01T08:00 --zone Europe/Berlin --goal "Write /brief.md"
+    ///
+    /// buildscale schedule add "Nightly review" --rrule "FREQ=WEEKLY;BYDAY=MO,FR" --begins 2026-12-01T02:00 --flow review
+    Add(Box<AddArgs>),
+    /// Show a schedule and its last run
+    Show {
+        /// The schedule: its name, or its id or the beginning of it
+        schedule: String,
+    },
+    /// Let nothing begin until it is resumed
+    Pause {
+        /// The schedule
+        schedule: String,
+    },
+    /// Go on with the next time
+    Resume {
+        /// The schedule
+        schedule: String,
+    },
+    /// Begin a run now, besides the times
+    Run {
+        /// The schedule
+        schedule: String,
+    },
+    /// Remove a schedule; chats and tasks that it began stay
+    Remove {
+        /// The schedule
+        schedule: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("times").required(true).args(["at", "rrule"])))]
+#[command(group(ArgGroup::new("begun").required(true).args(["goal", "chat", "flow"])))]
+pub(crate) struct AddArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Once, at this time (RFC 3339), such as 2026-12-01T08:00:00+01:00
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Again and again, by a rule of iCalendar, such as FREQ=WEEKLY;BYDAY=MO,WE
+    #[arg(long, value_name = "RULE")]
+    pub(crate) rrule: Option<String>,
+    /// The time zone of the rule, such as Europe/Berlin [default: UTC]
+    #[arg(long, value_name = "ZONE", requires = "rrule")]
+    pub(crate) zone: Option<String>,
+    /// The first time of the rule on the clock of its zone, such as 2026-12-01T08:00 [default: this minute]
+    #[arg(long, value_name = "TIME", requires = "rrule")]
+    pub(crate) begins: Option<String>,
+    /// A new chat begins with this goal
+    #[arg(long)]
+    pub(crate) goal: Option<String>,
+    /// The persona of the new chat
+    #[arg(long, requires = "goal")]
+    pub(crate) role: Option<String>,
+    /// The model of the new chat
+    #[arg(long, requires = "goal")]
+    pub(crate) model: Option<String>,
+    /// A message goes to this chat, by its whole id
+    #[arg(long, requires = "say")]
+    pub(crate) chat: Option<String>,
+    /// The words of the message
+    #[arg(long, requires = "chat")]
+    pub(crate) say: Option<String>,
+    /// A task of this flow begins
+    #[arg(long)]
+    pub(crate) flow: Option<String>,
+    /// The input of the task, as JSON
+    #[arg(long, requires = "flow", value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// The treatment of times that passed while the hub was off
+    #[arg(long, value_enum, default_value_t = MissedArg::RunOnce)]
+    pub(crate) missed: MissedArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MissedArg {
+    /// Run once, however many times passed
+    RunOnce,
+    /// Wait for the next time
+    Skip,
+}

@@ -1,0 +1,189 @@
+//! `buildscale schedule`: chats, messages and tasks that begin at a time, or again and again.
+
+use crate::{
+    args::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand},
+    client::Client,
+    failure::CliError,
+    locate,
+    output::{Look, Output, one_line},
+    table::{Table, when},
+    value::{number, text},
+};
+use ::client::Body;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// A workspace has no more.
+const MOST: usize = 200;
+
+/// Runs one of the commands.
+pub(crate) async fn run(args: ScheduleArgs, out: &mut Output) -> Result<(), CliError> {
+    let client = Client::new(&args.connection)?;
+    let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
+    let all = ["workspaces", workspace.as_str(), "schedules"];
+    let command = match args.command {
+        None | Some(ScheduleCommand::List) => return show_all(&listed(&client, &all).await?, out),
+        Some(ScheduleCommand::Add(asked)) => {
+            let made = client.post(&all, &body(*asked)?).await?;
+            return show(&made, out);
+        }
+        Some(command) => command,
+    };
+    let (ScheduleCommand::Show { schedule }
+    | ScheduleCommand::Pause { schedule }
+    | ScheduleCommand::Resume { schedule }
+    | ScheduleCommand::Run { schedule }
+    | ScheduleCommand::Remove { schedule }) = &command
+    else {
+        return Ok(());
+    };
+    let found = find(listed(&client, &all).await?, schedule)?;
+    let id = text(&found, "schedule_id").to_owned();
+    let one = ["workspaces", workspace.as_str(), "schedules", id.as_str()];
+    match command {
+        ScheduleCommand::Pause { .. } => paused(&client, &one, true, out).await,
+        ScheduleCommand::Resume { .. } => paused(&client, &one, false, out).await,
+        ScheduleCommand::Run { .. } => {
+            let run = ["workspaces", workspace.as_str(), "schedules", id.as_str(), "run"];
+            let begun = client.post(&run, &json!({})).await?;
+            if out.is_json() { out.json(&begun) } else { out.notice("it begins") }
+        }
+        ScheduleCommand::Remove { .. } => {
+            client.remove(&one, &[]).await?;
+            if out.is_json() { out.json(&json!({ "schedule_id": id })) } else { out.notice("it is removed") }
+        }
+        _ => show(&found, out),
+    }
+}
+
+async fn listed(client: &Client, place: &[&str]) -> Result<Vec<Value>, CliError> {
+    client.list(place, "schedules", &[], MOST).await
+}
+
+async fn paused(client: &Client, place: &[&str], paused: bool, out: &mut Output) -> Result<(), CliError> {
+    let answer = client.change(Method::PATCH, place, Body::Json(json!({ "paused": paused })), None).await?;
+    match (out.is_json(), paused) {
+        (true, _) => out.json(&answer),
+        (false, true) => out.notice("it is paused"),
+        (false, false) => out.notice("it goes on"),
+    }
+}
+
+/// The schedule of this name, or whose id begins so.
+fn find(schedules: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
+    let is_it =
+        |one: &Value| text(one, "name") == wanted || wanted.len() >= 4 && text(one, "schedule_id").starts_with(wanted);
+    let mut found: Vec<_> = schedules.into_iter().filter(is_it).collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        (Some(_), others) => {
+            Err(CliError::Usage(format!("{} schedules are named {wanted:?}, or begin so: give the id", others + 1)))
+        }
+        (None, _) => Err(CliError::NotFound(format!(
+            "there is no schedule {wanted:?}; `buildscale schedule` lists those of the workspace"
+        ))),
+    }
+}
+
+fn body(asked: AddArgs) -> Result<Value, CliError> {
+    let AddArgs { name, at, rrule, zone, begins, goal, role, model, chat, say, flow, input, missed } = asked;
+    let action = match (goal, chat, flow) {
+        (Some(goal), ..) => with(json!({ "kind": "chat", "goal": goal }), [("role", role), ("model", model)]),
+        (None, Some(chat), _) => json!({ "kind": "message", "chat_id": chat, "content": say }),
+        (None, None, flow) => {
+            let input = input.map(|text| serde_json::from_str::<Value>(&text)).transpose();
+            let input = input.map_err(|error| CliError::Usage(format!("--input is no JSON: {error}")))?;
+            json!({ "kind": "task", "flow": flow, "input": input })
+        }
+    };
+    let missed = match missed {
+        MissedArg::RunOnce => "run_once",
+        MissedArg::Skip => "skip",
+    };
+    let body = json!({ "name": name, "missed": missed, "action": action });
+    Ok(with(body, [("at", at), ("rrule", rrule), ("time_zone", zone), ("begins", begins)]))
+}
+
+/// The object with those of the fields that have a value.
+fn with<const N: usize>(mut object: Value, fields: [(&str, Option<String>); N]) -> Value {
+    for (name, value) in fields {
+        if let Some(value) = value {
+            object[name] = Value::String(value);
+        }
+    }
+    object
+}
+
+fn times(schedule: &Value) -> String {
+    let times = schedule.get("times").unwrap_or(&Value::Null);
+    match text(times, "kind") {
+        "once" => format!("once, {}", text(times, "at")),
+        _ => format!("{}, {}", text(times, "rrule"), text(times, "time_zone")),
+    }
+}
+
+fn action(schedule: &Value) -> String {
+    let action = schedule.get("action").unwrap_or(&Value::Null);
+    match text(action, "kind") {
+        "task" => format!("task of {}", text(action, "flow")),
+        "message" => format!("message to {}", text(action, "chat_id")),
+        _ => format!("chat: {}", text(action, "goal")),
+    }
+}
+
+fn next(schedule: &Value, out: &Output) -> String {
+    match text(schedule, "next_at") {
+        "" => text(schedule, "status").to_owned(),
+        time => when(time, out),
+    }
+}
+
+fn show_all(schedules: &[Value], out: &mut Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(&json!({ "schedules": schedules }));
+    }
+    let mut table = Table::new(&["next", "name", "times", "begins", "runs", "id"]);
+    for one in schedules {
+        table.row(vec![
+            (next(one, out), None),
+            (one_line(text(one, "name"), 40), Some(Look::Bold)),
+            (one_line(&times(one), 60), None),
+            (one_line(&action(one), 40), None),
+            (number(one, "runs").to_string(), None),
+            (text(one, "schedule_id").to_owned(), Some(Look::Dim)),
+        ]);
+    }
+    table.print(out)?;
+    if schedules.is_empty() {
+        out.notice("no schedules; `buildscale schedule add --help` shows how to make one")?;
+    }
+    Ok(())
+}
+
+fn show(schedule: &Value, out: &mut Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(schedule);
+    }
+    let last = schedule.get("last_run").unwrap_or(&Value::Null);
+    let began = match (text(last, "chat_id"), text(last, "task_id"), last.get("error")) {
+        (_, _, Some(error)) => format!("failed: {}", one_line(text(error, "message"), 200)),
+        ("", "", _) => String::new(),
+        ("", task, _) => format!("task {task}"),
+        (chat, ..) => format!("chat {chat}"),
+    };
+    let reason = schedule.get("paused_because").map(|error| text(error, "message")).unwrap_or_default();
+    let rows = [
+        ("id", text(schedule, "schedule_id").to_owned()),
+        ("name", one_line(text(schedule, "name"), 100)),
+        ("times", times(schedule)),
+        ("begins", one_line(&action(schedule), 200)),
+        ("status", [text(schedule, "status"), reason].join(if reason.is_empty() { "" } else { ": " })),
+        ("next", text(schedule, "next_at").to_owned()),
+        ("last", [text(last, "at"), &began].join(if began.is_empty() { "" } else { ", " })),
+        ("runs", format!("{}, {} missed", number(schedule, "runs"), number(schedule, "skipped"))),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        out.line(format_args!("{name:<8}{value}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Schedules: a chat, a message or a task begins at a time, or again and again by a rule of iCalendar (RFC 5545 §3.3.10) in a time zone.
+//!
+//! A schedule is an actor. It sends itself a message that the queue holds back until it is due, so an idle schedule costs nothing but its
+//! rows, and a hub that was switched off finds its schedules due at the next start.
+//!
+//! ```text
+//!   person ── Create ──▶ schedule ── Tick, held back until due ──▶ schedule ── Run ──▶ Chats::create, Chats::post or Tasks::create
+//!                                                  ▲────── the next one ──────┘
+//! ```
+//!
+//! - [`rule`]: the times, and the next one after a given one. Pure.
+//! - [`machine`]: the decisions. Pure.
+//! - [`run`]: begins what is due, as the person who made the schedule, with the rights that they have then.
+//! - [`schedules`]: the way in.
+
+pub mod machine;
+pub mod rule;
+pub mod run;
+pub mod schedules;
+mod state;
+
+pub use machine::{ScheduleCommand, ScheduleEffect, ScheduleEvent, ScheduleMachine, ScheduleReport};
+pub use rule::{Times, TimesError};
+pub use run::{Rights, ScheduleEffects};
+pub use schedules::{NewSchedule, NewTimes, ScheduleChange, SchedulePage, Schedules};
+pub use state::{Action, Began, LastRun, Missed, ScheduleConfig, ScheduleState, ScheduleStatus, ScheduleView};

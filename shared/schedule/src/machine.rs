@@ -1,0 +1,358 @@
+//! The schedule as a machine of the actor runtime.
+
+use crate::{
+    rule::{Next, Times},
+    state::{Began, Missed, ScheduleConfig, ScheduleState, ScheduleView},
+};
+use actor::{ActorId, EffectKey, Input, Machine, OutboxMessage, Step, View};
+use domain::{Code, Error, Stamp, Timestamp, WorkspaceId};
+use ports::Key;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A time that is found later than this was missed.
+const GRACE: Duration = Duration::from_secs(300);
+
+/// The schedules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScheduleMachine;
+
+/// The actor of a schedule.
+pub fn actor_id(workspace: WorkspaceId, schedule: Uuid) -> ActorId {
+    ActorId::new(ScheduleMachine::KIND, format_args!("{workspace}/{}", schedule.hyphenated()))
+}
+
+/// The partition of the schedules of a workspace, of the table and of its index.
+pub(crate) fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/schedules")
+}
+
+pub(crate) fn view_key(workspace: WorkspaceId, schedule: Uuid) -> Key {
+    Key::new(partition(workspace), schedule.hyphenated().to_string())
+}
+
+pub(crate) fn view_index(config: &ScheduleConfig) -> Key {
+    Key::new(partition(config.workspace), format!("{}/{}", config.created_at, config.schedule.hyphenated()))
+}
+
+/// The commands of a schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ScheduleCommand {
+    /// Make it.
+    Create {
+        /// How it is set up.
+        config: Box<ScheduleConfig>,
+    },
+    /// Set it up anew.
+    Change {
+        /// How it is set up from now on.
+        config: Box<ScheduleConfig>,
+    },
+    /// Let nothing begin until it is resumed.
+    Pause,
+    /// Go on with the next time.
+    Resume,
+    /// Begin a run now, besides the times.
+    RunNow {
+        /// The id of the run.
+        run: Uuid,
+    },
+    /// A time is due. A schedule sends it to itself.
+    Tick {
+        /// The time.
+        due: Timestamp,
+    },
+    /// Give it up.
+    Delete,
+}
+
+/// The events of a schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ScheduleEvent {
+    /// It was made.
+    Created {
+        /// How it is set up.
+        config: Box<ScheduleConfig>,
+        /// Its first time.
+        next: Option<Timestamp>,
+        /// When.
+        at: Timestamp,
+    },
+    /// It was set up anew.
+    Changed {
+        /// How it is set up from now on.
+        config: Box<ScheduleConfig>,
+        /// Its next time.
+        next: Option<Timestamp>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Nothing begins until it is resumed.
+    Paused {
+        /// The reason, where no person paused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// When.
+        at: Timestamp,
+    },
+    /// It goes on.
+    Resumed {
+        /// Its next time.
+        next: Option<Timestamp>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A run begins.
+    Due {
+        /// Its id, from which those of its chat or task follow.
+        run: Uuid,
+        /// The time that it was due; none when a person asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+        /// The next time.
+        next: Option<Timestamp>,
+        /// How many times were missed since `due`.
+        missed: u32,
+        /// When it begins.
+        at: Timestamp,
+    },
+    /// The worker that began the run is gone: it is begun again, under the same ids.
+    Retried {
+        /// The run.
+        run: Uuid,
+        /// Counts from 2.
+        attempt: u32,
+    },
+    /// A time was found too late, and is skipped.
+    Skipped {
+        /// The time.
+        due: Timestamp,
+        /// The next time.
+        next: Option<Timestamp>,
+        /// How many times were missed since `due`.
+        missed: u32,
+        /// When it was found.
+        at: Timestamp,
+    },
+    /// A run began its chat, message or task.
+    Began {
+        /// The run.
+        run: Uuid,
+        /// What it began.
+        began: Began,
+        /// When.
+        at: Timestamp,
+    },
+    /// A run began nothing.
+    Failed {
+        /// The run.
+        run: Uuid,
+        /// Why not.
+        error: Error,
+        /// When.
+        at: Timestamp,
+    },
+    /// It was given up.
+    Deleted {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A request of a schedule to the outside: begin a run.
+#[derive(Clone, Debug)]
+pub struct ScheduleEffect {
+    /// Its id.
+    pub run: Uuid,
+    /// The schedule.
+    pub config: ScheduleConfig,
+}
+
+/// The report of the effect.
+#[derive(Debug)]
+pub struct ScheduleReport {
+    /// The run.
+    pub run: Uuid,
+    /// What it began, or why it began nothing.
+    pub outcome: Result<Began, Error>,
+}
+
+impl Machine for ScheduleMachine {
+    const KIND: &'static str = "schedule";
+    type State = ScheduleState;
+    type Command = ScheduleCommand;
+    type Event = ScheduleEvent;
+    type Effect = ScheduleEffect;
+    type Report = ScheduleReport;
+
+    fn apply(state: &mut ScheduleState, _number: u64, event: &ScheduleEvent) {
+        state.apply(event);
+    }
+
+    fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        if step.state().deleted {
+            return;
+        }
+        match input {
+            Input::Command { command, .. } => take_in(step, command, stamp),
+            Input::Report(ScheduleReport { run, outcome }) => reported(step, run, outcome, stamp.at),
+            Input::Resume => {
+                if let Some(run) = step.state().beginning {
+                    step.push(ScheduleEvent::Retried { run, attempt: step.state().attempt + 1 });
+                    begin(step, run);
+                }
+            }
+            // Its effect is begun in a moment: there is nothing to stop.
+            Input::Stop(_) | Input::Halt(_) | Input::Hold(_) => {}
+            Input::Park { reason, .. } => {
+                if let Some(run) = step.state().beginning {
+                    let error = Error::new(Code::Internal, reason);
+                    step.push(ScheduleEvent::Failed { run, error, at: stamp.at });
+                }
+                step.give_up();
+            }
+            Input::Unpark { .. } => {}
+        }
+    }
+
+    fn in_flight(state: &ScheduleState) -> bool {
+        state.beginning.is_some()
+    }
+
+    fn is_over(state: &ScheduleState) -> bool {
+        state.deleted
+    }
+
+    fn waits(&self, _effect: &ScheduleEffect) -> bool {
+        false
+    }
+
+    fn is_transient(_event: &ScheduleEvent) -> bool {
+        false
+    }
+
+    fn ends(command: &ScheduleCommand) -> bool {
+        matches!(command, ScheduleCommand::Delete)
+    }
+
+    fn view(state: &ScheduleState) -> Option<View> {
+        let config = state.config.as_ref()?;
+        let key = view_key(config.workspace, config.schedule);
+        match ScheduleView::of(state) {
+            None => Some(View { key, index: None, body: None }),
+            Some(view) => {
+                Some(View { key, index: Some(view_index(config)), body: Some(serde_json::to_string(&view).ok()?) })
+            }
+        }
+    }
+}
+
+fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, stamp: &Stamp) {
+    let at = stamp.at;
+    match command {
+        ScheduleCommand::Create { config } if step.state().config.is_none() => {
+            let next = config.times.next(None, at).at;
+            step.push(ScheduleEvent::Created { config, next, at });
+            wake(step);
+        }
+        ScheduleCommand::Create { .. } => {}
+        ScheduleCommand::Change { config } => {
+            let Some(now) = step.state().config.clone() else { return };
+            if *config == now {
+                return;
+            }
+            let last = step.state().last_due.filter(|_| config.times == now.times);
+            let is_paused = step.state().paused.is_some();
+            let next = config.times.next(last, at).at.filter(|_| !is_paused);
+            let wakes = next != step.state().next;
+            step.push(ScheduleEvent::Changed { config, next, at });
+            if wakes {
+                wake(step);
+            }
+        }
+        ScheduleCommand::Pause => {
+            if step.state().config.is_some() && step.state().paused.is_none() {
+                step.push(ScheduleEvent::Paused { error: None, at });
+            }
+        }
+        ScheduleCommand::Resume => {
+            let Some(config) = step.state().config.clone().filter(|_| step.state().paused.is_some()) else { return };
+            let next = config.times.next(step.state().last_due, at).at;
+            step.push(ScheduleEvent::Resumed { next, at });
+            wake(step);
+        }
+        ScheduleCommand::RunNow { run } => {
+            let is_known = step.state().last.as_ref().is_some_and(|last| last.run == run);
+            if step.state().config.is_some() && !is_known {
+                let next = step.state().next;
+                step.push(ScheduleEvent::Due { run, due: None, next, missed: 0, at });
+                begin(step, run);
+            }
+        }
+        ScheduleCommand::Tick { due } => due_now(step, due, stamp),
+        ScheduleCommand::Delete => {
+            if step.state().config.is_some() {
+                step.push(ScheduleEvent::Deleted { at });
+            }
+        }
+    }
+}
+
+/// A time is due: it runs, or is skipped when it was missed, and the next one is asked for.
+fn due_now(step: &mut Step<ScheduleMachine>, due: Timestamp, stamp: &Stamp) {
+    let at = stamp.at;
+    // A time of before a change, or one that came twice.
+    if step.state().next != Some(due) {
+        return;
+    }
+    let Some(config) = step.state().config.clone() else { return };
+    let Next { at: next, missed } = next_after(&config.times, due, at);
+    if config.missed == Missed::Skip && at.since(due) > GRACE {
+        step.push(ScheduleEvent::Skipped { due, next, missed, at });
+    } else {
+        let run = stamp.id(0);
+        step.push(ScheduleEvent::Due { run, due: Some(due), next, missed, at });
+        begin(step, run);
+    }
+    wake(step);
+}
+
+/// The next time after this one that is still to come.
+fn next_after(times: &Times, due: Timestamp, now: Timestamp) -> Next {
+    times.next(Some(due), now.max(due))
+}
+
+/// Has the queue tell when the next time is due.
+fn wake(step: &mut Step<ScheduleMachine>) {
+    let (Some(config), Some(due)) = (step.state().config.as_ref(), step.state().next) else { return };
+    let to = actor_id(config.workspace, config.schedule);
+    if let Ok(command) = serde_json::to_value(ScheduleCommand::Tick { due }) {
+        step.send(OutboxMessage { to, command, deliver_at: Some(due), priority: 0 });
+    }
+}
+
+fn begin(step: &mut Step<ScheduleMachine>, run: Uuid) {
+    let Some(config) = step.state().config.clone() else { return };
+    let key = EffectKey(format!("run/{}/{}", run.hyphenated(), step.state().attempt));
+    step.run(key, ScheduleEffect { run, config });
+}
+
+fn reported(step: &mut Step<ScheduleMachine>, run: Uuid, outcome: Result<Began, Error>, at: Timestamp) {
+    if step.state().beginning != Some(run) {
+        return;
+    }
+    match outcome {
+        Ok(began) => step.push(ScheduleEvent::Began { run, began, at }),
+        Err(error) => {
+            // A person who left, or lost the right, is asked by nobody again and again.
+            let pauses = matches!(error.code, Code::Forbidden | Code::Unauthorized);
+            step.push(ScheduleEvent::Failed { run, error: error.clone(), at });
+            if pauses && step.state().paused.is_none() {
+                step.push(ScheduleEvent::Paused { error: Some(error), at });
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The times of a schedule: one moment, or a rule of iCalendar in a time zone.
+
+use domain::Timestamp;
+use rrule::{RRuleSet, Tz};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// The longest rule, in bytes.
+const MAX_RULE: usize = 300;
+/// The least time between two runs.
+const LEAST_GAP: Duration = Duration::from_secs(60);
+/// How many times are looked at to find the gap between runs.
+const LOOKED_AT: usize = 10;
+/// How long the search for the times of a new rule may take: a rule that hardly ever matches is refused.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long ago a rule may begin: the search for its next time begins there.
+const OLDEST: Duration = Duration::from_secs(366 * 24 * 3600);
+/// The most missed times that are counted.
+const MOST_MISSED: u32 = 1_000;
+
+/// The times at which a schedule is due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Times {
+    /// Once.
+    Once {
+        /// The moment.
+        at: Timestamp,
+    },
+    /// Again and again.
+    Rule {
+        /// The rule of RFC 5545 §3.3.10 without its name, such as `FREQ=WEEKLY;BYDAY=MO,WE`.
+        rrule: String,
+        /// The time zone of the IANA database, such as `Europe/Berlin`: a time of the day stays the same on the clock all year.
+        time_zone: String,
+        /// The first moment that it can be due, on the clock of the zone, as `YYYYMMDDTHHMMSS`. Parts that the rule does not name, such as
+        /// the time of the day, come from here.
+        begins: String,
+    },
+}
+
+/// Why times are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimesError {
+    /// The rule is not one that is taken.
+    #[error("this is no rule of RFC 5545 that a schedule takes: {0}")]
+    Rule(String),
+    /// There is no such zone.
+    #[error("there is no time zone {0:?}")]
+    Zone(String),
+    /// The begin is no moment on a clock.
+    #[error("{0:?} is no date and time like 2026-12-01T08:00:00")]
+    Begins(String),
+    /// It would be due too often.
+    #[error("two runs would be less than a minute apart")]
+    TooOften,
+    /// It is never due.
+    #[error("it is never due after now")]
+    Never,
+}
+
+/// The next time, and how many were missed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// The next time after the moment that was asked about; none when there is none.
+    pub at: Option<Timestamp>,
+    /// How many times were between the last one and that moment, 1,000 at most.
+    pub missed: u32,
+}
+
+impl Times {
+    /// A rule whose begin is given as people write it, `2026-12-01T08:00:00`, on the clock of the zone; this minute when none.
+    ///
+    /// # Errors
+    /// For a rule, a zone or a begin that is none, or that is too long or due too often; [`TimesError::Never`] for times that have all passed.
+    pub fn rule(rrule: &str, time_zone: &str, begins: Option<&str>, now: Timestamp) -> Result<Self, TimesError> {
+        let rrule = rrule.trim().trim_start_matches("RRULE:").to_uppercase();
+        check_rule(&rrule)?;
+        time_zone.parse::<ZoneName>().map_err(|()| TimesError::Zone(time_zone.chars().take(64).collect()))?;
+        let begins = match begins {
+            Some(text) => on_the_clock(text).ok_or_else(|| TimesError::Begins(text.chars().take(64).collect()))?,
+            None => local(now, time_zone)
+                .and_then(|now| Some(format!("{}00", now.get(..13)?)))
+                .ok_or_else(|| TimesError::Zone(time_zone.to_owned()))?,
+        };
+        let times = Self::Rule { rrule, time_zone: time_zone.to_owned(), begins };
+        times.checked(now)?;
+        Ok(times)
+    }
+
+    /// Once, in the future.
+    ///
+    /// # Errors
+    /// [`TimesError::Never`] for a moment that has passed.
+    pub fn once(at: Timestamp, now: Timestamp) -> Result<Self, TimesError> {
+        if at <= now { Err(TimesError::Never) } else { Ok(Self::Once { at }) }
+    }
+
+    /// Whether a schedule can have these times from now on.
+    fn checked(&self, now: Timestamp) -> Result<(), TimesError> {
+        let Self::Rule { rrule, time_zone, begins } = self else { return Ok(()) };
+        let begun = Instant::now();
+        let oldest = local(now - OLDEST, time_zone).ok_or_else(|| TimesError::Zone(time_zone.clone()))?;
+        if *begins < oldest {
+            return Err(TimesError::Rule("it begins more than a year ago".into()));
+        }
+        let set = set_of(rrule, time_zone, begins).map_err(|error| {
+            let text = error.to_string();
+            if text.to_lowercase().contains("timezone") {
+                return TimesError::Zone(time_zone.clone());
+            }
+            TimesError::Rule(text.chars().take(200).collect())
+        })?;
+        let mut last: Option<i64> = None;
+        let mut seen = 0;
+        for date in &set {
+            let at = date.timestamp_millis();
+            if last.is_some_and(|last| at - last < i64::try_from(LEAST_GAP.as_millis()).unwrap_or(i64::MAX)) {
+                return Err(TimesError::TooOften);
+            }
+            last = Some(at);
+            seen += 1;
+            if seen == LOOKED_AT {
+                break;
+            }
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(TimesError::Rule("its times are too rare to be found".into()));
+        }
+        self.next(None, now).at.map(|_| ()).ok_or(TimesError::Never)
+    }
+
+    /// The next time after `after`, where `last` is the last one that was due: the search begins there, so its cost does not grow with the
+    /// age of the schedule.
+    pub fn next(&self, last: Option<Timestamp>, after: Timestamp) -> Next {
+        match self {
+            Self::Once { at } => Next { at: (last.is_none() && *at > after).then_some(*at), missed: 0 },
+            Self::Rule { rrule, time_zone, begins } => {
+                // A rule keeps its phase from any of its own times on.
+                let from_last =
+                    last.and_then(|last| local(last, time_zone)).and_then(|at| set_of(rrule, time_zone, &at).ok());
+                let Some(set) = from_last.or_else(|| set_of(rrule, time_zone, begins).ok()) else {
+                    return Next { at: None, missed: 0 };
+                };
+                let mut missed = 0;
+                for date in &set {
+                    let at = Timestamp::from_millis(date.timestamp_millis());
+                    if last.is_some_and(|last| at <= last) {
+                        continue;
+                    }
+                    if at > after {
+                        return Next { at: Some(at), missed };
+                    }
+                    missed = (missed + 1).min(MOST_MISSED);
+                }
+                Next { at: None, missed }
+            }
+        }
+    }
+}
+
+/// A name of a zone, which can stand in a line of iCalendar.
+struct ZoneName;
+
+impl std::str::FromStr for ZoneName {
+    type Err = ();
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+        if !name.is_empty() && name.len() <= 64 && name.chars().all(fits) && name.parse::<rrule_zone::Zone>().is_ok() {
+            Ok(Self)
+        } else {
+            Err(())
+        }
+    }
+}
+
+/// Only the parts of a rule: no other line, and none that make a search long.
+fn check_rule(rrule: &str) -> Result<(), TimesError> {
+    let wrong = |why: &str| Err(TimesError::Rule(why.into()));
+    if rrule.is_empty() || rrule.len() > MAX_RULE {
+        return wrong("it has 1 to 300 characters");
+    }
+    if !rrule.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '=' | ';' | ',' | '+' | '-' | ':')) {
+        return wrong("it has letters, digits and =;,+-: alone");
+    }
+    let parts: Vec<_> = rrule.split(';').map(|part| part.split_once('=').unwrap_or((part, ""))).collect();
+    for (name, value) in &parts {
+        match *name {
+            "FREQ" if matches!(*value, "MINUTELY" | "HOURLY" | "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY") => {}
+            "FREQ" => return wrong("FREQ is MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY or YEARLY"),
+            "INTERVAL" | "UNTIL" | "BYMONTH" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYDAY" | "BYHOUR"
+            | "BYMINUTE" | "BYSETPOS" | "WKST" => {}
+            "COUNT" => return wrong("COUNT is not taken: end it by UNTIL"),
+            "BYSECOND" => return wrong("BYSECOND is not taken"),
+            _ => return wrong("it has a part that there is not"),
+        }
+    }
+    let often = match parts.iter().find(|(name, _)| *name == "FREQ") {
+        None => return wrong("FREQ is missing"),
+        Some((_, often)) => *often,
+    };
+    // A search minute by minute, or day by day, for a day of the year takes seconds.
+    let rare: &[&str] = match often {
+        "MINUTELY" | "HOURLY" => &["BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYSETPOS"],
+        "DAILY" | "WEEKLY" => &["BYMONTHDAY", "BYYEARDAY", "BYWEEKNO"],
+        _ => &[],
+    };
+    if parts.iter().any(|(name, _)| rare.contains(name)) {
+        return wrong("days of months go with FREQ=MONTHLY, those of years with FREQ=YEARLY");
+    }
+    Ok(())
+}
+
+/// `2026-12-01T08:00:00`, with or without seconds, as iCalendar writes it.
+fn on_the_clock(text: &str) -> Option<String> {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let digits = match shape.as_str() {
+        "0000-00-00T00:00:00" | "0000-00-00 00:00:00" => digits,
+        "0000-00-00T00:00" | "0000-00-00 00:00" => format!("{digits}00"),
+        _ => return None,
+    };
+    let (date, time) = digits.split_at_checked(8)?;
+    Some(format!("{date}T{time}"))
+}
+
+fn set_of(rrule: &str, time_zone: &str, begins: &str) -> Result<RRuleSet, rrule::RRuleError> {
+    format!("DTSTART;TZID={time_zone}:{begins}\nRRULE:{rrule}").parse()
+}
+
+/// A moment on the clock of a zone, as iCalendar writes it.
+fn local(at: Timestamp, time_zone: &str) -> Option<String> {
+    rrule_zone::local(at.as_millis(), time_zone)
+}
+
+/// The zones of the IANA database, as the rules have them.
+mod rrule_zone {
+    use super::Tz;
+    use std::fmt::Write as _;
+
+    pub(super) struct Zone(pub(super) Tz);
+
+    impl std::str::FromStr for Zone {
+        type Err = ();
+        fn from_str(name: &str) -> Result<Self, ()> {
+            name.parse::<chrono_tz::Tz>().map(|zone| Self(zone.into())).map_err(|_| ())
+        }
+    }
+
+    pub(super) fn local(millis: i64, zone: &str) -> Option<String> {
+        let Zone(zone) = zone.parse().ok()?;
+        let at = chrono::DateTime::from_timestamp_millis(millis)?.with_timezone(&zone);
+        let mut text = String::new();
+        write!(text, "{}", at.format("%Y%m%dT%H%M%S")).ok()?;
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    const NOW: &str = "2026-11-24T12:00:00Z";
+
+    fn rule(rrule: &str, zone: &str, begins: &str) -> Result<Times, TimesError> {
+        Times::rule(rrule, zone, Some(begins), at(NOW))
+    }
+
+    fn next_times(times: &Times, count: usize) -> Vec<String> {
+        let mut last = None;
+        let mut found = Vec::new();
+        while found.len() < count
+            && let Some(next) = times.next(last, last.unwrap_or_else(|| at(NOW))).at
+        {
+            found.push(next.to_string());
+            last = Some(next);
+        }
+        found
+    }
+
+    #[test]
+    fn a_time_of_the_day_stays_the_same_on_the_clock_when_the_zone_changes() {
+        let times = rule("FREQ=DAILY", "Europe/Berlin", "2026-03-27T08:00:00").unwrap();
+        let found = Next { at: Some(at("2026-03-28T07:00:00Z")), missed: 1 };
+        assert_eq!(times.next(None, at("2026-03-27T08:00:00Z")), found);
+        let found = times.next(Some(at("2026-03-28T07:00:00Z")), at("2026-03-28T07:00:00Z"));
+        assert_eq!(found, Next { at: Some(at("2026-03-29T06:00:00Z")), missed: 0 });
+    }
+
+    #[test]
+    fn every_second_week_keeps_its_phase_from_its_last_time_on() {
+        let times = rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR", "UTC", "2026-11-23T09:00").unwrap();
+        let found = next_times(&times, 5);
+        let wanted = ["2026-11-27", "2026-12-07", "2026-12-11", "2026-12-21", "2026-12-25"];
+        assert_eq!(found, wanted.map(|day| format!("{day}T09:00:00.000Z")));
+    }
+
+    #[test]
+    fn times_that_passed_meanwhile_are_counted_and_not_given() {
+        let times = rule("FREQ=HOURLY", "UTC", "2026-11-24T12:30:00").unwrap();
+        let next = times.next(Some(at("2026-11-24T12:30:00Z")), at("2026-11-24T16:00:00Z"));
+        assert_eq!(next, Next { at: Some(at("2026-11-24T16:30:00Z")), missed: 3 });
+        let ended = rule("FREQ=DAILY;UNTIL=20261126T090000Z", "UTC", "2026-11-24T09:00:00").unwrap();
+        assert_eq!(next_times(&ended, 9).len(), 2);
+    }
+
+    #[test]
+    fn once_is_once() {
+        let times = Times::once(at("2026-11-24T13:00:00Z"), at(NOW)).unwrap();
+        assert_eq!(next_times(&times, 3), ["2026-11-24T13:00:00.000Z"]);
+        assert_eq!(Times::once(at("2026-11-24T11:00:00Z"), at(NOW)), Err(TimesError::Never));
+    }
+
+    #[test]
+    fn hours_that_come_twice_or_not_at_all_do_not_stop_a_schedule() {
+        let times = rule("FREQ=HOURLY", "Europe/Berlin", "2027-10-31T00:30:00").unwrap();
+        let mut last = at("2027-10-30T22:30:00Z");
+        for _ in 0..8 {
+            let next = times.next(Some(last), last).at.unwrap();
+            assert!(next > last && next.since(last) <= Duration::from_secs(2 * 3600), "{last} {next}");
+            last = next;
+        }
+        let times = rule("FREQ=DAILY", "Europe/Berlin", "2027-03-26T02:30:00").unwrap();
+        let mut last = at("2027-03-26T01:30:00Z");
+        for _ in 0..5 {
+            let next = times.next(Some(last), last).at.unwrap();
+            assert!(next > last && next.since(last) <= Duration::from_secs(49 * 3600), "{last} {next}");
+            last = next;
+        }
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_are_refused() {
+        for (rrule, zone, begins) in [
+            ("", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=SECONDLY", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY;COUNT=3", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY\nEXDATE:20261201T080000", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY;BYDAY=XX", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY;INTERVAL=0", "UTC", "2026-12-01T08:00:00"),
+            ("BYDAY=MO", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=31", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=MINUTELY;BYHOUR=25", "UTC", "2026-12-01T08:00:00"),
+            ("FREQ=MINUTELY", "UTC", "1999-12-01T08:00:00"),
+            ("FREQ=DAILY", "Europe/Atlantis", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY", "UTC:20261201T080000\nRRULE", "2026-12-01T08:00:00"),
+            ("FREQ=DAILY", "UTC", "tomorrow"),
+            ("FREQ=DAILY", "UTC", "2026-13-41T08:00:00"),
+            ("FREQ=DAILY;UNTIL=20200101T000000Z", "UTC", "2019-12-01T08:00:00"),
+        ] {
+            let begun = Instant::now();
+            let refused = rule(rrule, zone, begins);
+            println!("{:?} {rrule:?} {zone:?} {begins:?}: {refused:?}", begun.elapsed());
+            assert!(refused.is_err(), "{rrule:?} {zone:?} {begins:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Begins what is due: a chat, a message or a task, as the person who made the schedule.
+
+use crate::{
+    machine::{ScheduleEffect, ScheduleMachine, ScheduleReport},
+    state::{Action, Began, ScheduleConfig},
+};
+use actor::{EffectContext, EffectRunner};
+use async_trait::async_trait;
+use chat::{Chats, NewChat, NewMessage};
+use domain::{ChatId, Code, CommandId, Error, OnBusy, Principal, TaskId, UserId, WorkspaceId};
+use engine::{Tasks, tasks::NewTask};
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// How often a run is tried that fails in a way that passes.
+const TRIES: u32 = 6;
+/// The pause after the first try; each one is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The rights of people, as they are when a schedule is due.
+#[async_trait]
+pub trait Rights: Send + Sync {
+    /// Whether this person may begin this in the workspace now.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` when they may not, with the reason; `UPSTREAM_UNAVAILABLE` when that cannot be told.
+    async fn check(&self, user: UserId, workspace: WorkspaceId, action: &Action) -> Result<(), Error>;
+}
+
+/// Carries out the runs of schedules.
+#[derive(Clone)]
+pub struct ScheduleEffects {
+    /// The way in to chats.
+    pub chats: Chats,
+    /// The way in to tasks.
+    pub tasks: Tasks,
+    /// The rights of people.
+    pub rights: Arc<dyn Rights>,
+}
+
+impl ScheduleEffects {
+    /// Begins a run once, however often it is called: all ids follow from that of the run.
+    async fn begin(&self, run: Uuid, config: &ScheduleConfig) -> Result<Began, Error> {
+        let ScheduleConfig { workspace, user, action, .. } = config;
+        self.rights.check(*user, *workspace, action).await?;
+        let (workspace, by) = (*workspace, Principal::User { id: *user });
+        let command = CommandId::from_key(&run.hyphenated().to_string(), "start");
+        match action.clone() {
+            Action::Chat { goal, role, model, mode } => {
+                let chat = ChatId(run);
+                let new = NewChat { goal, role, model, mode, ..NewChat::default() };
+                self.chats.create(workspace, chat, command, new, &by).await?;
+                Ok(Began::ChatId(chat))
+            }
+            Action::Message { chat_id, content } => {
+                let message = NewMessage { content, on_busy: OnBusy::Enqueue, ..NewMessage::default() };
+                self.chats.post(workspace, chat_id, command, message, &by).await?;
+                Ok(Began::ChatId(chat_id))
+            }
+            Action::Task { flow, input } => {
+                let task = TaskId::root(run);
+                let new = NewTask { input, ..NewTask::default() };
+                self.tasks.create(workspace, task, &flow, new, &by).await?;
+                Ok(Began::TaskId(task))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl EffectRunner<ScheduleMachine> for ScheduleEffects {
+    async fn perform(&self, effect: ScheduleEffect, context: EffectContext<ScheduleMachine>) -> ScheduleReport {
+        let ScheduleEffect { run, config } = effect;
+        let mut pause = PAUSE;
+        for _ in 1..TRIES {
+            match self.begin(run, &config).await {
+                Err(error) if passes(&error) && !context.cancelled.is_cancelled() => {
+                    tracing::warn!(schedule = %config.schedule, %error, "a run of a schedule is tried again");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                outcome => return ScheduleReport { run, outcome },
+            }
+        }
+        ScheduleReport { run, outcome: self.begin(run, &config).await }
+    }
+}
+
+/// Whether the same again may succeed.
+fn passes(error: &Error) -> bool {
+    matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::RateLimited | Code::Internal)
+}

@@ -1,0 +1,313 @@
+//! The way in to schedules: made, listed, changed, paused, run and removed.
+
+use crate::{
+    machine::{ScheduleCommand, actor_id, partition, view_index, view_key},
+    rule::{Times, TimesError},
+    state::{Action, Missed, ScheduleConfig, ScheduleState, ScheduleView},
+};
+use actor::{Content, Envelope, Mailbox};
+use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId};
+use ports::{Clock, Expect, Query, Table, Write, validate};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use uuid::Uuid;
+use workspace::Workspaces;
+
+/// The most schedules of a workspace.
+const MOST: usize = 200;
+/// The longest name, in characters.
+const MAX_NAME: usize = 100;
+/// The largest input of a task, goal or message, in bytes.
+const MAX_ACTION: usize = 32 * 1024;
+
+/// Schedules.
+///
+/// # Errors
+/// Of every method: `NOT_FOUND` for a workspace or schedule that there is not, `UPSTREAM_UNAVAILABLE` when the store does not answer.
+#[derive(Clone)]
+pub struct Schedules {
+    table: Arc<dyn Table>,
+    mailbox: Mailbox,
+    clock: Arc<dyn Clock>,
+    workspaces: Workspaces,
+}
+
+/// A schedule to make.
+#[derive(Clone, Debug)]
+pub struct NewSchedule {
+    /// Its name.
+    pub name: String,
+    /// When it is due.
+    pub times: NewTimes,
+    /// The treatment of times that passed while nothing ran.
+    pub missed: Missed,
+    /// What begins.
+    pub action: Action,
+}
+
+/// Times as people give them.
+#[derive(Clone, Debug)]
+pub enum NewTimes {
+    /// Once.
+    Once(Timestamp),
+    /// By a rule.
+    Rule {
+        /// The rule, such as `FREQ=DAILY`.
+        rrule: String,
+        /// The time zone.
+        time_zone: String,
+        /// The first moment on the clock of the zone, such as `2026-12-01T08:00:00`; this minute when none.
+        begins: Option<String>,
+    },
+}
+
+/// Changes of a schedule; none leaves a value as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleChange {
+    /// Another name.
+    pub name: Option<String>,
+    /// Other times.
+    pub times: Option<NewTimes>,
+    /// Another treatment of missed times.
+    pub missed: Option<Missed>,
+    /// Another action.
+    pub action: Option<Action>,
+}
+
+/// A page of schedules, the oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchedulePage {
+    /// The schedules.
+    pub schedules: Vec<ScheduleView>,
+    /// The cursor of the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl NewTimes {
+    fn checked(self, now: Timestamp) -> Result<Times, Error> {
+        let is_once = matches!(self, Self::Once(_));
+        let times = match self {
+            Self::Once(at) => Times::once(at, now),
+            Self::Rule { rrule, time_zone, begins } => Times::rule(&rrule, &time_zone, begins.as_deref(), now),
+        };
+        times.map_err(|error| {
+            let (field, hint) = match &error {
+                TimesError::Rule(_) | TimesError::TooOften => ("rrule", "such as FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
+                TimesError::Zone(_) => ("time_zone", "a name of the IANA database, such as Europe/Berlin"),
+                TimesError::Begins(_) => ("begins", "the first time on the clock of the zone, without an offset"),
+                TimesError::Never if is_once => ("at", "a time in the future"),
+                TimesError::Never => ("rrule", "leave UNTIL out, or set it later"),
+            };
+            Error::invalid(field, error.to_string()).hint(hint)
+        })
+    }
+}
+
+impl Schedules {
+    /// Over these.
+    pub fn new(table: Arc<dyn Table>, mailbox: Mailbox, clock: Arc<dyn Clock>, workspaces: Workspaces) -> Self {
+        Self { table, mailbox, clock, workspaces }
+    }
+
+    /// Makes a schedule; the same id again changes nothing.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` with the field; `CONFLICT` when the workspace has 200 schedules; those of [`Schedules`].
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        command: CommandId,
+        new: NewSchedule,
+        by: &Principal,
+    ) -> Result<ScheduleView, Error> {
+        self.workspaces.get(workspace).await?;
+        let now = self.clock.now();
+        let NewSchedule { name, times, missed, action } = new;
+        check(&name, &action)?;
+        // The search for the times of a rule computes.
+        let times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
+        let config =
+            ScheduleConfig { workspace, schedule, user: by.user(), name, times, missed, action, created_at: now };
+        if self.list(workspace, MOST, None).await?.schedules.len() >= MOST {
+            return Err(Error::new(Code::Conflict, format!("a workspace has {MOST} schedules at most"))
+                .hint("remove one that has ended"));
+        }
+        let next = config.times.next(None, now).at;
+        let state = ScheduleState { config: Some(config.clone()), next, ..ScheduleState::default() };
+        let view = ScheduleView::of(&state).ok_or_else(|| Error::not_found("schedule", schedule))?;
+        let body = serde_json::to_string(&view).map_err(internal)?;
+        // The view first, so that the schedule is there when this answers.
+        let write = Write::put(view_key(workspace, schedule), body, Expect::Absent).indexed(view_index(&config));
+        match self.table.commit(vec![write]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(internal(error)),
+        }
+        self.send(workspace, schedule, command, by, ScheduleCommand::Create { config: Box::new(config) }).await?;
+        Ok(view)
+    }
+
+    /// The schedule as it is.
+    ///
+    /// # Errors
+    /// Those of [`Schedules`].
+    pub async fn get(&self, workspace: WorkspaceId, schedule: Uuid) -> Result<ScheduleView, Error> {
+        let item = self.table.get(&view_key(workspace, schedule)).await.map_err(internal)?;
+        let item = item.ok_or_else(|| Error::not_found("schedule", schedule))?;
+        serde_json::from_str(&item.body).map_err(internal)
+    }
+
+    /// The schedules of a workspace, the oldest first.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Schedules`].
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<SchedulePage, Error> {
+        self.workspaces.get(workspace).await?;
+        let query = Query::all(partition(workspace), limit).after(cursor);
+        let page = self.table.query_index(&query).await;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let schedules = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(SchedulePage { schedules: schedules.collect::<Result<_, _>>()?, next_cursor: page.next })
+    }
+
+    /// Sets a schedule up anew. Only its own person may: it acts with their rights.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for another person, `INVALID_ARGUMENT` with the field; those of [`Schedules`].
+    pub async fn change(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        command: CommandId,
+        change: ScheduleChange,
+        by: &Principal,
+    ) -> Result<ScheduleView, Error> {
+        let mut view = self.get(workspace, schedule).await?;
+        if view.user_id != by.user() {
+            return Err(Error::new(
+                Code::Forbidden,
+                "a schedule acts with the rights of its maker, who alone changes it",
+            )
+            .hint("make one of your own; you may pause and remove this one"));
+        }
+        let now = self.clock.now();
+        let ScheduleChange { name, times, missed, action } = change;
+        if let Some(times) = times {
+            view.times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
+        }
+        view.name = name.unwrap_or(view.name);
+        view.missed = missed.unwrap_or(view.missed);
+        view.action = action.unwrap_or(view.action);
+        check(&view.name, &view.action)?;
+        let config = ScheduleConfig {
+            workspace,
+            schedule,
+            user: view.user_id,
+            name: view.name.clone(),
+            times: view.times.clone(),
+            missed: view.missed,
+            action: view.action.clone(),
+            created_at: view.created_at,
+        };
+        self.send(workspace, schedule, command, by, ScheduleCommand::Change { config: Box::new(config) }).await?;
+        Ok(view)
+    }
+
+    /// Pauses or resumes a schedule.
+    ///
+    /// # Errors
+    /// Those of [`Schedules`].
+    pub async fn pause(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        command: CommandId,
+        paused: bool,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        self.get(workspace, schedule).await?;
+        let body = if paused { ScheduleCommand::Pause } else { ScheduleCommand::Resume };
+        self.send(workspace, schedule, command, by, body).await
+    }
+
+    /// Begins a run now, besides the times; its id.
+    ///
+    /// # Errors
+    /// Those of [`Schedules`].
+    pub async fn run_now(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        command: CommandId,
+        run: Uuid,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        self.get(workspace, schedule).await?;
+        self.send(workspace, schedule, command, by, ScheduleCommand::RunNow { run }).await
+    }
+
+    /// Removes a schedule. What it began stays.
+    ///
+    /// # Errors
+    /// Those of [`Schedules`].
+    pub async fn delete(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        self.get(workspace, schedule).await?;
+        self.send(workspace, schedule, command, by, ScheduleCommand::Delete).await
+    }
+
+    async fn send(
+        &self,
+        workspace: WorkspaceId,
+        schedule: Uuid,
+        id: CommandId,
+        by: &Principal,
+        body: ScheduleCommand,
+    ) -> Result<(), Error> {
+        let envelope = Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body } };
+        let message = envelope.to(&actor_id(workspace, schedule)).map_err(internal)?;
+        self.mailbox.send(message).await.map_err(internal)
+    }
+}
+
+/// Whether a schedule can have this name and action.
+fn check(name: &str, action: &Action) -> Result<(), Error> {
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(Error::invalid("name", "a name has 1 to 100 characters on one line"));
+    }
+    let (field, length, is_empty) = match action {
+        Action::Chat { mode: Mode::Build, .. } => {
+            return Err(Error::invalid(
+                "action.mode",
+                "a schedule carries out no plan: a person approves it by its version",
+            )
+            .hint("use chat or plan"));
+        }
+        Action::Chat { goal, .. } => ("action.goal", goal.len(), goal.trim().is_empty()),
+        Action::Message { content, .. } => ("action.content", content.len(), content.trim().is_empty()),
+        Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), flow.trim().is_empty()),
+    };
+    if is_empty {
+        return Err(Error::invalid(if field == "action.input" { "action.flow" } else { field }, "it is empty"));
+    }
+    if length > MAX_ACTION {
+        return Err(Error::invalid(field, format!("it has {length} bytes; {MAX_ACTION} fit"))
+            .hint("put long texts into a file, and name it"));
+    }
+    Ok(())
+}
+
+fn internal(error: impl std::error::Error + 'static) -> Error {
+    engine::error::internal(error)
+}

@@ -64,9 +64,10 @@ pub(crate) enum SearchMode {
     Text,
     /// As a regular expression, in the order of the paths.
     Regex,
-    /// By its meaning. Refused with `UNPROCESSABLE`, since no embedding model can be configured.
+    /// By its meaning: the passages whose vectors are nearest to the one of the query. Refused with `UNPROCESSABLE` and the reason
+    /// `NO_EMBEDDING_MODEL` where no embedding model is configured.
     Semantic,
-    /// By its words and its meaning; by its words alone, since no embedding model can be configured.
+    /// By its words and its meaning (reciprocal rank fusion); by its words alone where no embedding model is configured.
     Hybrid,
 }
 

@@ -5,6 +5,7 @@
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
 mod read;
+mod search;
 
 use crate::{
     Auth, Settings, SetupError,
@@ -14,6 +15,7 @@ use domain::Limits;
 use engine::handoff::HandoffLimits;
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
+pub use search::Search;
 use serde::Deserialize;
 use std::{path::PathBuf, time::Duration};
 use toml::{Table, Value};
@@ -47,6 +49,8 @@ pub struct Config {
     pub grants: Vec<Grant>,
     /// The sandbox of commands.
     pub sandbox: Sandbox,
+    /// Search by meaning.
+    pub search: Search,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,

@@ -3,7 +3,7 @@
 use crate::{
     Activity, Base, LOAD_SCRIPT, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
-    measured::Measured,
+    measured::{Measured, measured},
     rights::MemberRights,
     services::{SandboxSetup, tools},
     traces::Both,
@@ -15,7 +15,7 @@ use documents::Documents;
 use engine::{
     FlowModels, Flows, Handoffs, TaskEffects, TaskMachine,
     artifact::Artifacts,
-    memory::{Bm25, Memory, Ranker},
+    memory::{Bm25, ByMeaning, Memory, Ranker},
     provider::FlowProviders,
 };
 use evaluation::ScriptedOverride;
@@ -108,6 +108,13 @@ impl Engine {
         settings: Settings,
         machines: Option<SandboxSetup>,
     ) -> Self {
+        let metrics = Arc::<ModelMetrics>::default();
+        let embedder = base.embedder.map(|embedder| measured(embedder, metrics.clone()));
+        let ranker: Arc<dyn Ranker> = match &embedder {
+            Some(embedder) => Arc::new(ByMeaning::new(embedder.clone())),
+            None => Arc::new(Bm25),
+        };
+        let base = Base { embedder, ..base };
         let services = Services::accepting(base, queue, settings, &setup.model.catalog(), machines.as_ref());
         let providers = FlowProviders::new(setup.secrets, setup.adapters);
         let flows = services.flows.clone().with_providers(Arc::new(providers));
@@ -115,9 +122,8 @@ impl Engine {
         // told a secret of this host, and secrets that they know are redacted.
         let own = Arc::new(FlowModels::new(setup.model, flows.clone()));
         let played = Arc::new(ScriptedOverride::new(own, services.base.table.clone(), LOAD_SCRIPT));
-        let metrics = Arc::<ModelMetrics>::default();
-        let measured = Arc::new(Measured { model: played, metrics: metrics.clone() });
-        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, setup.known.clone()));
+        let played = Arc::new(Measured { model: played, metrics: metrics.clone() });
+        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, setup.known.clone()));
         Self {
             model,
             tools: tools(machines.as_ref(), services.search.as_ref()),
@@ -128,14 +134,14 @@ impl Engine {
             models: metrics,
             traces: None,
             executor: Executor::default(),
-            ranker: Arc::new(Bm25),
+            ranker,
             known: setup.known,
             settings,
             places: machines.filter(|machines| machines.commands.is_some()).map(|machines| machines.places),
         }
     }
 
-    /// The same with another ranking of memories, such as by embeddings.
+    /// The same with another ranking of memories than by meaning, or by words where nothing is embedded.
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }

@@ -28,13 +28,13 @@ pub use self::engine::{Engine, ModelSetup};
 pub use activity::Activity;
 pub use auth::Auth;
 pub use config::{
-    Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Server, Setting, Sources, Store, Tasks,
+    Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Search, Server, Setting, Sources, Store, Tasks,
     Telemetry, unknown_variables,
 };
 pub use egress::HostEgress;
 pub use emf::Emf;
 pub use frontend::{FrontendDeps, HttpFrontend, OwnFeeds, streams};
-pub use measured::ModelMetrics;
+pub use measured::{ModelMetrics, measured};
 pub use observing::Observing;
 pub use readers::Readers;
 pub use services::{Base, LOAD_SCRIPT, SandboxSetup, Services, Settings, tools};

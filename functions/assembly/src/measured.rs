@@ -2,8 +2,9 @@
 //! chat sees it: with the tries that an adapter makes by itself.
 
 use async_trait::async_trait;
+use domain::Usage;
 use futures::{StreamExt, stream};
-use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{Delta, EmbedAs, Embedded, Embedder, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -191,9 +192,44 @@ impl Measured {
             None => self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id),
         };
         let asked = asked.unwrap_or_else(|| OTHERS.to_owned());
-        let (provider, model) = asked.split_once('/').unwrap_or((OTHERS, &asked));
-        let short = |text: &str| text.chars().take(100).collect();
-        (short(provider), short(model))
+        which(&asked)
+    }
+}
+
+/// The provider and the model that a name says.
+fn which(name: &str) -> Which {
+    let (provider, model) = name.split_once('/').unwrap_or((OTHERS, name));
+    let short = |text: &str| text.chars().take(100).collect();
+    (short(provider), short(model))
+}
+
+/// An embedder whose calls are measured, as those of models are.
+pub fn measured(embedder: Arc<dyn Embedder>, metrics: Arc<ModelMetrics>) -> Arc<dyn Embedder> {
+    Arc::new(MeasuredEmbedder { embedder, metrics })
+}
+
+struct MeasuredEmbedder {
+    embedder: Arc<dyn Embedder>,
+    metrics: Arc<ModelMetrics>,
+}
+
+#[async_trait]
+impl Embedder for MeasuredEmbedder {
+    fn space(&self) -> &str {
+        self.embedder.space()
+    }
+
+    fn most_texts(&self) -> usize {
+        self.embedder.most_texts()
+    }
+
+    async fn embed(&self, texts: &[String], purpose: EmbedAs) -> Result<Embedded, ModelError> {
+        // The chosen length of its vectors is no other model.
+        let which = which(self.space().split('#').next().unwrap_or_default());
+        let running = Running { metrics: self.metrics.clone(), which, begun: Instant::now(), is_first: false };
+        let embedded = self.embedder.embed(texts, purpose).await.inspect_err(|error| running.failed(error))?;
+        running.used(&embedded.usage);
+        Ok(embedded)
     }
 }
 
@@ -211,12 +247,7 @@ impl Running {
         match delta {
             // A sign of life is no token.
             Ok(Delta::Reasoning(piece) | Delta::Text(piece)) if piece.is_empty() => self.is_first = is_first,
-            Ok(Delta::End { usage, .. }) => self.metrics.note(&self.which, |counts| {
-                counts.input += usage.input_tokens;
-                counts.output += usage.output_tokens;
-                counts.cached += usage.cached_tokens;
-                counts.cost_usd += usage.cost_usd;
-            }),
+            Ok(Delta::End { usage, .. }) => self.used(usage),
             Ok(_) if is_first => {
                 let took = self.begun.elapsed();
                 self.metrics.note(&self.which, |counts| counts.first.add(took));
@@ -224,6 +255,15 @@ impl Running {
             Ok(_) => {}
             Err(error) => self.failed(error),
         }
+    }
+
+    fn used(&self, usage: &Usage) {
+        self.metrics.note(&self.which, |counts| {
+            counts.input += usage.input_tokens;
+            counts.output += usage.output_tokens;
+            counts.cached += usage.cached_tokens;
+            counts.cost_usd += usage.cost_usd;
+        });
     }
 
     fn failed(&self, error: &ModelError) {
@@ -260,7 +300,7 @@ impl Model for Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{Usage, event::StopReason};
+    use domain::event::StopReason;
     use serde_json::Value;
 
     /// Gives the scripted answers, after a second each.
@@ -341,6 +381,23 @@ mod tests {
             format!("buildscale_model_errors_total{{{labels},code=\"UPSTREAM_REFUSED\"}} 1"),
             format!("buildscale_model_duration_seconds_count{{{labels}}} 3"),
             format!("buildscale_model_first_token_seconds_count{{{labels}}} 2"),
+        ] {
+            assert!(shown.contains(&format!("{line}\n")), "{line} is not in\n{shown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_embedded_counts_as_what_a_model_reads() {
+        let metrics = Arc::<ModelMetrics>::default();
+        let embedder = measured(Arc::new(testkit::fakes::FakeEmbedder::new("openai/small#8")), metrics.clone());
+        assert!(embedder.embed(&["two words".to_owned()], EmbedAs::Query).await.is_ok());
+        assert!(embedder.embed(&[" ".to_owned()], EmbedAs::Query).await.is_err());
+        let shown = shown(&metrics);
+        let labels = "provider=\"openai\",model=\"small\"";
+        for line in [
+            format!("buildscale_model_used_tokens_total{{{labels},direction=\"input\"}} 2"),
+            format!("buildscale_model_errors_total{{{labels},code=\"UNPROCESSABLE\"}} 1"),
+            format!("buildscale_model_duration_seconds_count{{{labels}}} 2"),
         ] {
             assert!(shown.contains(&format!("{line}\n")), "{line} is not in\n{shown}");
         }

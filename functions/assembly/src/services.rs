@@ -13,7 +13,7 @@ use flow::{
     load::{KnownNames, SERVED},
     op::Functions,
 };
-use ports::{Blobs, Bus, Clock, ModelInfo, QueueSender, Sandboxes, SearchIndexes, Table};
+use ports::{Blobs, Bus, Clock, Embedder, ModelInfo, QueueSender, Sandboxes, SearchIndexes, Table};
 use schedule::Schedules;
 use search::Search;
 use slots::Places;
@@ -38,6 +38,8 @@ pub struct Base {
     pub keeps_mirrors: bool,
     /// The indexes of texts, for those that search.
     pub indexes: Option<Arc<dyn SearchIndexes>>,
+    /// The model that embeds texts, for searches by meaning.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Base {
@@ -119,7 +121,7 @@ pub struct Services {
     pub triggers: Triggers,
     /// The way in to schedules.
     pub schedules: Schedules,
-    /// Searches by words, where there are indexes.
+    /// Searches, where there are indexes.
     pub search: Option<Search>,
 }
 
@@ -143,7 +145,8 @@ impl Services {
         let played = format!("{}/*", evaluation::PROVIDER);
         let models = models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
-        let known = KnownNames { models: Some(models), sandbox: has_commands, ..KnownNames::default() };
+        let embeds = Some(base.embedder.is_some());
+        let known = KnownNames { models: Some(models), sandbox: has_commands, embeds, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
         let mut services = Self::over(base, queue, settings, known, sandboxes);
         services.evaluations = services.evaluations.playing(LOAD_SCRIPT);
@@ -164,14 +167,14 @@ impl Services {
         sandboxes: Option<Arc<dyn Sandboxes>>,
     ) -> Self {
         let mut workspaces = base.workspaces();
-        let Base { table, bus, clock, indexes, .. } = base.clone();
+        let Base { table, bus, clock, indexes, embedder, .. } = base.clone();
         if settings.converts {
             workspaces = workspaces.converting(queue.clone());
         }
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
-        let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()));
+        let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()).embedding(embedder));
         let cache = FlowCache::default();
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());
         let of_chats = chat::Settings {

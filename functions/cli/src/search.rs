@@ -43,7 +43,13 @@ pub(crate) async fn search(args: SearchArgs, out: &mut Output) -> Result<(), Cli
     } else if total > shown {
         out.notice(format_args!("{shown} of {total} files; --limit shows more"))?;
     }
-    if found.get("complete") == Some(&Value::Bool(false)) {
+    if let Some(note) = found.get("note").and_then(Value::as_str) {
+        out.notice(clean(note))?;
+    }
+    let pending = number(&found, "pending");
+    if pending > 0 {
+        out.notice(format_args!("{pending} passages cannot be found by their meaning yet: search again to find more"))?;
+    } else if found.get("complete") == Some(&Value::Bool(false)) {
         out.notice("not everything was searched: search again, or narrow --path, to find more")?;
     }
     Ok(())

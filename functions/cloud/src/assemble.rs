@@ -3,14 +3,14 @@
 use crate::{FunctionError, faults, origin, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Places,
-    Readers, SandboxSetup, Services, TurnTraces, counters,
+    Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
+    Places, Readers, SandboxSetup, Services, TurnTraces, counters,
     grants::Granted,
     log, probes, secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
-use embedded::LocalIndexes;
+use embedded::KeptIndexes;
 use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table};
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
@@ -149,6 +149,9 @@ impl Account {
     pub fn answering(&self) -> Result<axum::Router, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         let base = self.searching()?;
+        let metrics = Arc::<ModelMetrics>::default();
+        let embedder = base.embedder.map(|embedder| assembly::measured(embedder, metrics.clone()));
+        let base = Base { embedder, ..base };
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
@@ -163,7 +166,11 @@ impl Account {
             has_room: Box::new(|| true),
             // No function may send them again: `scripts/redrive` does, with the rights of an operator.
             dead_letters: None,
-            counters: vec![counters::process(self.clock.now()), counters::archive(services.workspaces.clone())],
+            counters: vec![
+                counters::process(self.clock.now()),
+                counters::archive(services.workspaces.clone()),
+                counters::models(metrics),
+            ],
         };
         let tools = assembly::tools(machines.as_ref(), services.search.as_ref());
         let front = HttpFrontend::new(&services, tools, models, &self.config, outside);
@@ -208,18 +215,19 @@ impl Account {
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
-    /// The same with indexes of texts, which last as long as the instance.
+    /// The same with indexes of texts, which last as long as the instance and have copies in the bucket, and with the model that embeds texts.
     fn searching(&self) -> Result<Base, FunctionError> {
         let base = self.base()?;
-        let indexes = Some(Arc::new(LocalIndexes::new(&base.files)) as Arc<dyn SearchIndexes>);
-        Ok(Base { indexes, ..base })
+        let indexes = KeptIndexes::new(&base.files, base.table.clone(), base.blobs.clone());
+        let indexes = Some(Arc::new(indexes) as Arc<dyn SearchIndexes>);
+        Ok(Base { indexes, embedder: self.config.embedder(&self.environment)?, ..base })
     }
 
     fn base(&self) -> Result<Base, FunctionError> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
         let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
         let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
-        Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false, indexes: None })
+        Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false, indexes: None, embedder: None })
     }
 
     fn engine(&self, queue: Arc<dyn QueueSender>) -> Result<(Engine, Arc<dyn Secrets>), FunctionError> {

@@ -105,7 +105,9 @@ pub fn assemble(
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
     let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
     let indexes = Some(Arc::new(LocalIndexes::new(&files)) as Arc<dyn SearchIndexes>);
-    let base = Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes };
+    let embedder = config.embedder(environment)?;
+    let base =
+        Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes, embedder };
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;

@@ -37,7 +37,7 @@ pub use bus::LocalBus;
 pub use marks::{Left, Marks};
 pub use open::{Lock, OpenError};
 pub use queue::SqliteQueue;
-pub use search::LocalIndexes;
+pub use search::{KeptIndexes, LocalIndexes};
 pub use secrets::LocalSecrets;
 pub use snapshot::{check_store, copy_store, frozen_table, known_schema};
 pub use stats::Stats;

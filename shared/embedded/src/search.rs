@@ -4,16 +4,22 @@
 //! FTS5 gets words that are ready to be compared (`tokenize = 'ascii'` parts them at spaces alone), and keeps no text of its own. It finds phrases, and
 //! its vocabulary gives the occurrences of words. Ranks are computed elsewhere, since its own would count files that a caller may not read.
 
+mod kept;
 mod look_up;
+mod rows;
 mod schema;
+mod vectors;
 
 use crate::readers::failed;
 use async_trait::async_trait;
-use domain::{FileId, FilePath, Timestamp, WorkspaceId};
+use domain::{FilePath, Timestamp, WorkspaceId};
+pub use kept::KeptIndexes;
 use look_up::Known;
 use ports::{
-    Error, IndexEdit, IndexMatches, IndexTerm, IndexedFile, Passage, Result, SearchIndex, SearchIndexes, Visible,
+    Error, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Looked, Passage, Result,
+    SearchIndex, SearchIndexes, Unembedded, Visible,
 };
+use rows::Rows;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::{
     collections::HashMap,
@@ -21,6 +27,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
+use vectors::Signs;
 
 /// The folder of an index beside `latest/`.
 const FOLDER: &str = "search";
@@ -44,16 +51,26 @@ impl LocalIndexes {
     }
 }
 
-#[async_trait]
-impl SearchIndexes for LocalIndexes {
-    async fn open(&self, workspace: WorkspaceId) -> Result<Arc<dyn SearchIndex>> {
+impl LocalIndexes {
+    fn file(&self, workspace: WorkspaceId) -> PathBuf {
+        self.folder(workspace).join(FILE)
+    }
+
+    async fn open_local(&self, workspace: WorkspaceId) -> Result<LocalIndex> {
         let folder = self.folder(workspace);
         let connection = blocking(move || {
             fs::create_dir_all(&folder).map_err(disk)?;
             schema::open(&folder.join(FILE)).map_err(|error| failed(&error))
         })
         .await?;
-        Ok(Arc::new(LocalIndex(Arc::new(Mutex::new(Index { connection, known: None })))))
+        Ok(LocalIndex(Arc::new(Mutex::new(Index { connection, known: None, signs: None, version: 0 }))))
+    }
+}
+
+#[async_trait]
+impl SearchIndexes for LocalIndexes {
+    async fn open(&self, workspace: WorkspaceId) -> Result<Arc<dyn SearchIndex>> {
+        Ok(Arc::new(self.open_local(workspace).await?))
     }
 
     async fn remove(&self, workspace: WorkspaceId) -> Result<()> {
@@ -83,6 +100,41 @@ struct Index {
     connection: Connection,
     /// The files, as look-ups count them; none after an edit.
     known: Option<Arc<Known>>,
+    /// The directions of the vectors; none until somebody looks for one, and when they are not certain.
+    signs: Option<Signs>,
+    /// Tells whether another connection has written.
+    version: i64,
+}
+
+impl Index {
+    /// Forgets all that is in memory if another connection has written: there is one per process, but processes may share a disk.
+    fn look(&mut self) -> rusqlite::Result<()> {
+        let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?;
+        if version != self.version {
+            (self.known, self.signs, self.version) = (None, None, version);
+        }
+        Ok(())
+    }
+
+    fn known(&mut self) -> rusqlite::Result<Arc<Known>> {
+        Ok(match &self.known {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.known.insert(Arc::new(Known::read(&self.connection)?))),
+        })
+    }
+
+    /// Makes changes, all at once.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Rows<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        self.look()?;
+        let signs = self.signs.take();
+        let transaction = self.connection.transaction()?;
+        let mut rows = Rows::new(&transaction);
+        let changed = change(&mut rows)?;
+        let touched = rows.touched;
+        transaction.commit()?;
+        self.signs = signs.map(|signs| signs.follow(&self.connection, touched)).transpose()?.flatten();
+        Ok(changed)
+    }
 }
 
 impl LocalIndex {
@@ -111,23 +163,16 @@ impl SearchIndex for LocalIndex {
             if !edits.is_empty() {
                 index.known = None;
             }
-            let transaction = index.connection.transaction()?;
-            for edit in &edits {
-                match edit {
-                    IndexEdit::File(file, name) => put(&transaction, file, name)?,
-                    IndexEdit::Content { file_id, seal, passages } => fill(&transaction, *file_id, seal, passages)?,
-                    IndexEdit::Gone(file_id) => {
-                        if let Some(id) = id_of(&transaction, *file_id)? {
-                            empty(&transaction, id, true)?;
-                            transaction.prepare_cached("DELETE FROM files WHERE id = ?")?.execute([id])?;
-                        }
+            index.change(|rows| {
+                for edit in &edits {
+                    match edit {
+                        IndexEdit::File(file, name) => rows.put(file, name)?,
+                        IndexEdit::Content { file_id, seal, passages } => rows.fill(*file_id, seal, passages)?,
+                        IndexEdit::Gone(file_id) => rows.gone(*file_id)?,
                     }
                 }
-            }
-            if let Some(note) = progress {
-                transaction.execute("INSERT OR REPLACE INTO progress (only_one, note) VALUES (1, ?)", [note])?;
-            }
-            transaction.commit()
+                progress.map_or(Ok(()), |note| rows.note(&note))
+            })
         })
         .await
     }
@@ -155,10 +200,8 @@ impl SearchIndex for LocalIndex {
 
     async fn look_up(&self, terms: Vec<IndexTerm>, visible: Visible) -> Result<IndexMatches> {
         self.with(move |index| {
-            let known = match &index.known {
-                Some(known) => Arc::clone(known),
-                None => Arc::clone(index.known.insert(Arc::new(Known::read(&index.connection)?))),
-            };
+            index.look()?;
+            let known = index.known()?;
             look_up::look_up(&mut index.connection, &known, &terms, &visible)
         })
         .await
@@ -177,6 +220,56 @@ impl SearchIndex for LocalIndex {
                 found.extend(statement.query_row([id], passage).optional()?.map(|passage| (id, passage)));
             }
             Ok(found)
+        })
+        .await
+    }
+
+    async fn unembedded(&self, space: &str, limit: usize) -> Result<Vec<Unembedded>> {
+        let (space, limit) = (space.to_owned(), i64::try_from(limit).unwrap_or(i64::MAX));
+        self.with(move |index| {
+            index.change(|rows| rows.settle(&space, None))?;
+            let sql = "SELECT id, heading, text FROM passages INDEXED BY passages_without_vector \
+                       WHERE vector IS NULL ORDER BY id DESC LIMIT ?";
+            let passage =
+                |row: &Row<'_>| Ok(Unembedded { passage: row.get(0)?, heading: row.get(1)?, text: row.get(2)? });
+            index.connection.prepare_cached(sql)?.query_map([limit], passage)?.collect()
+        })
+        .await
+    }
+
+    async fn embed(&self, space: &str, vectors: Vec<IndexVector>) -> Result<()> {
+        let space = space.to_owned();
+        let dimensions = vectors::length(vectors.iter().map(|vector| vector.vector.as_slice()))?;
+        self.with(move |index| {
+            index.change(|rows| {
+                rows.settle(&space, dimensions)?;
+                vectors
+                    .iter()
+                    .try_for_each(|IndexVector { passage, vector }| rows.embed(*passage, &vectors::code(vector)))
+            })
+        })
+        .await
+    }
+
+    async fn nearest(
+        &self,
+        space: &str,
+        vector: Vec<f32>,
+        most: usize,
+        visible: Visible,
+        looked: Looked,
+    ) -> Result<IndexNearest> {
+        let space = space.to_owned();
+        let dimensions = vectors::length([vector.as_slice()].into_iter())?;
+        self.with(move |index| {
+            index.change(|rows| rows.settle(&space, dimensions))?;
+            let known = index.known()?;
+            let signs = match index.signs.take() {
+                Some(signs) => signs,
+                None => Signs::read(&index.connection)?,
+            };
+            let signs = index.signs.insert(signs);
+            signs.nearest(&index.connection, &vector, most, &known.looked(&visible, &looked))
         })
         .await
     }
@@ -212,115 +305,6 @@ fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn id_of(connection: &Connection, file: FileId) -> rusqlite::Result<Option<i64>> {
-    let mut statement = connection.prepare_cached("SELECT id FROM files WHERE file_id = ?")?;
-    statement.query_row([file.to_string()], |row| row.get(0)).optional()
-}
-
-fn put(connection: &Connection, file: &IndexedFile, name: &str) -> rusqlite::Result<()> {
-    let (file_id, path) = (file.file_id.to_string(), file.path.as_str());
-    let known = connection
-        .prepare_cached("SELECT id, path, seal FROM files WHERE file_id = ?")?
-        .query_row([&file_id], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
-        })
-        .optional()?;
-    let (id, is_renamed) = match &known {
-        Some((id, old_path, seal)) => {
-            if *seal != file.seal {
-                empty(connection, *id, false)?;
-                let sql = "UPDATE files SET waits = ?1, passages = 0, words = 0 WHERE id = ?2";
-                connection.prepare_cached(sql)?.execute(params![file.seal.is_some(), id])?;
-            }
-            let sql = "UPDATE files SET path = ?1, v = ?2, author = ?3, updated_at = ?4, size = ?5, derived_from = ?6, seal = ?7 WHERE id = ?8";
-            let derived_from = file.derived_from.map(|id| id.to_string());
-            connection.prepare_cached(sql)?.execute(params![
-                path,
-                signed(file.v),
-                file.author,
-                file.updated_at.as_millis(),
-                signed(file.size),
-                derived_from,
-                file.seal,
-                id
-            ])?;
-            (*id, old_path != path)
-        }
-        None => {
-            let sql = "INSERT INTO files (file_id, path, v, author, updated_at, size, derived_from, seal, waits, name_words, passages, words) \
-                       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)";
-            let derived_from = file.derived_from.map(|id| id.to_string());
-            connection.prepare_cached(sql)?.execute(params![
-                file_id,
-                path,
-                signed(file.v),
-                file.author,
-                file.updated_at.as_millis(),
-                signed(file.size),
-                derived_from,
-                file.seal,
-                file.seal.is_some()
-            ])?;
-            (connection.last_insert_rowid(), true)
-        }
-    };
-    if is_renamed {
-        let old = "SELECT id FROM passages WHERE file = ? AND first_line = 0";
-        let old: Option<i64> = connection.prepare_cached(old)?.query_row([id], |row| row.get(0)).optional()?;
-        if let Some(old) = old {
-            remove_passage(connection, old)?;
-        }
-        let passage = Passage { words: name.to_owned(), ..Passage::default() };
-        let words = add_passage(connection, id, &passage)?;
-        connection.prepare_cached("UPDATE files SET name_words = ?1 WHERE id = ?2")?.execute(params![words, id])?;
-    }
-    Ok(())
-}
-
-fn fill(connection: &Connection, file: FileId, seal: &str, passages: &[Passage]) -> rusqlite::Result<()> {
-    let sql = "SELECT id FROM files WHERE file_id = ?1 AND seal = ?2";
-    let id = connection.prepare_cached(sql)?.query_row(params![file.to_string(), seal], |row| row.get(0));
-    let Some(id) = id.optional()? else { return Ok(()) };
-    empty(connection, id, false)?;
-    let mut words = 0;
-    for passage in passages {
-        words += add_passage(connection, id, passage)?;
-    }
-    let sql = "UPDATE files SET waits = 0, passages = ?1, words = ?2 WHERE id = ?3";
-    connection.prepare_cached(sql)?.execute(params![i64::try_from(passages.len()).unwrap_or(i64::MAX), words, id])?;
-    Ok(())
-}
-
-/// Adds a passage and returns the number of its words.
-fn add_passage(connection: &Connection, file: i64, passage: &Passage) -> rusqlite::Result<i64> {
-    let words = i64::try_from(passage.words.split(' ').count()).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO passages (file, first_line, last_line, words, heading, text) VALUES (?, ?, ?, ?, ?, ?)";
-    let Passage { first_line, last_line, heading, text, .. } = passage;
-    let row = params![file, signed(*first_line), signed(*last_line), words, heading, text];
-    connection.prepare_cached(sql)?.execute(row)?;
-    let id = connection.last_insert_rowid();
-    connection
-        .prepare_cached("INSERT INTO words (rowid, tokens) VALUES (?, ?)")?
-        .execute(params![id, passage.words])?;
-    Ok(words)
-}
-
-fn remove_passage(connection: &Connection, id: i64) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM words WHERE rowid = ?")?.execute([id])?;
-    connection.prepare_cached("DELETE FROM passages WHERE id = ?")?.execute([id])?;
-    Ok(())
-}
-
-/// Takes the passages of a file away, that of its name only if `name`.
-fn empty(connection: &Connection, file: i64, name: bool) -> rusqlite::Result<()> {
-    let sql = "SELECT id FROM passages WHERE file = ?1 AND (first_line > 0 OR ?2)";
-    let ids: Vec<i64> = connection
-        .prepare_cached(sql)?
-        .query_map(params![file, name], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    ids.into_iter().try_for_each(|id| remove_passage(connection, id))
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 //! ever read as a whole.
 
 mod assemble;
+mod meaning;
 mod rank;
 mod snapshot;
 mod store;
 
+pub use meaning::ByMeaning;
 pub use rank::{Bm25, Ranker};
 pub use snapshot::Snapshot;
 pub use store::Writer;
@@ -54,7 +56,7 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Over a table, with text ranking in the place of meaning.
+    /// Over a table, ranked by words.
     pub fn new(table: Arc<dyn Table>) -> Self {
         Self { table, ranker: Arc::new(Bm25), secrets: KnownSecrets::default() }
     }
@@ -65,7 +67,7 @@ impl Memory {
         Self { secrets, ..self }
     }
 
-    /// The same with another ranking, such as by embeddings.
+    /// The same with another ranking, such as [`ByMeaning`].
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }

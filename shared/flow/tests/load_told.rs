@@ -221,3 +221,21 @@ edges: [{from: begin, to: end}]
     codes.sort_unstable();
     assert_eq!(codes, ["unknown_agent", "unknown_profile", "unknown_schema", "unknown_tool"]);
 }
+
+#[test]
+fn s4_a_policy_of_meaning_without_a_model_is_noted() {
+    let noted = |policy: &str, embeds: Option<bool>| {
+        let files = with("memory.yaml", "retrieval_policy: recency", &format!("retrieval_policy: {policy}"));
+        let flow = load("base", files, &KnownNames { embeds, ..KnownNames::default() }).unwrap();
+        flow.notes
+            .iter()
+            .filter(|note| note.code == "no_embedding_model")
+            .map(|note| note.file.clone())
+            .collect::<Vec<_>>()
+    };
+    for policy in ["semantic", "hybrid"] {
+        assert_eq!(noted(policy, Some(false)), ["memory.yaml"]);
+        assert!(noted(policy, Some(true)).is_empty() && noted(policy, None).is_empty());
+    }
+    assert!(noted("recency", Some(false)).is_empty());
+}

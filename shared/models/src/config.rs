@@ -21,6 +21,14 @@ pub enum ConfigError {
         /// The provider.
         provider: &'static str,
     },
+    /// A model that does not embed is to embed.
+    #[error("{model:?} cannot embed texts: {reason}")]
+    Embedding {
+        /// The model.
+        model: String,
+        /// The reason.
+        reason: String,
+    },
     /// The script file could not be read.
     #[error("the script {path} cannot be read: {source}")]
     ScriptFile {

@@ -55,6 +55,12 @@ const KNOWN: &[(&str, u64, f64, f64, f64)] = &[
     ("gemini-2.5-pro",        1_048_576,  1.25, 10.0, 0.125),
     ("gemini-2.5-flash",      1_048_576,  0.3,   2.5, 0.03),
     ("gemini-2.5-flash-lite", 1_048_576,  0.1,   0.4, 0.01),
+    ("text-embedding-3-small",    8_192,  0.02,  0.0, 0.02),
+    ("text-embedding-3-large",    8_192,  0.13,  0.0, 0.13),
+    ("gemini-embedding-001",      2_048,  0.15,  0.0, 0.15),
+    ("amazon.titan-embed-text-v2:0", 8_192, 0.02, 0.0, 0.02),
+    ("cohere.embed-english-v3",     512,  0.1,   0.0, 0.1),
+    ("cohere.embed-multilingual-v3", 512, 0.1,   0.0, 0.1),
 ];
 
 /// The known model that this name means: itself, or a dated edition of it such as `gpt-4o-2024-08-06`.

@@ -1,5 +1,7 @@
 //! One provider behind HTTP.
 
+mod embed;
+
 use crate::{
     adapters::EgressPolicy,
     answer::Answer,

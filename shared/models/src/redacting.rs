@@ -153,7 +153,7 @@ fn clean_request(request: &mut ModelRequest, redactor: &Redactor) {
     }
 }
 
-fn clean_error(error: ModelError, redactor: &Redactor) -> ModelError {
+pub(crate) fn clean_error(error: ModelError, redactor: &Redactor) -> ModelError {
     let clean = |text: String| redactor.text(&text).into_owned();
     match error {
         ModelError::RateLimited { .. } => error,

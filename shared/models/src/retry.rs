@@ -16,7 +16,7 @@ use std::{
 use tokio::time::{sleep, timeout};
 
 /// The longest wait between two attempts that is waited here.
-const HELD: Duration = Duration::from_secs(1);
+pub(crate) const HELD: Duration = Duration::from_secs(1);
 
 /// How hard to try.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

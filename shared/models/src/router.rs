@@ -74,7 +74,7 @@ impl Router {
 }
 
 /// Everything that no text may show: keys, and passwords inside base URLs.
-fn secrets(config: &Config) -> Vec<String> {
+pub(crate) fn secrets(config: &Config) -> Vec<String> {
     let mut secrets = Vec::new();
     for kind in Kind::ALL {
         let provider = kind.config(config);

@@ -24,6 +24,7 @@ mod bus;
 mod clock;
 mod converter;
 pub mod crash;
+mod embedder;
 mod error;
 mod model;
 mod queue;
@@ -44,6 +45,7 @@ pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use converter::{Converted, Converter, NotConverted};
+pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Error, ErrorKind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
@@ -56,7 +58,8 @@ pub use sandbox::{
     SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
-    IndexEdit, IndexHit, IndexMatches, IndexTerm, IndexedFile, IndexedHit, Passage, SearchIndex, SearchIndexes, Visible,
+    IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,
+    Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visible, kept_index,
 };
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};

@@ -1,9 +1,14 @@
 //! The index of a workspace's texts: a cache of what is committed elsewhere, which may be lost and made anew at any time.
 
-use crate::Result;
+use crate::{Key, Result};
 use async_trait::async_trait;
 use domain::{FileId, FilePath, Timestamp, WorkspaceId};
 use std::{collections::HashMap, sync::Arc};
+
+/// The item that says where the copy of a workspace's index is, of those that are kept.
+pub fn kept_index(workspace: WorkspaceId) -> Key {
+    Key::new(format!("{workspace}/search"), "index")
+}
 
 /// A file as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +121,66 @@ pub struct IndexMatches {
 /// Whether a path may be read by the caller of a search.
 pub type Visible = Arc<dyn Fn(&FilePath) -> bool + Send + Sync>;
 
+/// A file as a look-up shows it: a document instead of its Markdown.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownFile<'a> {
+    /// Its path.
+    pub path: &'a FilePath,
+    /// Its version; 0 for a projection.
+    pub v: u64,
+    /// The principal that wrote the version.
+    pub author: &'a str,
+    /// When it was written.
+    pub updated_at: Timestamp,
+    /// Whether it is a document that is found by its Markdown.
+    pub is_document: bool,
+}
+
+/// Whether a file is looked for, of those that are visible.
+pub type Looked = Arc<dyn Fn(&ShownFile<'_>) -> bool + Send + Sync>;
+
+/// A passage without a vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unembedded {
+    /// The passage.
+    pub passage: i64,
+    /// The headings above it.
+    pub heading: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The vector of a passage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexVector {
+    /// The passage.
+    pub passage: i64,
+    /// The vector; an empty one for a passage that the model does not take, which waits no more.
+    pub vector: Vec<f32>,
+}
+
+/// A passage near a query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IndexNear {
+    /// The passage.
+    pub passage: i64,
+    /// Its file, as a key of [`IndexNearest::files`].
+    pub file: i64,
+    /// The cosine of the angle between the two vectors, from -1 to 1.
+    pub similarity: f32,
+}
+
+/// The passages nearest to a query. Everything in it is about files alone that are visible and looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexNearest {
+    /// The nearest first; equals in the order of the passages.
+    pub near: Vec<IndexNear>,
+    /// Their files.
+    pub files: HashMap<i64, Arc<IndexedHit>>,
+    /// How many passages have no vector yet.
+    pub pending: u64,
+}
+
 /// The indexes of workspaces.
 #[async_trait]
 pub trait SearchIndexes: Send + Sync {
@@ -174,4 +239,39 @@ pub trait SearchIndex: Send + Sync {
     /// # Errors
     /// Those of [`SearchIndex`].
     async fn passages(&self, ids: Vec<i64>) -> Result<HashMap<i64, Passage>>;
+
+    /// Passages that have no vector of this space yet, the latest first. Vectors of another space are taken away.
+    ///
+    /// # Errors
+    /// Those of [`SearchIndex`].
+    async fn unembedded(&self, space: &str, limit: usize) -> Result<Vec<Unembedded>>;
+
+    /// Keeps vectors of this space. A passage of a file keeps its vector as long as the file has the same passage, also when its content waits
+    /// meanwhile. Vectors of another space, or of another length, are taken away; vectors of passages that are gone are left out.
+    ///
+    /// # Errors
+    /// Those of [`SearchIndex`]; [`crate::Error::Invalid`] for vectors of different lengths, and for numbers that are none.
+    async fn embed(&self, space: &str, vectors: Vec<IndexVector>) -> Result<()>;
+
+    /// The passages nearest to a vector of this space, at most so many, among files that are visible and looked for.
+    ///
+    /// # Errors
+    /// Those of [`SearchIndex`].
+    async fn nearest(
+        &self,
+        space: &str,
+        vector: Vec<f32>,
+        most: usize,
+        visible: Visible,
+        looked: Looked,
+    ) -> Result<IndexNearest>;
+
+    /// Keeps a copy where another instance finds it, if the index is one that does, and enough has changed. `age` tells copies apart: a later one
+    /// stays.
+    ///
+    /// # Errors
+    /// Those of [`SearchIndex`], and those of the place of the copy.
+    async fn keep(&self, _age: i64) -> Result<()> {
+        Ok(())
+    }
 }

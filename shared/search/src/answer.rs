@@ -1,27 +1,40 @@
 //! The answer to a search: what may be read by its caller, ranked, filtered, cut and shown.
 
 use crate::{
-    Kind, Request, is_gone,
+    Kind, Mode, Request,
+    fuse::{self, Shown},
+    is_gone,
     query::Term,
-    rank::{Ranked, rank},
+    rank::rank,
     refresh::{Fault, State, kind},
     snippet::{Part, snippet},
 };
-use domain::{FileId, FilePath, Timestamp};
-use ports::{IndexMatches, IndexTerm, IndexedFile, Passage, SearchIndex};
+use domain::{FileId, FilePath, Timestamp, Usage};
+use ports::{Embedder, IndexMatches, IndexNearest, IndexTerm, Looked, Passage, SearchIndex, ShownFile, Visible};
 use serde::Serialize;
 use std::sync::Arc;
 use workspace::Workspace;
+
+/// How many of the nearest passages are looked at, at least.
+const NEAREST: usize = 200;
 
 /// The files that match.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The best ones, best first.
     pub results: Vec<Hit>,
-    /// How many files match.
+    /// How many files match; by meaning how many of the nearest there are.
     pub total: usize,
     /// Whether every committed write was searched. Else the index is being made, and a later search finds more.
     pub complete: bool,
+    /// How it was searched.
+    pub mode: Mode,
+    /// How many passages of files that were looked for have no vector yet; 0 in a search by words.
+    pub pending: u64,
+    /// The reason if it was searched in another way than asked.
+    pub note: Option<String>,
+    /// The tokens for the query.
+    pub usage: Usage,
 }
 
 /// A file that matches.
@@ -67,72 +80,79 @@ pub struct Lines {
 /// The parts of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Score {
-    /// Their sum.
+    /// By words their sum; by meaning that part; by both, the sum of 1 / (60 + place) over the two orders.
     pub total: f64,
     /// BM25 of the best passage.
     pub text: f64,
     /// BM25 of the name, which counts half.
     pub name: f64,
+    /// The nearness of the meaning: the cosine of the angle between the vectors of the query and of the nearest passage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<f64>,
 }
 
-/// A file as it is shown: the document instead of its Markdown.
-struct Shown<'a> {
-    ranked: &'a Ranked,
-    file: &'a IndexedFile,
-    kind: Kind,
+/// A search as it is answered.
+pub(crate) struct Asked<'a> {
+    pub reader: &'a Workspace,
+    pub request: &'a Request,
+    pub terms: &'a [Term],
+    pub mode: Mode,
+    /// By meaning, too.
+    pub wanted: Option<Wanted<'a>>,
 }
 
-pub(crate) async fn answer(
-    index: &dyn SearchIndex,
-    reader: &Workspace,
-    request: &Request,
-    terms: &[Term],
-    state: State,
-) -> Result<Answer, Fault> {
-    let sight = reader.clone();
-    let visible = Arc::new(move |path: &FilePath| sight.may_read(path));
-    let wanted: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
-    let found = index.look_up(wanted, visible).await?;
-    let ranked = rank(terms, &found);
-    let shown = filtered(&ranked, &found, request);
-    let (shown, total) = if state.current {
-        let total = shown.len();
-        (shown, total)
-    } else {
-        let known = as_known(reader, shown, request.limit).await?;
-        let total = known.len();
-        (known, total)
-    };
-    let shown: Vec<Shown<'_>> = shown.into_iter().take(request.limit).collect();
-    let passages = index.passages(shown.iter().filter_map(|shown| shown.ranked.passage).collect()).await?;
-    let hits = shown.iter().map(|shown| hit(shown, shown.ranked.passage.and_then(|id| passages.get(&id)), terms));
-    Ok(Answer { results: hits.collect(), total, complete: state.complete && !found.cut })
+/// The meaning that is looked for.
+pub(crate) struct Wanted<'a> {
+    pub embedder: &'a Arc<dyn Embedder>,
+    pub vector: Vec<f32>,
 }
 
-fn filtered<'a>(ranked: &'a [Ranked], found: &'a IndexMatches, request: &Request) -> Vec<Shown<'a>> {
-    let shown = |ranked: &'a Ranked| {
-        let hit = found.files.get(&ranked.file)?;
-        let file = hit.document.as_ref().unwrap_or(&hit.file);
-        Some(Shown { ranked, file, kind: kind(file, hit.document.is_some()) })
+pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: State) -> Result<Answer, Fault> {
+    let Asked { reader, request, terms, mode, wanted } = asked;
+    let sight = (*reader).clone();
+    let visible: Visible = Arc::new(move |path: &FilePath| sight.may_read(path));
+    let words: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
+    let found = match mode {
+        Mode::Semantic => IndexMatches::default(),
+        Mode::Text | Mode::Hybrid => index.look_up(words, visible.clone()).await?,
     };
-    let fits = |shown: &Shown<'_>| {
-        let Request { path, kinds, author, since, until, .. } = request;
-        let file = shown.file;
-        file.path.is_within(path)
-            && (kinds.is_empty() || kinds.contains(&shown.kind))
-            && author.as_ref().is_none_or(|author| *author == file.author)
-            && since.is_none_or(|since| file.updated_at >= since)
-            && until.is_none_or(|until| file.updated_at < until)
-    };
-    let mut files: Vec<Shown<'a>> = Vec::new();
-    let mut known = std::collections::HashSet::new();
-    for shown in ranked.iter().filter_map(shown).filter(fits) {
-        // A document by its name and by its Markdown is one result, in the better place.
-        if known.insert(shown.file.file_id) {
-            files.push(shown);
+    let near = match wanted {
+        Some(Wanted { embedder, vector }) => {
+            let filter = (*request).clone();
+            let looked: Looked = Arc::new(move |file| fits(&filter, file));
+            let most = NEAREST.max(request.limit.saturating_mul(10));
+            index.nearest(embedder.space(), vector.clone(), most, visible, looked).await?
         }
-    }
-    files
+        None => IndexNearest::default(),
+    };
+    let ranked = if *mode == Mode::Semantic { Vec::new() } else { rank(terms, &found) };
+    let by_words = fuse::by_words(&ranked, &found, |file| fits(request, file));
+    let shown = match mode {
+        Mode::Text => by_words,
+        Mode::Semantic => fuse::by_meaning(&near),
+        Mode::Hybrid => {
+            let allowed = fuse::Allowed::of(terms, &found, &by_words);
+            let by_meaning = fuse::by_meaning(&near).into_iter().filter(|shown| allowed.has(shown)).collect();
+            fuse::both(by_words, by_meaning)
+        }
+    };
+    let shown = if state.current { shown } else { as_known(reader, shown, request.limit).await? };
+    let total = shown.len();
+    let shown: Vec<Shown<'_>> = shown.into_iter().take(request.limit).collect();
+    let passages = index.passages(shown.iter().filter_map(|shown| shown.passage).collect()).await?;
+    let hits = shown.iter().map(|shown| hit(shown, shown.passage.and_then(|id| passages.get(&id)), terms));
+    let (results, pending) = (hits.collect(), near.pending);
+    let complete = state.complete && !found.cut && pending == 0;
+    Ok(Answer { results, total, complete, mode: *mode, pending, note: None, usage: Usage::default() })
+}
+
+fn fits(request: &Request, file: &ShownFile<'_>) -> bool {
+    let Request { path, kinds, author, since, until, .. } = request;
+    file.path.is_within(path)
+        && (kinds.is_empty() || kinds.contains(&kind(file)))
+        && author.as_ref().is_none_or(|author| author == file.author)
+        && since.is_none_or(|since| file.updated_at >= since)
+        && until.is_none_or(|until| file.updated_at < until)
 }
 
 /// The first results that are where the index has them: it may be behind, and a path that it does not know yet may be hidden from the caller.
@@ -153,22 +173,12 @@ async fn as_known<'a>(reader: &Workspace, shown: Vec<Shown<'a>>, limit: usize) -
 }
 
 fn hit(shown: &Shown<'_>, passage: Option<&Passage>, terms: &[Term]) -> Hit {
-    let Shown { ranked, file, kind } = shown;
-    let text = passage.map_or(file.path.as_str(), |passage| passage.text.as_str());
-    let found = snippet(text, terms);
+    let Shown { file, kind, text, name, meaning, total, passages, .. } = shown;
+    let found = snippet(passage.map_or(file.path.as_str(), |passage| passage.text.as_str()), terms);
     let lines = passage.map(|passage| Lines {
         first: (passage.first_line + found.first).min(passage.last_line),
         last: (passage.first_line + found.last).min(passage.last_line),
     });
-    let matched: Vec<&str> =
-        ranked.terms.iter().filter_map(|at| terms.get(*at)).map(|term| term.shown.as_str()).collect();
-    let places = match (ranked.passages, ranked.name > 0.0) {
-        (0, _) => "in its name".into(),
-        (1, false) => "in 1 passage".into(),
-        (1, true) => "in 1 passage and its name".into(),
-        (passages, false) => format!("in {passages} passages"),
-        (passages, true) => format!("in {passages} passages and its name"),
-    };
     let heading = passage.map(|passage| passage.heading.clone()).unwrap_or_default();
     let above = if heading.is_empty() { String::new() } else { format!("; the best is under {heading:?}") };
     Hit {
@@ -181,10 +191,33 @@ fn hit(shown: &Shown<'_>, passage: Option<&Passage>, terms: &[Term]) -> Hit {
         lines,
         heading,
         snippet: found.parts,
-        passages: ranked.passages,
-        score: Score { total: round(ranked.total()), text: round(ranked.text), name: round(ranked.name) },
-        why: format!("{} {places}{above}", matched.join(", ")),
+        passages: *passages,
+        score: Score {
+            total: round(*total),
+            text: round(*text),
+            name: round(*name),
+            meaning: meaning.map(|(near, _)| round(near)),
+        },
+        why: format!("{}{above}", why(shown, terms)),
     }
+}
+
+fn why(shown: &Shown<'_>, terms: &[Term]) -> String {
+    let matched: Vec<&str> =
+        shown.terms.iter().filter_map(|at| terms.get(*at)).map(|term| term.shown.as_str()).collect();
+    let places = match (shown.with_words, shown.name > 0.0) {
+        (0, _) => "in its name".into(),
+        (1, false) => "in 1 passage".into(),
+        (1, true) => "in 1 passage and its name".into(),
+        (passages, false) => format!("in {passages} passages"),
+        (passages, true) => format!("in {passages} passages and its name"),
+    };
+    let by_words = (!matched.is_empty()).then(|| format!("{} {places}", matched.join(", ")));
+    let by_meaning = shown.meaning.map(|(near, place)| match by_words {
+        Some(_) => format!("near in meaning (place {place}, {near:.2})"),
+        None => format!("near in meaning ({near:.2})"),
+    });
+    [by_words, by_meaning].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Four digits tell scores apart.

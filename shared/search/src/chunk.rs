@@ -1,4 +1,7 @@
-//! Texts in passages: Markdown by its headings, everything in windows of whole lines that are not too long.
+//! Texts in passages: Markdown by its headings, code between its items, everything in windows of whole lines that are not too long.
+//!
+//! Code is cut by its layout and not by a grammar: before a line without indentation that follows an empty one. So functions and types of most
+//! languages begin a passage, with the comments above them. Short ones share one.
 
 use crate::words::{GAP, joined, words};
 use ports::Passage;
@@ -8,8 +11,36 @@ pub(crate) const MAX_TEXT: u64 = 8 * 1024 * 1024;
 /// About how long a passage is, in bytes, and how many lines it has at most.
 const WINDOW: usize = 2048;
 const LINES: u64 = 60;
+/// The least of a passage of code before another item begins one, in bytes.
+const ITEM: usize = 512;
+/// The ends of the names of files with code.
+const CODE: [&str; 36] = [
+    "rs", "py", "js", "mjs", "cjs", "jsx", "ts", "tsx", "go", "java", "kt", "kts", "scala", "swift", "c", "h", "cc",
+    "cpp", "hpp", "cs", "rb", "php", "lua", "pl", "r", "jl", "ex", "exs", "erl", "hs", "ml", "clj", "sh", "bash",
+    "sql", "zig",
+];
 /// In so many first bytes a NUL tells that it is no text.
 const LOOKED_AT: usize = 8192;
+
+/// How a text is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Markdown,
+    Code,
+    Plain,
+}
+
+impl Form {
+    /// By the name of the file.
+    pub fn of(name: &str) -> Self {
+        let end = name.rsplit_once('.').map(|(_, end)| end.to_lowercase());
+        match end.as_deref() {
+            Some("md" | "markdown") => Self::Markdown,
+            Some(end) if CODE.contains(&end) => Self::Code,
+            _ => Self::Plain,
+        }
+    }
+}
 
 /// The text of a content; none when it is no text.
 pub(crate) fn text(content: &[u8]) -> Option<&str> {
@@ -25,12 +56,13 @@ pub(crate) fn name(path: &str) -> Passage {
 }
 
 /// The passages of a text.
-pub(crate) fn passages(text: &str, is_markdown: bool) -> Vec<Passage> {
+pub(crate) fn passages(text: &str, form: Form) -> Vec<Passage> {
     let mut found = Passages::default();
     let mut fence: Option<&str> = None;
+    let mut is_after_blank = false;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let begun = line.trim_start();
-        if is_markdown {
+        if form == Form::Markdown {
             let mark = ["```", "~~~"].into_iter().find(|mark| begun.starts_with(mark));
             match (fence, mark) {
                 (None, Some(mark)) => fence = Some(mark),
@@ -43,6 +75,14 @@ pub(crate) fn passages(text: &str, is_markdown: bool) -> Vec<Passage> {
                 }
                 _ => {}
             }
+        }
+        if form == Form::Code {
+            // A bracket that closes an item belongs to it.
+            let begins = line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '}' | ')' | ']'));
+            if begins && is_after_blank && found.text.len() >= ITEM {
+                found.end();
+            }
+            is_after_blank = begun.is_empty();
         }
         found.add(number, line);
     }
@@ -122,7 +162,10 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<(u64, u64, String)> {
-        passages(text, true).into_iter().map(|found| (found.first_line, found.last_line, found.heading)).collect()
+        passages(text, Form::Markdown)
+            .into_iter()
+            .map(|found| (found.first_line, found.last_line, found.heading))
+            .collect()
     }
 
     #[test]
@@ -130,13 +173,13 @@ mod tests {
         let text = "intro\n\n# A\none\n## B\n```\n# no heading\n```\ntwo\n# C\n\n#no\n";
         let expected = [(1, 2, ""), (3, 4, "A"), (5, 9, "A > B"), (10, 12, "C")];
         assert_eq!(shown(text), expected.map(|(first, last, heading)| (first, last, heading.to_owned())));
-        assert_eq!(passages(text, false).len(), 1);
+        assert_eq!(passages(text, Form::Plain).len(), 1);
     }
 
     #[test]
     fn passages_have_all_lines_once_and_are_not_long() {
         let text: String = (0..500).map(|n| format!("line {n} {}\n", "é".repeat(n % 90))).collect();
-        let found = passages(&text, false);
+        let found = passages(&text, Form::Plain);
         assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
         assert!(
             found.iter().all(|passage| passage.text.len() <= WINDOW && passage.last_line - passage.first_line < LINES)
@@ -145,16 +188,32 @@ mod tests {
     }
 
     #[test]
+    fn code_is_cut_between_its_items_and_short_ones_share_a_passage() {
+        let item = |name: &str, lines: usize| {
+            format!("/// Says {name}.\nfn {name}() {{\n\n{}}}\n\n", "    say();\n".repeat(lines))
+        };
+        let text = item("long", 50) + &item("other", 50) + &item("short", 1) + &item("small", 1);
+        let found = passages(&text, Form::Code);
+        let firsts: Vec<&str> = found.iter().filter_map(|passage| passage.text.lines().next()).collect();
+        assert_eq!(firsts, ["/// Says long.", "/// Says other.", "/// Says short."]);
+        assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
+        assert_eq!(
+            (Form::of("a.RS"), Form::of("README.md"), Form::of("notes")),
+            (Form::Code, Form::Markdown, Form::Plain)
+        );
+    }
+
+    #[test]
     fn a_line_without_end_is_cut_and_keeps_its_number() {
         let text = format!("{}\nend", "索".repeat(100_000));
-        let found = passages(&text, false);
+        let found = passages(&text, Form::Plain);
         assert!(found.iter().all(|passage| passage.text.len() <= WINDOW + 4 && passage.first_line <= 2));
         assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
     }
 
     #[test]
     fn the_words_of_headings_count_for_their_passages() {
-        let found = passages("# Parsers\n\nbody text\n", true);
+        let found = passages("# Parsers\n\nbody text\n", Form::Markdown);
         assert_eq!(
             found.iter().map(|found| found.words.as_str()).collect::<Vec<_>>(),
             ["parser \u{B6} parser bodi text"]

@@ -1,4 +1,4 @@
-//! Recall: search over the texts of a workspace (spec 001 §2C; ARCHITECTURE.md, "Search").
+//! Recall: search over the texts of a workspace, by words and by meaning (spec 001 §2C; ARCHITECTURE.md, "Search").
 //!
 //! The index of a workspace is a cache beside its files. Nothing keeps it up to date in the background: each search first reads the records of the
 //! changes that were committed since the search before (`refresh.rs`), so a committed write is found by the next search. A lost or damaged index is
@@ -12,6 +12,8 @@
 
 mod answer;
 mod chunk;
+mod embed;
+mod fuse;
 mod query;
 mod rank;
 mod refresh;
@@ -23,8 +25,9 @@ pub use answer::{Answer, Hit, Lines, Score};
 pub use refresh::Bounds;
 pub use snippet::Part;
 
-use domain::{Code, Error, FilePath, Timestamp, WorkspaceId};
-use ports::{Clock, SearchIndex, SearchIndexes};
+use domain::{Code, Error, FilePath, Timestamp, Usage, WorkspaceId};
+use embed::Embedding;
+use ports::{Clock, Embedder, SearchIndex, SearchIndexes};
 use refresh::Fault;
 use std::{
     collections::HashMap,
@@ -47,7 +50,19 @@ pub enum Kind {
     Chat,
 }
 
-/// A search by words.
+/// How a query is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// By its words.
+    Text,
+    /// By its meaning.
+    Semantic,
+    /// By both.
+    Hybrid,
+}
+
+/// A search.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The query.
@@ -73,6 +88,7 @@ pub struct Search(Arc<Inner>);
 struct Inner {
     workspaces: Workspaces,
     indexes: Arc<dyn SearchIndexes>,
+    embedder: Option<Arc<dyn Embedder>>,
     clock: Arc<dyn Clock>,
     bounds: Bounds,
     open: Mutex<HashMap<WorkspaceId, Arc<Opened>>>,
@@ -82,6 +98,7 @@ struct Opened {
     index: Arc<dyn SearchIndex>,
     /// Held while it is brought up to date.
     refreshing: tokio::sync::Mutex<()>,
+    embedding: Arc<Embedding>,
 }
 
 impl std::fmt::Debug for Search {
@@ -91,48 +108,98 @@ impl std::fmt::Debug for Search {
 }
 
 impl Search {
-    /// Over the files of these workspaces, with these indexes.
+    /// Over the files of these workspaces, with these indexes: by words.
     pub fn new(workspaces: Workspaces, indexes: Arc<dyn SearchIndexes>, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { workspaces, indexes, clock, bounds: Bounds::default(), open: Mutex::default() }))
+        let (embedder, bounds, open) = (None, Bounds::default(), Mutex::default());
+        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
     }
 
     /// The same with other bounds on the work that one search does for the index.
     #[must_use]
     pub fn within(self, bounds: Bounds) -> Self {
-        let Inner { workspaces, indexes, clock, .. } = &*self.0;
+        let Inner { workspaces, indexes, embedder, clock, .. } = &*self.0;
         let (workspaces, indexes, clock) = (workspaces.clone(), indexes.clone(), clock.clone());
-        Self(Arc::new(Inner { workspaces, indexes, clock, bounds, open: Mutex::default() }))
+        let (embedder, open) = (embedder.clone(), Mutex::default());
+        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
     }
 
-    /// The files that match, best first, as the party of the handle may read them.
+    /// The same, by meaning, too, if there is an embedder.
+    #[must_use]
+    pub fn embedding(self, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        let Inner { workspaces, indexes, clock, bounds, .. } = &*self.0;
+        let (workspaces, indexes, clock) = (workspaces.clone(), indexes.clone(), clock.clone());
+        let (bounds, open) = (*bounds, Mutex::default());
+        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
+    }
+
+    /// The files that match, best first, as the party of the handle may read them. Without an embedder a hybrid search is one by words, and so it is
+    /// when the model fails: the answer says so.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a query without words, or one that is too long; `NOT_FOUND` for a path where nothing is; those of [`Workspace`];
-    /// `UPSTREAM_UNAVAILABLE` and `STORAGE_FULL` when the index cannot be read or written.
-    pub async fn text(&self, reader: &Workspace, request: &Request) -> Result<Answer, Error> {
-        let terms = query::parse(&request.query)?;
+    /// `UPSTREAM_UNAVAILABLE` and `STORAGE_FULL` when the index cannot be read or written. Of a semantic search: `UNPROCESSABLE` with the reason
+    /// `NO_EMBEDDING_MODEL` without an embedder, and the errors of its model.
+    pub async fn find(&self, reader: &Workspace, request: &Request, mode: Mode) -> Result<Answer, Error> {
+        let terms = match mode {
+            Mode::Semantic => query::words_of(&request.query)?,
+            Mode::Text | Mode::Hybrid => query::parse(&request.query)?,
+        };
+        let embedder = match (&self.0.embedder, mode) {
+            (_, Mode::Text) => None,
+            (None, Mode::Semantic) => return Err(no_embedder()),
+            (embedder, _) => embedder.as_ref(),
+        };
         if !request.path.is_root() {
             reader.stat(&request.path).await?;
         }
-        match self.try_text(reader, request, &terms).await {
+        let (mut wanted, mut note, mut usage) = (None, None, Usage::default());
+        if let Some(embedder) = embedder {
+            match Embedding::query(&**embedder, &request.query).await {
+                Ok((vector, used)) => (wanted, usage) = (Some(answer::Wanted { embedder, vector }), used),
+                Err(error) if mode == Mode::Semantic => return Err(error),
+                Err(error) => note = Some(format!("words alone decided: {}", error.message)),
+            }
+        }
+        let mode = if wanted.is_some() { mode } else { Mode::Text };
+        let asked = answer::Asked { reader, request, terms: &terms, mode, wanted };
+        let found = match self.try_find(&asked).await {
             Err(Fault::Index(ports::Error::Damaged(error))) => {
                 tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");
                 self.close(reader.id());
                 self.0.indexes.remove(reader.id()).await.map_err(refresh::of_index)?;
-                self.try_text(reader, request, &terms).await
+                self.try_find(&asked).await
             }
             answer => answer,
+        };
+        match found {
+            Ok(answer) => Ok(Answer { note, usage, ..answer }),
+            Err(Fault::Files(error)) => Err(error),
+            Err(Fault::Index(error)) => Err(refresh::of_index(error)),
         }
-        .map_err(|fault| match fault {
-            Fault::Files(error) => error,
-            Fault::Index(error) => refresh::of_index(error),
-        })
     }
 
-    async fn try_text(&self, reader: &Workspace, request: &Request, terms: &[query::Term]) -> Result<Answer, Fault> {
-        let opened = self.opened(reader.id()).await?;
-        let state = self.refresh(&opened, reader.id(), request).await?;
-        answer::answer(&*opened.index, reader, request, terms, state).await
+    /// [`Search::find`] by words.
+    ///
+    /// # Errors
+    /// Those of [`Search::find`].
+    pub async fn text(&self, reader: &Workspace, request: &Request) -> Result<Answer, Error> {
+        self.find(reader, request, Mode::Text).await
+    }
+
+    async fn try_find(&self, asked: &answer::Asked<'_>) -> Result<Answer, Fault> {
+        let opened = self.opened(asked.reader.id()).await?;
+        let state = self.refresh(&opened, asked.reader.id(), asked.request).await?;
+        if let Some(wanted) = &asked.wanted {
+            opened.embedding.follow(&opened.index, wanted.embedder, self.0.bounds.embedding).await;
+        }
+        let answer = answer::answer(&*opened.index, asked, state).await?;
+        // A state without an age is that of another search, which goes on.
+        if state.age > 0
+            && let Err(error) = opened.index.keep(state.age).await
+        {
+            tracing::warn!(workspace = %asked.reader.id(), %error, "no copy of an index was kept");
+        }
+        Ok(answer)
     }
 
     async fn refresh(&self, opened: &Opened, id: WorkspaceId, request: &Request) -> Result<refresh::State, Fault> {
@@ -162,7 +229,7 @@ impl Search {
         if open.len() >= OPEN {
             open.retain(|_, opened| Arc::strong_count(opened) > 1);
         }
-        let opened = Opened { index, refreshing: tokio::sync::Mutex::default() };
+        let opened = Opened { index, refreshing: tokio::sync::Mutex::default(), embedding: Arc::default() };
         Ok(open.entry(id).or_insert_with(|| Arc::new(opened)).clone())
     }
 
@@ -174,4 +241,11 @@ impl Search {
 /// Whether an error of a read says that the file is not there as expected, and no more.
 fn is_gone(error: &Error) -> bool {
     matches!(error.code, Code::NotFound | Code::Unprocessable)
+}
+
+fn no_embedder() -> Error {
+    Error::new(Code::Unprocessable, "no embedding model is configured, so nothing is found by its meaning")
+        .hint("use the mode text, or hybrid, which is text alone without such a model; search.embedding_model configures one")
+        .detail("field", "mode")
+        .detail("reason", "NO_EMBEDDING_MODEL")
 }

@@ -30,14 +30,34 @@ pub(crate) struct Term {
     pub shown: String,
 }
 
+/// The words of a query that is not looked up but shown in what it finds.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a query that is too long, or has nothing to read.
+pub(crate) fn words_of(text: &str) -> Result<Vec<Term>, Error> {
+    if text.len() > LONGEST {
+        return Err(too_long(text));
+    }
+    if !text.chars().any(char::is_alphanumeric) {
+        return Err(Error::invalid("query", "the query has no word").hint("describe it in words"));
+    }
+    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    // Those of a long query are not marked.
+    Ok(parse(&plain).unwrap_or_default())
+}
+
+fn too_long(text: &str) -> Error {
+    let message = format!("the query is {} bytes long; {LONGEST} fit", text.len());
+    Error::invalid("query", message).hint("search for the words that matter")
+}
+
 /// The terms of a query, each once.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a query that is too long, has too many terms, or has no word that is looked for.
 pub(crate) fn parse(text: &str) -> Result<Vec<Term>, Error> {
     if text.len() > LONGEST {
-        let message = format!("the query is {} bytes long; {LONGEST} fit", text.len());
-        return Err(Error::invalid("query", message).hint("search for the words that matter"));
+        return Err(too_long(text));
     }
     let mut terms: Vec<Term> = Vec::new();
     let mut rest = text;

@@ -5,12 +5,12 @@
 
 use crate::{
     Kind,
-    chunk::{self, MAX_TEXT},
+    chunk::{self, Form, MAX_TEXT},
     is_gone,
 };
 use domain::{Code, Error, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent};
 use futures::{StreamExt, stream};
-use ports::{Clock, IndexEdit, IndexedFile, SearchIndex};
+use ports::{Clock, IndexEdit, IndexedFile, SearchIndex, ShownFile};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use workspace::{CHANGES_KEPT, Content, Info, LATE, Workspace};
 
 /// The form of [`Progress`]: an index with another one is made anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// How long before records expire an index is made anew instead of brought up to date.
 const MARGIN: Duration = Duration::from_secs(24 * 3600);
 /// How many files are looked at or read at once.
@@ -42,11 +42,18 @@ pub struct Bounds {
     pub bytes: u64,
     /// The files of a workspace.
     pub files: usize,
+    /// The time that a search by meaning waits for vectors.
+    pub embedding: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { time: Duration::from_secs(5), bytes: 128 * 1024 * 1024, files: 200_000 }
+        Self {
+            time: Duration::from_secs(5),
+            bytes: 128 * 1024 * 1024,
+            files: 200_000,
+            embedding: Duration::from_secs(2),
+        }
     }
 }
 
@@ -87,6 +94,8 @@ pub(crate) struct State {
     pub current: bool,
     /// Whether it has every content, too.
     pub complete: bool,
+    /// The time up to which it knows the changes, in milliseconds.
+    pub age: i64,
 }
 
 /// The note in the index: the changes that it knows.
@@ -116,16 +125,18 @@ impl Refresh<'_> {
         let progress = self.index.progress().await?;
         let progress = progress.and_then(|note| serde_json::from_str::<Progress>(&note).ok());
         let oldest = self.clock.now() - (CHANGES_KEPT - MARGIN);
-        let (current, whole) = match progress {
+        let started = self.clock.now();
+        let (current, whole, age) = match progress {
             Some(progress) if progress.format == FORMAT && progress.read_from >= oldest => {
-                let whole = progress.whole;
-                (self.follow(progress).await?, whole)
+                let (whole, known) = (progress.whole, progress.read_from);
+                let current = self.follow(progress).await?;
+                (current, whole, if current { started } else { known })
             }
-            _ => (true, self.list().await?),
+            _ => (true, self.list().await?, started),
         };
         let chats = self.chats(path).await?;
         let contents = self.contents().await?;
-        Ok(State { current, complete: current && whole && chats && contents })
+        Ok(State { current, complete: current && whole && chats && contents, age: age.as_millis() })
     }
 
     fn is_late(&self) -> bool {
@@ -305,9 +316,8 @@ impl Refresh<'_> {
 }
 
 fn cut(content: &Content) -> Vec<ports::Passage> {
-    let name = content.info.name.to_lowercase();
-    let is_markdown = name.ends_with(".md") || name.ends_with(".markdown");
-    chunk::text(&content.bytes).map_or_else(Vec::new, |text| chunk::passages(text, is_markdown))
+    let form = Form::of(&content.info.name);
+    chunk::text(&content.bytes).map_or_else(Vec::new, |text| chunk::passages(text, form))
 }
 
 /// The name of the content to index; none for a file that is found by its name alone: a folder, a long one, and a document that has Markdown.
@@ -340,9 +350,9 @@ fn edit(info: &Info) -> Option<IndexEdit> {
 }
 
 /// The kind of a file as it is shown.
-pub(crate) fn kind(file: &IndexedFile, is_document: bool) -> Kind {
+pub(crate) fn kind(file: &ShownFile<'_>) -> Kind {
     let is_chat = file.v == 0 && file.path.as_str().starts_with("/chats/");
-    match (is_chat, is_document) {
+    match (is_chat, file.is_document) {
         (true, _) => Kind::Chat,
         (_, true) => Kind::Document,
         _ => Kind::File,

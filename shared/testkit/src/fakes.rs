@@ -4,6 +4,7 @@
 
 mod blobs;
 mod bus;
+mod embedder;
 mod losing;
 mod queue;
 mod sandbox;
@@ -11,6 +12,7 @@ mod table;
 
 pub use blobs::FakeBlobs;
 pub use bus::FakeBus;
+pub use embedder::FakeEmbedder;
 pub use losing::{LosingQueue, Posting};
 pub use queue::FakeQueue;
 pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};

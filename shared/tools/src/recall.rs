@@ -1,4 +1,4 @@
-//! `search`: recall by words, over the index of the workspace's texts.
+//! `search`: recall by words and by meaning, over the index of the workspace's texts.
 
 use crate::{
     call::{Answer, Call, Done, path},
@@ -8,11 +8,11 @@ use crate::{
     grep::{self, Grep},
 };
 use ::search::{Hit, Kind, Request, Search};
-use domain::{Code, Error, FilePath};
+use domain::{Code, Error, FilePath, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 use workspace::{FileKind, Info};
 
 /// The name of the tool.
@@ -75,18 +75,10 @@ impl Declare for SearchArgs {
 pub(crate) async fn search(call: &Call<'_>, args: SearchArgs, search: &Search) -> Answer {
     let request = request(&args)?;
     let (found, mode) = match args.mode {
-        // No embedding model can be configured, so words alone decide in a hybrid search, and the answer says so.
-        Mode::Text | Mode::Hybrid => (by_words(call, search, &request).await?, "text"),
         Mode::Regex => (by_pattern(call, &request).await?, "regex"),
-        Mode::Semantic => {
-            return Err(Error::new(
-                Code::Unprocessable,
-                "no embedding model is configured, so nothing is found by its meaning",
-            )
-            .hint("use the mode text, or hybrid, which is text alone without such a model")
-            .detail("field", "mode")
-            .detail("reason", "NO_EMBEDDING_MODEL"));
-        }
+        Mode::Text => by_index(call, search, &request, ::search::Mode::Text).await?,
+        Mode::Semantic => by_index(call, search, &request, ::search::Mode::Semantic).await?,
+        Mode::Hybrid => by_index(call, search, &request, ::search::Mode::Hybrid).await?,
     };
     Ok(show(found, mode, request.limit))
 }
@@ -109,16 +101,33 @@ fn request(args: &SearchArgs) -> Result<Request, Error> {
 }
 
 /// Results as data, and as text for a model.
+#[derive(Default)]
 struct Found {
     results: Vec<(Value, String)>,
     total: usize,
     complete: bool,
+    /// By meaning: how many passages wait for their vectors, the reason if words alone decided, and the tokens for the query.
+    pending: u64,
+    note: Option<String>,
+    usage: Usage,
 }
 
-async fn by_words(call: &Call<'_>, search: &Search, request: &Request) -> Result<Found, Error> {
-    let answer = search.text(&call.workspace, request).await?;
+/// And how it was searched.
+async fn by_index(
+    call: &Call<'_>,
+    search: &Search,
+    request: &Request,
+    mode: ::search::Mode,
+) -> Result<(Found, &'static str), Error> {
+    let answer = search.find(&call.workspace, request, mode).await?;
     let results = answer.results.iter().map(|hit| Ok((to_value(hit)?, told(hit)))).collect::<Result<_, Error>>()?;
-    Ok(Found { results, total: answer.total, complete: answer.complete })
+    let ::search::Answer { total, complete, pending, note, usage, .. } = answer;
+    let mode = match answer.mode {
+        ::search::Mode::Text => "text",
+        ::search::Mode::Semantic => "semantic",
+        ::search::Mode::Hybrid => "hybrid",
+    };
+    Ok((Found { results, total, complete, pending, note, usage }, mode))
 }
 
 fn to_value(hit: &Hit) -> Result<Value, Error> {
@@ -174,7 +183,7 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
             results.push(of_lines(shown, kind, &lines));
         }
     }
-    Ok(Found { results, total, complete: !done.truncated })
+    Ok(Found { results, total, complete: !done.truncated, ..Found::default() })
 }
 
 /// The document that a file is the Markdown of, where the caller may read it.
@@ -217,10 +226,23 @@ fn show(found: Found, mode: &str, limit: usize) -> Done {
         (_, true) => format!("[{shown} of {total} files; add words or a path, or raise the limit of {limit}]"),
     };
     output.push_str(&rest);
-    if !found.complete {
+    if found.pending > 0 {
+        let _ = write!(output, "\n[{} passages cannot be found by their meaning yet]", found.pending);
+    } else if !found.complete {
         output.push_str("\n[not everything was searched: search again, or narrow the path, to find more]");
     }
-    let result = json!({ "mode": mode, "results": results, "total": total, "complete": found.complete });
+    if let Some(note) = &found.note {
+        let _ = write!(output, "\n[{note}]");
+    }
+    let mut result = json!({
+        "mode": mode, "results": results, "total": total, "complete": found.complete, "pending": found.pending,
+    });
+    if let Some(note) = found.note {
+        result["note"] = note.into();
+    }
+    if !found.usage.is_none() {
+        result["usage"] = json!(found.usage);
+    }
     let (output, cut) = caps::cap(output);
     Done { output, truncated: cut || total > shown || !found.complete, result, ..Done::default() }
 }

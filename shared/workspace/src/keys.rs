@@ -106,6 +106,10 @@ impl Keys {
     pub fn caused_by(actor: Uuid) -> String {
         format!("{}/", actor.hyphenated())
     }
+    /// The place of the copy of its search index.
+    pub fn search(self) -> String {
+        ports::kept_index(self.0).pk
+    }
     /// The plans of rewinds and how far they are.
     pub fn rewinds(self) -> String {
         format!("{}/rewinds", self.0)

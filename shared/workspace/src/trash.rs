@@ -263,7 +263,15 @@ impl Workspace {
                 }
             }
         }
-        let own = [keys.texts(), keys.calls(), keys.all_begun(), keys.changes(), keys.causes(), keys.rewinds()];
+        let own = [
+            keys.texts(),
+            keys.calls(),
+            keys.all_begun(),
+            keys.changes(),
+            keys.causes(),
+            keys.rewinds(),
+            keys.search(),
+        ];
         let others = [keys.nodes(), keys.trash(), keys.handoffs(), keys.all_unconverted(), keys.conversions()];
         let relations = [keys.all_marks(), keys.all_mentions(), keys.tagged(), keys.linked(), keys.named()];
         for partition in others.into_iter().chain(own).chain(relations) {

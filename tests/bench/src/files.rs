@@ -27,6 +27,7 @@ const FOLDERS: usize = 50;
 /// A workspace on the adapters that the hub uses.
 pub(crate) struct Embedded {
     store: Store,
+    pub workspaces: Workspaces,
     pub workspace: Workspace,
     writer: Writer,
 }
@@ -42,7 +43,7 @@ impl Embedded {
         let id = domain::WorkspaceId(clock.id());
         workspaces.create(id, "bench", &Principal::local()).await?;
         let workspace = workspaces.open(id, workspace::Access::platform("a test")).await?;
-        Ok(Self { store, workspace, writer: Writer::new(Principal::local()) })
+        Ok(Self { store, workspaces, workspace, writer: Writer::new(Principal::local()) })
     }
 
     async fn write(&self, path: &FilePath, content: String) -> Result<Duration> {

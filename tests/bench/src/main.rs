@@ -5,7 +5,7 @@
 //! turns, sample by sample, so that a disk that drifts moves both.
 //!
 //! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`] and [`history`] talk to the hub; [`files`] and
-//! [`search`] call the workspace and the tools in this process, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
+//! [`search`] call the workspace and the tools in this process, [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
 //! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
@@ -20,6 +20,7 @@ mod hub;
 mod isolation;
 mod machine;
 mod policy;
+mod recall;
 mod report;
 mod samples;
 mod sandbox;
@@ -43,13 +44,14 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 14] = [
+const FIGURES: [Named; 15] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
     ("history", history::measure),
     ("write", files::measure),
     ("grep", search::measure),
+    ("search", recall::measure),
     ("policy", policy::measure),
     ("sse", streams::measure),
     ("boot", boot::measure),

@@ -122,7 +122,7 @@ impl Hub {
         let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
         let places = Places { at_once: sandbox::AT_ONCE, shared: true };
         let machines = SandboxSetup { sandboxes, commands: Some(tools::Commands::default()), places };
-        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None };
+        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };
         let minute = Duration::from_secs(60);
         let settings = Settings {
             context_tokens: 10_000,

@@ -1,4 +1,4 @@
-//! A model behind any server that speaks OpenAI's chat completions.
+//! A model behind any server that speaks OpenAI's chat completions and embeddings.
 
 use crate::Result;
 use axum::{Json, Router, extract::State, http::HeaderMap, response::IntoResponse, routing::post};
@@ -44,7 +44,10 @@ impl Stub {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}/v1", listener.local_addr()?);
         let state = Served { play: Arc::new(play), takes: Arc::default(), asked: Arc::default() };
-        let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(state.clone());
+        let router = Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .route("/v1/embeddings", post(embed))
+            .with_state(state.clone());
         let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
         Ok(Self { base, state, serving })
     }
@@ -86,15 +89,52 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The key of a request, and the refusal of a wrong one.
+fn key(served: &Served, headers: &HeaderMap) -> (String, Option<Value>) {
+    let key = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = key.trim_start_matches("Bearer ").to_owned();
+    let is_wrong = lock(&served.takes).as_ref().is_some_and(|takes| *takes != key);
+    let refusal = is_wrong.then(|| json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }));
+    (key, refusal)
+}
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
 async fn complete(State(served): State<Served>, headers: HeaderMap, Json(body): Json<Value>) -> impl IntoResponse {
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let key = header("authorization").trim_start_matches("Bearer ").to_owned();
-    let asked = Asked { key: key.clone(), traceparent: header("traceparent").to_owned(), body };
+    let (key, refusal) = key(&served, &headers);
+    let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let asked = Asked { key, traceparent, body };
     lock(&served.asked).push(asked.clone());
-    if lock(&served.takes).as_ref().is_some_and(|takes| *takes != key) {
-        let error = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();
-        return (StatusCode::UNAUTHORIZED, [("content-type", "application/json")], error);
+    if let Some(refusal) = refusal {
+        return (StatusCode::UNAUTHORIZED, JSON, refusal.to_string());
     }
     let frames: String = (served.play)(&asked).iter().map(|frame| format!("data: {frame}\n\n")).collect();
     (StatusCode::OK, [("content-type", "text/event-stream")], format!("{frames}data: [DONE]\n\n"))
+}
+
+/// Vectors that count words, where a car is an automobile.
+async fn embed(State(served): State<Served>, headers: HeaderMap, Json(body): Json<Value>) -> impl IntoResponse {
+    if let (_, Some(refusal)) = key(&served, &headers) {
+        return (StatusCode::UNAUTHORIZED, JSON, refusal.to_string());
+    }
+    let texts: Vec<&str> = body["input"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let data: Vec<Value> =
+        (0..).zip(&texts).map(|(index, text)| json!({ "index": index, "embedding": vector(text) })).collect();
+    let tokens: usize = texts.iter().map(|text| text.split_whitespace().count()).sum();
+    let answer = json!({ "data": data, "usage": { "prompt_tokens": tokens, "total_tokens": tokens } });
+    (StatusCode::OK, JSON, answer.to_string())
+}
+
+fn vector(text: &str) -> Vec<u32> {
+    let mut vector = vec![0; 4096];
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words.map(str::to_lowercase) {
+        let word = match word.trim_end_matches('s') {
+            "automobile" => "car",
+            word => word,
+        };
+        let place = word.bytes().fold(5381_usize, |sum, byte| sum.wrapping_mul(33) ^ usize::from(byte));
+        vector[place % 4096] += 1;
+    }
+    vector
 }

@@ -12,6 +12,7 @@ mod models;
 mod people;
 mod reports;
 mod rewinds;
+mod search;
 mod streams;
 mod tasks;
 
@@ -106,6 +107,7 @@ pub const JOURNEYS: &[Journey] = {
         people::keys_open_their_scopes_until_they_are_revoked [];
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];
+        search::a_file_is_found_by_its_words_and_by_its_meaning [Settings];
         models::any_openai_compatible_server_is_a_model [Settings];
         models::an_agent_has_the_provider_and_the_key_that_its_flow_names [Settings, Secrets];
         reports::the_operator_alone_sees_the_metrics [Counters];

@@ -54,7 +54,7 @@ impl Process {
         let model = crash.model(world.model.clone());
 
         let files = world.folder(machine);
-        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None };
+        let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };
         let settings = Settings {
             inactivity: INACTIVITY,
             question_timeout: PATIENCE,

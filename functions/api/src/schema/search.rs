@@ -19,15 +19,23 @@ pub enum SearchKind {
 /// The files that match.
 #[derive(Serialize, ToSchema)]
 pub struct SearchAnswer {
-    /// The way that was searched: `text` or `regex`. A `hybrid` search without an embedding model is `text`.
+    /// The way that was searched: `text`, `regex`, `semantic` or `hybrid`. A `hybrid` search without an embedding model, or with one that fails, is
+    /// `text`.
     pub mode: String,
     /// The best ones, best first.
     pub results: Vec<SearchResult>,
-    /// How many files match.
+    /// How many files match; in a `semantic` search, how many have one of the nearest passages.
     pub total: u64,
     /// Whether everything that was committed was searched. When it is false, the index is being made, or the search was cut: a later or a narrower
     /// search finds more.
     pub complete: bool,
+    /// How many passages of the files that were searched have no vector yet, in the modes `semantic` and `hybrid`: they are not found by their meaning,
+    /// and a later search finds them.
+    pub pending: u64,
+    /// The reason if a `hybrid` search was one by words, because the embedding model failed.
+    pub note: Option<String>,
+    /// The tokens for the query, of the modes `semantic` and `hybrid`.
+    pub usage: Option<super::Usage>,
 }
 
 /// A file that matches.
@@ -81,10 +89,13 @@ pub struct SnippetPart {
 /// The parts of a score. Statistics are those of files that the caller may read, so scores of two callers cannot be compared.
 #[derive(Serialize, ToSchema)]
 pub struct SearchScore {
-    /// Their sum; 0 for a regular expression.
+    /// By words the sum of `text` and `name`, by meaning `meaning`; in a `hybrid` search the sum of 1 / (60 + place) over the orders by words and by
+    /// meaning; 0 for a regular expression.
     pub total: f64,
     /// BM25 of the best passage.
     pub text: f64,
     /// BM25 of the name, which counts half.
     pub name: f64,
+    /// The cosine of the angle between the vectors of the query and of the nearest passage, up to 1.
+    pub meaning: Option<f64>,
 }

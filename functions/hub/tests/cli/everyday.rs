@@ -66,6 +66,27 @@ fn workspaces_are_renamed_and_removed() {
 }
 
 #[test]
+fn options_may_follow_the_words_of_a_search() {
+    let (folder, hub) = hub();
+    let file = folder.path().join("a.md");
+    std::fs::write(&file, "# Garden\n\na heliotrope grows\n").unwrap();
+    assert!(hub.run(&["files", "put", file.to_str().unwrap(), "/projects/"]).status.success());
+    for words in [&["heliotrope"][..], &["a", "heliotrope"], &["heliotrope -rose"]] {
+        let answer = hub.json(0, &[&["search"], words, &["--json", "--path", "/projects"]].concat()).remove(0);
+        assert_eq!((&answer["total"], &answer["pending"]), (&serde_json::json!(1), &serde_json::json!(0)), "{answer}");
+        assert_eq!(answer["results"][0]["path"], "/projects/a.md");
+    }
+    let plain = text(&hub.run(&["search", "heliotrope"]).stdout);
+    assert!(plain.starts_with("/projects/a.md:3-3  heliotrope in 1 passage"), "{plain}");
+    let refused = hub.run(&["search", "heliotrope", "--mode", "semantic"]);
+    assert!(
+        !refused.status.success() && text(&refused.stderr).contains("no embedding model"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
 fn folders_go_there_and_come_back() {
     let (folder, hub) = hub();
     let here = folder.path().join("site");

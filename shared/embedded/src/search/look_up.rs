@@ -1,8 +1,8 @@
 //! Look-ups of terms among the files that a caller may read.
 
 use super::{COLUMNS, file_of};
-use domain::FilePath;
-use ports::{IndexHit, IndexMatches, IndexTerm, IndexedHit, Visible};
+use domain::{FilePath, Timestamp};
+use ports::{IndexHit, IndexMatches, IndexTerm, IndexedHit, Looked, ShownFile, Visible};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement};
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -28,6 +28,10 @@ struct KnownFile {
     path: FilePath,
     /// Of Markdown the path of its document; none in it when that is not known.
     document: Option<Option<FilePath>>,
+    /// Of a document those of it.
+    v: u64,
+    author: Arc<str>,
+    updated_at: Timestamp,
     passages: u64,
     words: u64,
     name_words: u64,
@@ -35,12 +39,22 @@ struct KnownFile {
 
 impl Known {
     pub fn read(connection: &Connection) -> rusqlite::Result<Self> {
-        let sql = "SELECT f.id, f.path, f.derived_from IS NOT NULL, d.path, f.passages, f.words, f.name_words \
+        let sql = "SELECT f.id, f.path, f.derived_from IS NOT NULL, d.path, f.passages, f.words, f.name_words, \
+                   coalesce(d.v, f.v), coalesce(d.author, f.author), coalesce(d.updated_at, f.updated_at) \
                    FROM files f LEFT JOIN files d ON d.file_id = f.derived_from";
         let mut statement = connection.prepare_cached(sql)?;
+        let mut authors: HashSet<Arc<str>> = HashSet::new();
         let file = |row: &rusqlite::Row<'_>| {
             let document: Option<String> = row.get(3)?;
             let document = document.map(|path| super::parsed(&path)).transpose()?;
+            let author: Arc<str> = row.get::<_, String>(8)?.into();
+            let author = match authors.get(&author) {
+                Some(known) => known.clone(),
+                None => {
+                    authors.insert(author.clone());
+                    author
+                }
+            };
             Ok(KnownFile {
                 id: row.get(0)?,
                 path: super::parsed(&row.get::<_, String>(1)?)?,
@@ -48,10 +62,36 @@ impl Known {
                 passages: super::number(row, 4)?,
                 words: super::number(row, 5)?,
                 name_words: super::number(row, 6)?,
+                v: super::number(row, 7)?,
+                author,
+                updated_at: Timestamp::from_millis(row.get(9)?),
             })
         };
         let files = statement.query_map([], file)?.collect::<rusqlite::Result<_>>()?;
         Ok(Self { files })
+    }
+
+    /// Those that are visible, the Markdown of a document only with its document.
+    fn seen(&self, visible: &Visible) -> impl Iterator<Item = &KnownFile> {
+        self.files.iter().filter(|file| {
+            visible(&file.path)
+                && file.document.as_ref().is_none_or(|document| document.as_ref().is_some_and(|path| visible(path)))
+        })
+    }
+
+    /// The keys of those that are visible and looked for.
+    pub fn looked(&self, visible: &Visible, looked: &Looked) -> HashSet<i64> {
+        let wanted = |file: &&KnownFile| {
+            let document = file.document.as_ref().and_then(Option::as_ref);
+            looked(&ShownFile {
+                path: document.unwrap_or(&file.path),
+                v: file.v,
+                author: &file.author,
+                updated_at: file.updated_at,
+                is_document: document.is_some(),
+            })
+        };
+        self.seen(visible).filter(wanted).map(|file| file.id).collect()
     }
 }
 
@@ -63,16 +103,12 @@ pub(super) fn look_up(
 ) -> rusqlite::Result<IndexMatches> {
     let mut found = IndexMatches::default();
     let mut seen = HashSet::with_capacity(known.files.len());
-    for file in &known.files {
-        let is_shown = visible(&file.path)
-            && file.document.as_ref().is_none_or(|document| document.as_ref().is_some_and(|path| visible(path)));
-        if is_shown {
-            seen.insert(file.id);
-            found.passages += file.passages;
-            found.words += file.words;
-            found.names += 1;
-            found.name_words += file.name_words;
-        }
+    for file in known.seen(visible) {
+        seen.insert(file.id);
+        found.passages += file.passages;
+        found.words += file.words;
+        found.names += 1;
+        found.name_words += file.name_words;
     }
     let until = Instant::now() + LASTS;
     connection.progress_handler(STEPS, Some(move || Instant::now() >= until))?;
@@ -84,18 +120,24 @@ pub(super) fn look_up(
     }
     found.hits.resize(terms.len(), Vec::new());
     let ids: HashSet<i64> = found.hits.iter().flatten().map(|hit| hit.file).collect();
-    let mut by_id =
-        connection.prepare_cached(&format!("SELECT {COLUMNS}, f.derived_from FROM files f WHERE f.id = ?"))?;
+    found.files = files(connection, ids)?;
+    Ok(found)
+}
+
+/// These files, with the documents that they are the Markdown of.
+pub(super) fn files(connection: &Connection, ids: HashSet<i64>) -> rusqlite::Result<HashMap<i64, Arc<IndexedHit>>> {
+    let mut by_id = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM files f WHERE f.id = ?"))?;
     let mut by_file = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM files f WHERE f.file_id = ?"))?;
+    let mut files = HashMap::with_capacity(ids.len());
     for id in ids {
         let file = by_id.query_row([id], |row| file_of(row, 0))?;
         let document = match file.derived_from {
             Some(document) => by_file.query_row([document.to_string()], |row| file_of(row, 0)).optional()?,
             None => None,
         };
-        found.files.insert(id, Arc::new(IndexedHit { file, document }));
+        files.insert(id, Arc::new(IndexedHit { file, document }));
     }
-    Ok(found)
+    Ok(files)
 }
 
 fn all(

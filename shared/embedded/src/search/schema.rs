@@ -4,8 +4,13 @@ use rusqlite::{Connection, OpenFlags};
 use std::{fs, path::Path};
 
 /// The form of the tables. A file with another one is made anew.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
+/// The ids of passages and vectors are never used again: who holds one means that one.
+///
+/// A passage without a vector has none (`NULL`) while it waits for one, and 0 if it is a name, which gets none. The code of a vector is empty for a
+/// passage that the model does not take. Vectors are a file's own, and not shared by files with the same passage: else a passage that waits for
+/// nothing would tell its author that somebody else has it, too.
 const TABLES: &str = "
     CREATE TABLE progress (only_one INTEGER PRIMARY KEY, note TEXT NOT NULL);
     CREATE TABLE files (
@@ -26,15 +31,26 @@ const TABLES: &str = "
     CREATE INDEX files_by_path ON files (path);
     CREATE INDEX files_that_wait ON files (updated_at) WHERE waits = 1;
     CREATE TABLE passages (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         file INTEGER NOT NULL,
         first_line INTEGER NOT NULL,
         last_line INTEGER NOT NULL,
         words INTEGER NOT NULL,
         heading TEXT NOT NULL,
-        text TEXT NOT NULL
+        text TEXT NOT NULL,
+        hash BLOB NOT NULL,
+        vector INTEGER
     );
     CREATE INDEX passages_by_file ON passages (file);
+    CREATE INDEX passages_without_vector ON passages (id, file) WHERE vector IS NULL;
+    CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        file INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        code BLOB NOT NULL,
+        UNIQUE (file, hash)
+    );
+    CREATE TABLE space (only_one INTEGER PRIMARY KEY, name TEXT NOT NULL, dimensions INTEGER NOT NULL);
     CREATE VIRTUAL TABLE words USING fts5 (tokens, content = '', contentless_delete = 1, tokenize = 'ascii');
     CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance');
 ";

@@ -1,5 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use super::*;
+use domain::FileId;
 use ports::IndexHit;
 use uuid::Uuid;
 

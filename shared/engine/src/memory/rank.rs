@@ -1,4 +1,4 @@
-//! Ranking of texts by a query: a port, and the ranking by words behind it. Nothing ranks by embeddings yet.
+//! Ranking of texts by a query: a port, and the ranking by words behind it.
 
 use async_trait::async_trait;
 use domain::Error;

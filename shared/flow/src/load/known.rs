@@ -23,6 +23,8 @@ pub struct KnownNames {
     pub personas: Option<BTreeSet<String>>,
     /// Models, `provider/model`, with `provider/*` for all of a provider; none when they are not known here.
     pub models: Option<BTreeSet<String>>,
+    /// Whether an embedding model is configured; none when that is not known here.
+    pub embeds: Option<bool>,
 }
 
 impl Default for KnownNames {
@@ -36,6 +38,7 @@ impl Default for KnownNames {
             sandbox: false,
             personas: None,
             models: None,
+            embeds: None,
         }
         .with_functions(&Functions::builtin())
     }

@@ -25,6 +25,13 @@ impl Loader<'_> {
                 let message = format!("`{}` has a meaning of its own in `context`", profile.id);
                 self.faults.add(at, "wrong_value", message, "choose another id");
             }
+            let by_meaning = profile.retrieval_policy.filter(|policy| *policy != Retrieval::Recency);
+            if by_meaning.is_some() && self.known.embeds == Some(false) {
+                let at = self.docs.memory.at(&format!("/context_profiles/{place}/retrieval_policy"));
+                let message = format!("`{}` is ranked by words: no embedding model is configured here", profile.id);
+                let hint = "nothing needs to be done; to rank by meaning, set search.embedding_model";
+                self.faults.note(at, "no_embedding_model", message, hint);
+            }
         }
         self.note_what_has_no_effect();
         let stores = self.store_bounds();

@@ -127,7 +127,8 @@ impl StoreKind {
 pub enum Retrieval {
     /// The newest first.
     Recency,
-    /// Those that share the most telling words with the task's input (BM25); no embeddings are compared.
+    /// Those that are nearest in meaning to the task's input, by the embedding model of the installation. Where none is configured, those that share
+    /// the most telling words with it (BM25), and the check notes so.
     Semantic,
     /// Both, ranked together.
     Hybrid,

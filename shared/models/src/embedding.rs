@@ -1,0 +1,168 @@
+//! Embeddings: the models that make vectors of texts (`ports::Embedder`), at the providers that have them.
+
+use crate::{
+    catalog::{Catalog, Route},
+    config::{Config, ConfigError},
+    kind::Kind,
+    provider::{Http, Provider},
+    retry::{HELD, RetryPolicy},
+    router,
+    secret::Redactor,
+};
+use async_trait::async_trait;
+use ports::{EmbedAs, Embedded, Embedder, KnownSecrets, ModelError};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// How long one request may take.
+const LASTS: Duration = Duration::from_secs(60);
+
+/// How a model is asked for vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// OpenAI's `embeddings`, which OpenRouter, Ollama and most servers speak, too.
+    OpenAi,
+    /// Gemini's `batchEmbedContents`.
+    Gemini,
+    /// Amazon Titan at Bedrock, a text per request.
+    Titan,
+    /// Cohere at Bedrock.
+    Cohere,
+}
+
+impl Form {
+    fn of(kind: Kind, model: &str) -> Option<Self> {
+        match kind {
+            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Some(Self::OpenAi),
+            Kind::Gemini => Some(Self::Gemini),
+            Kind::Bedrock if model.contains("titan-embed") => Some(Self::Titan),
+            Kind::Bedrock if model.contains("cohere.embed") => Some(Self::Cohere),
+            Kind::Bedrock | Kind::Anthropic => None,
+        }
+    }
+
+    /// What the providers take, or less: a passage has up to about a thousand tokens.
+    fn most_texts(self, kind: Kind) -> usize {
+        match self {
+            // Of a machine of one's own a request should not take minutes.
+            Self::OpenAi if kind == Kind::Ollama => 16,
+            Self::OpenAi | Self::Cohere => 96,
+            Self::Gemini => 100,
+            Self::Titan => 16,
+        }
+    }
+}
+
+impl Config {
+    /// The embedder of a model, named as models are, such as `openai/text-embedding-3-small`; with vectors of this length, where the model lets one
+    /// choose. Makes no connection.
+    ///
+    /// # Errors
+    /// [`ConfigError::Embedding`] for a model that does not embed; those of [`Router::new`](crate::Router::new).
+    pub fn embedder(self, model: &str, dimensions: Option<u32>) -> Result<Arc<dyn Embedder>, ConfigError> {
+        let wrong = |reason: String| ConfigError::Embedding { model: model.chars().take(100).collect(), reason };
+        let config = Arc::new(self);
+        let catalog = Catalog::new(config.clone());
+        let (route, name) = catalog.route(model).map_err(|error| wrong(error.to_string()))?;
+        let Route::Provider(kind) = route else { return Err(wrong("a script makes no vectors".into())) };
+        let form = Form::of(kind, name).ok_or_else(|| match kind {
+            Kind::Bedrock => wrong("of Bedrock, models of Titan (titan-embed) and Cohere (cohere.embed) do".into()),
+            kind => wrong(format!("{} has no such models", kind.name())),
+        })?;
+        if dimensions.is_some_and(|dimensions| !(1..=16_384).contains(&dimensions)) {
+            return Err(wrong("its vectors have 1 to 16384 numbers".into()));
+        }
+        let redactor = Redactor::new(router::secrets(&config));
+        let provider = Provider::new(kind, config.clone(), Arc::new(Http::default()), redactor)?;
+        let space = match dimensions {
+            Some(dimensions) => format!("{}/{name}#{dimensions}", kind.name()),
+            None => format!("{}/{name}", kind.name()),
+        };
+        let most = form.most_texts(kind);
+        Ok(Arc::new(Model {
+            provider,
+            form,
+            model: name.to_owned(),
+            space,
+            dimensions,
+            most,
+            retry: config.retry.clone(),
+        }))
+    }
+}
+
+/// A model at a provider.
+struct Model {
+    provider: Provider,
+    form: Form,
+    model: String,
+    space: String,
+    dimensions: Option<u32>,
+    most: usize,
+    retry: RetryPolicy,
+}
+
+#[async_trait]
+impl Embedder for Model {
+    fn space(&self) -> &str {
+        &self.space
+    }
+
+    fn most_texts(&self) -> usize {
+        self.most
+    }
+
+    /// Asks again after failures that pass, as long as the wait is short; a longer one is the caller's.
+    async fn embed(&self, texts: &[String], purpose: EmbedAs) -> Result<Embedded, ModelError> {
+        if texts.len() > self.most || texts.iter().any(|text| text.trim().is_empty()) {
+            return Err(ModelError::Rejected("too many texts at once, or a blank one".into()));
+        }
+        if texts.is_empty() {
+            return Ok(Embedded::default());
+        }
+        let mut attempt = 1;
+        loop {
+            let asked = self.provider.embed(self.form, &self.model, self.dimensions, texts, purpose);
+            let failure = match timeout(LASTS.min(self.retry.first()), asked).await {
+                Ok(Ok(embedded)) => return Ok(embedded),
+                Ok(Err(failure)) => failure,
+                Err(_) => ModelError::Unavailable("its vectors did not come in time".into()),
+            };
+            match self.retry.again(&failure, attempt, &self.space).filter(|wait| *wait <= HELD) {
+                Some(wait) => sleep(wait).await,
+                None => return Err(failure),
+            }
+            attempt += 1;
+        }
+    }
+}
+
+/// An embedder that gets no secret of this host.
+pub struct RedactingEmbedder {
+    inner: Arc<dyn Embedder>,
+    secrets: KnownSecrets,
+}
+
+impl RedactingEmbedder {
+    /// `inner`, without these secrets.
+    pub fn new(inner: Arc<dyn Embedder>, secrets: KnownSecrets) -> Self {
+        Self { inner, secrets }
+    }
+}
+
+#[async_trait]
+impl Embedder for RedactingEmbedder {
+    fn space(&self) -> &str {
+        self.inner.space()
+    }
+
+    fn most_texts(&self) -> usize {
+        self.inner.most_texts()
+    }
+
+    async fn embed(&self, texts: &[String], purpose: EmbedAs) -> Result<Embedded, ModelError> {
+        let redactor = self.secrets.redactor();
+        let clean: Vec<String> = texts.iter().map(|text| redactor.text(text).into_owned()).collect();
+        self.inner.embed(&clean, purpose).await.map_err(|error| crate::redacting::clean_error(error, &redactor))
+    }
+}

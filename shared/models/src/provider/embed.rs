@@ -1,0 +1,163 @@
+//! Vectors of a provider: its requests and answers.
+
+use super::{Provider, start_of};
+use crate::{embedding::Form, failure, price};
+use domain::Usage;
+use futures::{StreamExt, TryStreamExt, stream};
+use ports::{EmbedAs, Embedded, ModelError};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+/// The bytes of an answer that are read: a hundred vectors of 4,096 numbers, as JSON, are 10 MB.
+const LARGEST: usize = 64 << 20;
+/// How many requests of a batch are under way where each has one text.
+const AT_ONCE: usize = 8;
+/// The header in which Bedrock counts the tokens of any model.
+const TOKENS: &str = "x-amzn-bedrock-input-token-count";
+
+impl Provider {
+    /// The vectors of these texts.
+    pub(crate) async fn embed(
+        &self,
+        form: Form,
+        model: &str,
+        dimensions: Option<u32>,
+        texts: &[String],
+        purpose: EmbedAs,
+    ) -> Result<Embedded, ModelError> {
+        let mut embedded = match form {
+            Form::Titan => {
+                let one = |text: &String| self.vectors(form, model, dimensions, vec![text.clone()], purpose);
+                let requests: Vec<_> = texts.iter().map(one).collect();
+                let all: Vec<Embedded> = stream::iter(requests).buffered(AT_ONCE).try_collect().await?;
+                all.into_iter().fold(Embedded::default(), |mut sum, each| {
+                    sum.vectors.extend(each.vectors);
+                    sum.usage += each.usage;
+                    sum
+                })
+            }
+            Form::OpenAi | Form::Gemini | Form::Cohere => {
+                self.vectors(form, model, dimensions, texts.to_vec(), purpose).await?
+            }
+        };
+        let has_one_each =
+            embedded.vectors.len() == texts.len() && embedded.vectors.iter().all(|each| !each.is_empty());
+        if !has_one_each {
+            return Err(ModelError::Broken("its answer has not one vector per text".into()));
+        }
+        let name = format!("{}/{model}", self.kind.name());
+        if let Some(price) = price::price(&name, model, &self.config.prices) {
+            embedded.usage.cost_usd = price.cost(&embedded.usage, 0);
+        }
+        Ok(embedded)
+    }
+
+    async fn vectors(
+        &self,
+        form: Form,
+        model: &str,
+        dimensions: Option<u32>,
+        texts: Vec<String>,
+        purpose: EmbedAs,
+    ) -> Result<Embedded, ModelError> {
+        let url = url(&self.base, form, model);
+        let body = body(form, model, dimensions, &texts, purpose);
+        let answer = self.ask(self.with_head(self.http.client()?.post(url).json(&body))?).await?;
+        let counted = answer.headers().get(TOKENS).and_then(|count| count.to_str().ok()?.parse().ok());
+        let body = start_of(answer, LARGEST).await.map_err(|error| failure::transport(error, &self.redactor))?;
+        let body: Value = serde_json::from_slice(&body)
+            .map_err(|_| ModelError::Broken("its answer is no JSON, or is too long".into()))?;
+        let tokens = counted.or_else(|| tokens(form, &body)).unwrap_or_else(|| {
+            // Gemini does not say. About four characters are a token.
+            texts.iter().map(|text| text.chars().count().div_ceil(4) as u64).sum()
+        });
+        let usage = Usage { input_tokens: tokens, ..Usage::default() };
+        Ok(Embedded { vectors: read(form, &body), usage })
+    }
+}
+
+fn url(base: &Url, form: Form, model: &str) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty();
+        match form {
+            Form::OpenAi => path.push("embeddings"),
+            Form::Gemini => path.extend(["models", &format!("{model}:batchEmbedContents")]),
+            Form::Titan | Form::Cohere => path.extend(["model", model, "invoke"]),
+        };
+    }
+    if matches!(form, Form::Titan | Form::Cohere) {
+        // As for Converse: the signature of a request counts a colon escaped.
+        url.set_path(&url.path().replace(':', "%3A"));
+    }
+    url
+}
+
+fn body(form: Form, model: &str, dimensions: Option<u32>, texts: &[String], purpose: EmbedAs) -> Value {
+    let mut body = match form {
+        Form::OpenAi => json!({ "model": model, "input": texts, "encoding_format": "float" }),
+        Form::Gemini => {
+            let task = match purpose {
+                EmbedAs::Query => "RETRIEVAL_QUERY",
+                EmbedAs::Passage => "RETRIEVAL_DOCUMENT",
+            };
+            let request = |text: &String| {
+                let content = json!({ "parts": [{ "text": text }] });
+                let mut request = json!({ "model": format!("models/{model}"), "content": content, "taskType": task });
+                if let Some(dimensions) = dimensions {
+                    request["outputDimensionality"] = dimensions.into();
+                }
+                request
+            };
+            return json!({ "requests": texts.iter().map(request).collect::<Vec<_>>() });
+        }
+        // The first version takes nothing but a text.
+        Form::Titan if model.contains("-v1") => return json!({ "inputText": texts.first() }),
+        Form::Titan => json!({ "inputText": texts.first(), "normalize": true }),
+        Form::Cohere => {
+            let kind = match purpose {
+                EmbedAs::Query => "search_query",
+                EmbedAs::Passage => "search_document",
+            };
+            json!({ "texts": texts, "input_type": kind, "truncate": "END", "embedding_types": ["float"] })
+        }
+    };
+    if let Some(dimensions) = dimensions {
+        let field = if form == Form::Cohere { "output_dimension" } else { "dimensions" };
+        body[field] = dimensions.into();
+    }
+    body
+}
+
+fn read(form: Form, body: &Value) -> Vec<Vec<f32>> {
+    match form {
+        Form::OpenAi => {
+            let mut data: Vec<&Value> = body["data"].as_array().into_iter().flatten().collect();
+            // Stable: a server that gives no index, or the same one, answers in order.
+            data.sort_by_key(|each| each["index"].as_u64());
+            data.into_iter().map(|each| numbers(&each["embedding"])).collect()
+        }
+        Form::Gemini => {
+            body["embeddings"].as_array().into_iter().flatten().map(|each| numbers(&each["values"])).collect()
+        }
+        Form::Titan => vec![numbers(&body["embedding"])],
+        Form::Cohere => {
+            let all = &body["embeddings"];
+            all["float"].as_array().or_else(|| all.as_array()).into_iter().flatten().map(numbers).collect()
+        }
+    }
+}
+
+/// The numbers of an array; none where one of them is something else.
+fn numbers(array: &Value) -> Vec<f32> {
+    let number = |number: &Value| number.as_f64().map(|number| number as f32).filter(|number| number.is_finite());
+    array.as_array().and_then(|array| array.iter().map(number).collect()).unwrap_or_default()
+}
+
+fn tokens(form: Form, body: &Value) -> Option<u64> {
+    match form {
+        Form::OpenAi => body["usage"]["prompt_tokens"].as_u64().or_else(|| body["usage"]["total_tokens"].as_u64()),
+        Form::Titan => body["inputTextTokenCount"].as_u64(),
+        Form::Gemini | Form::Cohere => None,
+    }
+}

@@ -223,15 +223,21 @@ pub(crate) async fn configure_chat(
             .hint("give a title, a model or a mode")
             .into());
     }
-    let title = title.map(|title| title.trim().to_owned());
-    if title.as_ref().is_some_and(|title| title.is_empty() || title.chars().count() > MAX_TITLE) {
-        return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")).into());
-    }
+    let title = title.map(checked_title).transpose()?;
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let setup = chat::Setup { title, model, mode, may_approve };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// A title without white space around it.
+pub(crate) fn checked_title(title: String) -> Result<String, Error> {
+    let title = title.trim().to_owned();
+    if title.is_empty() || title.chars().count() > MAX_TITLE {
+        return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")));
+    }
+    Ok(title)
 }
 
 /// Takes a chat off the list and puts its file into the trash. Its running turn is stopped, and waiting messages never begin a turn.

@@ -9,12 +9,13 @@ use crate::{
     workspaces::{InWorkspace, Paging},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Error, UserId, WorkspaceId};
+use domain::{Error, Principal, UserId, WorkspaceId};
 use http::StatusCode;
-use identity::{Acting, Action, Role, Subject};
+use identity::{Acting, Action, Caller, Member, Role, Subject};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
+use workspace::Profile;
 
 /// The member of a path.
 #[derive(Deserialize, IntoParams)]
@@ -64,7 +65,7 @@ pub(crate) async fn list_members(
     Ok(axum::Json(context.base.members().list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
-/// Makes somebody a member. `FORBIDDEN` for a role above one's own, `CONFLICT` when they are a member in another role.
+/// Makes somebody a member, with a home `/users/<id>` and a profile in it. `FORBIDDEN` for a role above one's own, `CONFLICT` when they are a member in another role.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/members", tag = "members", params(InWorkspace),
     request_body = NewMember, responses((status = 201, description = "They are one.", body = schema::Member)))]
 pub(crate) async fn add_member(
@@ -89,6 +90,8 @@ pub(crate) async fn add_member(
     };
     let by = Acting::of(&caller, role);
     let member = context.base.members().add(at.workspace_id, user, subject, new.role, by).await?;
+    // After the membership, so that a refusal makes no home; a repetition makes up for a crash in between.
+    welcome(&context, at.workspace_id, &member).await?;
     Ok((StatusCode::CREATED, axum::Json(member)))
 }
 
@@ -116,7 +119,7 @@ pub(crate) async fn change_member(
     Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
-/// Ends a membership: somebody's, as an admin, or one's own. `CONFLICT` for the last owner.
+/// Ends a membership: somebody's, as an admin, or one's own. Their home stays. `CONFLICT` for the last owner.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/members/{user_id}", tag = "members", params(AtMember),
     responses((status = 204, description = "It has ended.")))]
 pub(crate) async fn remove_member(
@@ -129,4 +132,19 @@ pub(crate) async fn remove_member(
     }
     context.base.members().remove(at.workspace_id, at.user_id, Acting::of(&caller, role)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes the home of a member.
+pub(crate) async fn welcome(context: &Context, workspace: WorkspaceId, member: &Member) -> Result<(), Error> {
+    let role = member.role.to_string();
+    let profile = Profile { user: member.user_id, name: member.subject.as_deref(), role: &role };
+    context.base.workspaces.welcome(workspace, &profile).await
+}
+
+/// Makes the home of the maker of a workspace. The machine's own person is no member, and has a home without a profile.
+pub(crate) async fn welcome_founder(context: &Context, workspace: WorkspaceId, founder: &Caller) -> Result<(), Error> {
+    if founder.user == Principal::local().user() {
+        return Ok(());
+    }
+    welcome(context, workspace, &context.base.members().get(workspace, founder.user).await?).await
 }

@@ -1,8 +1,8 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, health, home,
-    insight, keys, login, members, models, personas, portable, refusals, relations, rewinds, sandbox, schedules,
+    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
+    home, insight, keys, login, members, models, personas, portable, presence, refusals, relations, rewinds, sandbox, schedules,
     schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
@@ -58,6 +58,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
         .routes(routes!(portable::export_workspace))
         .routes(routes!(portable::import_workspace))
+        .routes(routes!(presence::put_presence))
         .routes(routes!(members::list_members, members::add_member))
         .routes(routes!(members::get_me))
         .routes(routes!(members::change_member, members::remove_member))
@@ -67,6 +68,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(tickets::create_ticket))
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
+        .routes(routes!(forks::fork_chat))
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))

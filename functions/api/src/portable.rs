@@ -6,6 +6,7 @@ use crate::{
     error::Answer,
     extract::{By, Pieces, Query},
     idempotency::Ids,
+    members::welcome_founder,
     schema,
     workspaces::InWorkspace,
 };
@@ -125,6 +126,7 @@ pub(crate) async fn import_workspace(
     context.base.members().found(id, &caller).await?;
     let archive = Box::pin(pieces);
     let imported = context.base.workspaces.import(id, wanted.name.as_deref(), &caller.principal(), archive).await?;
+    welcome_founder(&context, id, &caller).await?;
     let place = format!("/api/v1/workspaces/{}", imported.workspace.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(imported.workspace)))
 }

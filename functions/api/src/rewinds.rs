@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Write},
+    access::{Access, Write, demand},
     error::Answer,
     extract::{Json, page_length},
     idempotency::Ids,
@@ -14,10 +14,11 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chat::{Stretch, StretchCalls};
-use domain::{ChatId, Code, Error, FileId, FilePath, TaskId, Timestamp, TurnId, WorkspaceId};
+use chat::{ForkPoint, Stretch, StretchCalls};
+use domain::{ChatId, Code, CommandId, Error, FileId, FilePath, TaskId, Timestamp, TurnId, WorkspaceId};
 use engine::TaskFilter;
 use http::{HeaderValue, header};
+use identity::Action;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use utoipa::ToSchema;
@@ -39,6 +40,10 @@ pub(crate) struct RewindRequest {
     /// Whether to show the steps only, and change nothing.
     #[serde(default)]
     preview: bool,
+    /// Whether the chat goes back, too: a fork of it is made that ends before the turn, or at the point. For a turn, and for a chat with a point. A preview
+    /// makes none, and so does a rewind that is still running.
+    #[serde(default)]
+    fork: bool,
     /// The id of the rewind: the same id again goes on with the same rewind [default: a new one].
     rewind_id: Option<Uuid>,
     /// `as_of` of a preview: changes after it count as made by others, and are kept [default: now].
@@ -144,7 +149,7 @@ impl RewindPoint {
     responses((status = 200, description = "The rewind, or its preview.", body = schema::Rewind)))]
 pub(crate) async fn rewind(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, caller, role, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(asked): Json<RewindRequest>,
 ) -> Answer<Response> {
@@ -157,6 +162,10 @@ pub(crate) async fn rewind(
     };
     let selection = selection(&context, &workspace, at.workspace_id, &asked).await?;
     let target = Target { selection, as_of: asked.as_of };
+    let fork = asked.fork.then(|| fork_point(&asked)).transpose()?;
+    if fork.is_some() {
+        demand(&caller, role, Action::Converse)?;
+    }
     if asked.preview {
         return Ok(axum::Json(workspace.preview_rewind(&target, StepPage { after, limit }).await?).into_response());
     }
@@ -166,12 +175,44 @@ pub(crate) async fn rewind(
     let id = asked.rewind_id.unwrap_or_else(|| ids.id("rewind"));
     let rewind = workspace.rewind(id, &target, &request, &by, BUDGET).await?;
     let is_running = rewind.state == RewindState::Running;
-    let mut response = axum::Json(rewind).into_response();
+    let forked = match fork.filter(|_| !is_running) {
+        None => None,
+        Some((chat, point)) => {
+            // The same rewind has the same fork.
+            let of = |kind: &str| CommandId::from_key(kind, &id.to_string());
+            let ids = (ChatId(of("rewind/chat").0), of("rewind/fork"));
+            Some(context.chats.fork(at.workspace_id, chat, point, ids, None, &by).await?.chat_id)
+        }
+    };
+    let mut response = axum::Json(Rewound { rewind, forked_chat_id: forked }).into_response();
     if is_running {
         // The same request goes on: its answer is not kept under its idempotency key.
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
+}
+
+/// A rewind with the fork that it made.
+#[derive(Serialize)]
+struct Rewound<R> {
+    #[serde(flatten)]
+    rewind: R,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_chat_id: Option<ChatId>,
+}
+
+/// The chat that goes back with its files, and how far.
+fn fork_point(asked: &RewindRequest) -> Result<(ChatId, ForkPoint), Error> {
+    let point = asked.to.as_ref().map(RewindPoint::read).transpose()?;
+    match (&asked.scope, point) {
+        (RewindScope::Turn { chat_id, turn_id }, None) => Ok((*chat_id, ForkPoint::Before(*turn_id))),
+        (RewindScope::Chat { chat_id }, Some(Point::Chat(of, stretch))) if of == *chat_id => match stretch {
+            Stretch::After(seq) => Ok((of, ForkPoint::Seq(seq))),
+            Stretch::FromTurn(turn) | Stretch::Turn(turn) => Ok((of, ForkPoint::Before(turn))),
+        },
+        _ => Err(Error::invalid("fork", "a chat goes back with its files to a point of its own")
+            .hint("use the scope turn, or the scope chat with to.seq or to.turn_id of that chat")),
+    }
 }
 
 /// The changes that a request means.

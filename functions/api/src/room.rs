@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
-const ADD_NOTHING: [&str; 4] = ["/stop", "/pause", "/check", "/stream-tickets"];
+const ADD_NOTHING: [&str; 5] = ["/stop", "/pause", "/check", "/stream-tickets", "/presence"];
 /// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]).
 const TOOLS: &str = "/workspaces/{workspace_id}/tools";
 
@@ -34,8 +34,8 @@ pub(crate) async fn demand(
 
 fn adds(method: &Method, route: &str) -> bool {
     let mut elsewhere = ADD_NOTHING.iter().chain([&TOOLS]);
-    let is_post = method == Method::POST && !elsewhere.any(|end| route.ends_with(end));
-    is_post || method == Method::PUT || method == Method::PATCH
+    let writes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
+    writes && !elsewhere.any(|end| route.ends_with(end))
 }
 
 #[cfg(test)]
@@ -54,6 +54,7 @@ mod tests {
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", true),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", true),
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),
+            (Method::PUT, "/api/v1/workspaces/{workspace_id}/presence", false),
             (Method::PATCH, "/api/v1/workspaces/{workspace_id}", true),
         ] {
             assert_eq!(adds(&method, route), needs, "{method} {route}");

@@ -6,6 +6,7 @@ use crate::{
     error::Answer,
     extract::{By, Json, Query, page_length},
     idempotency::Ids,
+    members::welcome_founder,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -72,6 +73,7 @@ pub(crate) async fn create_workspace(
     let id = WorkspaceId(ids.id("workspace"));
     context.base.members().found(id, &caller).await?;
     let made = context.base.workspaces.create(id, &new.name, &caller.principal()).await?;
+    welcome_founder(&context, id, &caller).await?;
     let place = format!("/api/v1/workspaces/{}", made.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
 }

@@ -4,12 +4,14 @@
 //! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
 //! a page at a time.
 
+mod deletions;
 mod documents;
 mod handoffs;
 mod scrub;
 mod stalled;
 mod trash;
 
+pub use deletions::Deletions;
 pub use documents::Unconverted;
 pub use handoffs::Handoffs;
 pub use scrub::Scrub;
@@ -33,6 +35,8 @@ use tokio::time::{Instant, timeout_at};
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// How long a version of a file may wait for its flows: they begin at once, so a minute says that a process died.
 const HANDED_OFF_WITHIN: Duration = Duration::from_secs(60);
+/// How long the deletion of a workspace may run: longer than any request.
+const DELETED_WITHIN: Duration = Duration::from_secs(600);
 /// The partition of all cursors.
 const PARTITION: &str = "sweeps";
 
@@ -104,7 +108,14 @@ impl Sweeps {
             clock: clock.clone(),
         };
         let unconverted = Unconverted { workspaces: workspaces.clone(), patience, clock: clock.clone() };
-        let all: [Arc<dyn Sweep>; 7] = [
+        let deletions = Deletions {
+            workspaces: workspaces.clone(),
+            members: identity::Members::new(table.clone(), clock.clone()),
+            patience: DELETED_WITHIN,
+            clock: clock.clone(),
+        };
+        let all: [Arc<dyn Sweep>; 8] = [
+            Arc::new(deletions),
             Arc::new(handoffs),
             Arc::new(unconverted),
             Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),

@@ -16,7 +16,7 @@ pub(crate) use files::{FilesArgs, FilesCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
 pub(crate) use portable::{ExportArgs, ImportArgs};
-pub(crate) use rewind::RewindArgs;
+pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
@@ -68,6 +68,11 @@ pub enum Command {
     /// Without --yes the steps are only shown. Files that others changed since are kept and listed. A rewind is taken back with --undo.
     #[command(after_help = EXIT_CODES)]
     Rewind(RewindArgs),
+    /// Make a chat that begins with the history of another one, up to a point
+    ///
+    /// The new chat is idle: talk to it with `buildscale chat --chat`. A turn that runs is not in it, and goes on.
+    #[command(after_help = EXIT_CODES)]
+    Fork(ForkArgs),
     /// Search files, documents and conversations by their words, best matches first
     #[command(after_help = EXIT_CODES)]
     Search(SearchArgs),

@@ -93,6 +93,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
         Command::Rewind(args) => return rewind::run(args, out).await,
+        Command::Fork(args) => rewind::fork(args, out).await?,
         Command::Search(args) => search::search(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Schedule(args) => schedules::run(args, out).await?,

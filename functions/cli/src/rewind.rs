@@ -1,7 +1,7 @@
 //! `buildscale rewind`: a folder, or the work of a chat, a turn or a task, goes back to how it was.
 
 use crate::{
-    args::RewindArgs,
+    args::{ForkArgs, RewindArgs},
     client::Client,
     failure::{CliError, Exit},
     locate::{self, absolute},
@@ -31,6 +31,9 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
     if let Some(as_of) = &args.as_of {
         body["as_of"] = json!(as_of);
     }
+    if args.fork {
+        body["fork"] = json!(true);
+    }
     let done = loop {
         let answer = match client.post_once(&place, &body, PATIENCE).await {
             Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed) => {
@@ -44,7 +47,8 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
             break answer;
         }
         let counts = answer.get("counts").unwrap_or(&Value::Null);
-        let steps: u64 = ["creates", "updates", "deletes", "moves"].iter().map(|key| number(counts, key)).sum();
+        let steps: u64 =
+            ["creates", "updates", "deletes", "moves", "marks"].iter().map(|key| number(counts, key)).sum();
         out.progress(format_args!("{steps} steps done"))?;
     };
     if out.is_json() {
@@ -53,9 +57,36 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
         table(list(&done, "steps")).print(out)?;
         left(&done, out)?;
         out.notice(sum(&done))?;
+        if let Some(fork) = done.get("forked_chat_id").and_then(Value::as_str) {
+            out.line(format_args!("forked  {fork}"))?;
+        }
         out.notice(format_args!("take it back with: buildscale rewind --undo {}", text(&done, "rewind_id")))?;
     }
     Ok(if list(&done, "conflicts").is_empty() { Exit::Done } else { Exit::Conflict })
+}
+
+/// Makes a fork of a chat.
+pub(crate) async fn fork(args: ForkArgs, out: &mut Output) -> Result<(), CliError> {
+    let client = Client::new(&args.connection)?;
+    let (workspace, chat) = locate::chat(&client, args.workspace.as_deref(), &args.chat).await?;
+    let mut body = json!({});
+    for (key, value) in [
+        ("at_seq", args.seq.map(Value::from)),
+        ("at_turn", args.turn.map(Value::from)),
+        ("before_turn", args.before.map(Value::from)),
+        ("title", args.title.map(Value::from)),
+    ] {
+        if let Some(value) = value {
+            body[key] = value;
+        }
+    }
+    let made = client.post(&["workspaces", &workspace, "chats", &chat, "fork"], &body).await?;
+    if out.is_json() {
+        return out.json(&made);
+    }
+    let (fork, turns) = (text(&made, "chat_id"), number(&made, "turns"));
+    out.line(fork)?;
+    out.notice(format_args!("{turns} turns of {chat}; talk to it with: buildscale chat --chat {fork}"))
 }
 
 /// The workspace, and the request without its id.
@@ -186,6 +217,7 @@ fn sum(rewind: &Value) -> String {
         of("updates", "updated"),
         of("deletes", "removed"),
         of("moves", "moved"),
+        of("marks", "with other tags or links"),
         of("conflicts", "kept as others left them"),
         of("unavailable", "unavailable"),
     ];

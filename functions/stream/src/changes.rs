@@ -7,6 +7,7 @@
 //!   its cursor, since a change may be committed later than one with a younger id. A client may see those changes again.
 //! - **The present state counts.** Chats and tasks are told by their state, and a state that was replaced meanwhile is not told.
 //! - **The bus may lose anything.** At a beat the records and the lists are compared with what the stream has told.
+//! - **A presence is of its connection.** It comes by the bus alone, and ends by itself (`presence.rs`).
 //!
 //! Each watcher reads for itself, at the pace of its client.
 
@@ -14,6 +15,7 @@ use crate::{
     Cursor, Feeds, frame,
     metrics::{Metrics, count, uncount},
     options::spread_of,
+    presence::Presences,
     pulse::Pulse,
     respond,
     subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
@@ -63,7 +65,7 @@ pub trait Changes: Send + Sync + 'static {
     /// # Errors
     /// Those of [`Changes`].
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records>;
-    /// An announced change of a file as the watcher sees it; none when it is out of their sight. Records are given as they see them.
+    /// An announced change of a file, or a presence, as the watcher sees it; none when it is out of their sight. Records are given as they see them.
     fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent>;
     /// The present states of chats and tasks: of all that were active lately.
     ///
@@ -97,6 +99,7 @@ impl Feeds {
             bus: self.bus().clone(),
             messages: stream::pending().boxed(),
             told: Told::default(),
+            present: Presences::default(),
             checked: Timestamp::default(),
             reading: None,
             frames: VecDeque::new(),
@@ -126,6 +129,7 @@ struct Watcher {
     bus: Arc<dyn Bus>,
     messages: BoxStream<'static, Vec<Bytes>>,
     told: Told,
+    present: Presences,
     /// The start of the last complete check, or the client's cursor: a stream that begins there misses nothing.
     checked: Timestamp,
     reading: Option<Reading>,
@@ -298,6 +302,9 @@ impl Watcher {
         if self.beats_left == 0 {
             return self.end(self.retry);
         }
+        for event in self.present.expire(self.of.now()) {
+            self.tell(self.checked, &event);
+        }
         if self.pulse.deaf {
             self.listen().await;
             self.pulse.behind |= !self.pulse.deaf;
@@ -322,6 +329,12 @@ impl Watcher {
             Ok(Announced { id: Some(id), event }) => {
                 if let Some(event) = self.of.seen(event) {
                     self.tell_record(id, &event);
+                }
+            }
+            Ok(Announced { id: None, event: event @ WorkspaceEvent::Presence { .. } }) => {
+                if let Some(WorkspaceEvent::Presence { user_id, at, here }) = self.of.seen(event) {
+                    let told = self.present.take(user_id, at, here, self.of.now());
+                    told.iter().for_each(|event| self.tell(self.checked, event));
                 }
             }
             Ok(Announced { id: None, event }) => self.tell_state(&event, Timestamp::default()),

@@ -33,6 +33,7 @@ mod frame;
 mod handover;
 mod metrics;
 mod options;
+mod presence;
 mod projected;
 mod pulse;
 mod pump;

@@ -6,7 +6,9 @@ mod support;
 use async_trait::async_trait;
 use axum::body::BodyDataStream;
 use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Metrics, Records};
-use domain::{Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent};
+use domain::{
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Timestamp, UserId, WorkspaceEvent,
+};
 use futures::StreamExt;
 use ports::Bus;
 use std::{
@@ -65,7 +67,9 @@ impl Changes for Workspace {
         Ok((page, rest.next().map(|(id, _)| id.to_string())))
     }
     fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
-        Some(event)
+        let hidden =
+            matches!(&event, WorkspaceEvent::Presence { at: Looked::Path(at), .. } if at.as_str() == "/hidden");
+        (!hidden).then_some(event)
     }
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
         Ok(self.chats.lock().unwrap().clone())
@@ -167,7 +171,8 @@ impl Client {
                 if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
                     let data: serde_json::Value = serde_json::from_str(&data).unwrap();
                     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-                    let what = [text("path"), text("title"), text("status"), text("reason")].concat();
+                    let here = data["here"].as_bool().map_or("", |here| if here { " here" } else { " gone" });
+                    let what = [&*text("path"), &text("title"), &text("status"), &text("reason"), here].concat();
                     self.seen.push((id.parse().unwrap(), what));
                 }
                 self.text = rest.to_owned();
@@ -218,6 +223,35 @@ async fn a_deletion_is_told_after_any_state_and_a_list_that_lags_brings_nothing_
     world.workspace.write("z", Duration::ZERO).await;
     assert!(client.until(|client| client.has("/z")).await);
     assert_eq!(client.names(), ["oldidle", "", "/z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_presence_is_told_once_and_ends_by_itself_when_it_is_not_repeated() {
+    let world = world(8, Faults::default());
+    let mut client = world.watch(Cursor::None).await;
+    let look = async |name: &str, here: bool| {
+        let (user_id, at) = (UserId(Uuid::from_u128(1)), Looked::Path(path(name)));
+        let event = WorkspaceEvent::Presence { user_id, at, here };
+        world.workspace.announce(&Announced { id: None, event }).await;
+    };
+    look("hidden", true).await;
+    look("never", false).await;
+    look("a", true).await;
+    look("b", true).await;
+    look("b", false).await;
+    assert!(client.until(|client| client.has("/b gone")).await);
+    for _ in 0..6 {
+        tokio::time::advance(Duration::from_secs(20)).await;
+        look("a", true).await;
+        world.workspace.write("beat", Duration::ZERO).await;
+        let seen = client.seen.len();
+        assert!(client.until(|client| client.seen.len() > seen).await);
+    }
+    let told: Vec<_> = client.names().into_iter().filter(|name| *name != "/beat").collect();
+    assert_eq!(told, ["/a here", "/b here", "/b gone"]);
+    let last = tokio::time::Instant::now();
+    assert!(client.until(|client| client.has("/a gone")).await);
+    assert!((60..=70).contains(&last.elapsed().as_secs()), "{:?}", last.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

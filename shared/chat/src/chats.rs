@@ -190,6 +190,7 @@ impl Chats {
             created_at: now,
             agent: None,
             thread: None,
+            forked_from: None,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);

@@ -441,6 +441,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         permissions: state.permissions.clone(),
         file_id: FileId(config.chat.0),
         task_id: config.agent.as_ref().map(|agent| agent.task),
+        forked_from: config.forked_from,
         created_at: config.created_at,
         active_at: state.active_at,
     }

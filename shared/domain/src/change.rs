@@ -2,7 +2,8 @@
 //! that it loaded before.
 
 use crate::{
-    ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, WorkspaceId,
+    ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, UserId,
+    WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ pub enum FileOp {
     Purged,
     /// Its conversion to Markdown has another status; its content is the same.
     Converted,
+    /// It has other tags or explicit links; its content is the same.
+    Marked,
 }
 
 /// One change in a workspace. Those of chats and tasks carry their state after the change, so only the latest one counts.
@@ -109,6 +112,38 @@ pub enum WorkspaceEvent {
         /// The task.
         task_id: TaskId,
     },
+    /// A person looks at something, or looks at it no longer. It is on the bus alone: no record keeps it.
+    Presence {
+        /// The person.
+        user_id: UserId,
+        /// The chat or the path.
+        at: Looked,
+        /// Whether they look at it.
+        here: bool,
+    },
+}
+
+/// The subject of a person's attention.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Looked {
+    /// A chat.
+    ChatId(ChatId),
+    /// A file, a folder, or the page of one.
+    Path(FilePath),
+}
+
+impl Looked {
+    /// The path that policies decide on: of a chat the path of its file.
+    ///
+    /// # Errors
+    /// None in practice: the path of an id is valid.
+    pub fn path(&self) -> Result<FilePath, crate::Error> {
+        match self {
+            Self::ChatId(chat) => Ok(FilePath::parse(&format!("/chats/{chat}.md"))?),
+            Self::Path(path) => Ok(path.clone()),
+        }
+    }
 }
 
 /// The bus channel on which changes of a workspace are announced, each as the JSON of an [`Announced`].
@@ -133,7 +168,7 @@ impl WorkspaceEvent {
         match self {
             Self::FileUpdated { at, .. } | Self::ChatUpdated { active_at: at, .. } => Some(*at),
             Self::TaskUpdated { finished_at, .. } => *finished_at,
-            Self::ChatDeleted { .. } | Self::TaskDeleted { .. } => None,
+            Self::ChatDeleted { .. } | Self::TaskDeleted { .. } | Self::Presence { .. } => None,
         }
     }
 
@@ -142,10 +177,10 @@ impl WorkspaceEvent {
         matches!(self, Self::ChatDeleted { .. } | Self::TaskDeleted { .. })
     }
 
-    /// The chat or task whose state it is, as a key of its own; none for a change of a file.
+    /// The chat or task whose state it is, as a key of its own; none for a change of a file, and for a presence.
     pub fn subject(&self) -> Option<String> {
         match self {
-            Self::FileUpdated { .. } => None,
+            Self::FileUpdated { .. } | Self::Presence { .. } => None,
             Self::ChatUpdated { chat_id, .. } | Self::ChatDeleted { chat_id } => Some(format!("chat/{chat_id}")),
             Self::TaskUpdated { task_id, .. } | Self::TaskDeleted { task_id } => Some(format!("task/{task_id}")),
         }
@@ -188,5 +223,13 @@ pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
             ("task_updated", data)
         }
         WorkspaceEvent::TaskDeleted { task_id } => ("task_deleted", json!({ "task_id": task_id })),
+        WorkspaceEvent::Presence { user_id, at, here } => {
+            let mut data = json!({ "user_id": user_id, "here": here });
+            match at {
+                Looked::ChatId(chat) => data["chat_id"] = json!(chat),
+                Looked::Path(path) => data["path"] = json!(path),
+            }
+            ("presence", data)
+        }
     }
 }

@@ -241,6 +241,19 @@ pub struct ChatConfig {
     /// The coding agent that performs its turns; none for the loop of the system itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<Box<ThreadAgent>>,
+    /// The chat whose history it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOf>,
+}
+
+/// The beginning of a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkOf {
+    /// The chat that it was forked from.
+    pub chat_id: ChatId,
+    /// The number of the last event of that chat that it has; 0 for none.
+    pub seq: u64,
 }
 
 /// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the
@@ -463,6 +476,9 @@ pub struct ChatView {
     /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// The chat whose history it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOf>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last began or ended an interaction.

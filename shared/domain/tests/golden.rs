@@ -4,9 +4,9 @@
 
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error,
-    FileId, FilePath, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId,
-    QueuedMessage, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent,
-    Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
+    QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView,
+    ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{
@@ -112,6 +112,7 @@ fn chat_config() -> ChatConfig {
         created_at: AT,
         agent: Some(Box::new(agent)),
         thread: Some(Box::new(thread)),
+        forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
     }
 }
 
@@ -345,6 +346,7 @@ fn views_are_read_for_ever() {
         permissions: rules(),
         file_id: FileId(id(2)),
         task_id: Some(TaskId(id(4))),
+        forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
         created_at: AT,
         active_at: AT,
     };

@@ -42,6 +42,7 @@ fn events() -> Vec<ChatEvent> {
             created_at: at,
             agent: None,
             thread: None,
+            forked_from: None,
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));

@@ -202,7 +202,7 @@ impl Refresh<'_> {
         for (_, change) in changes {
             let WorkspaceEvent::FileUpdated { path, from, file_id, kind, op, .. } = change else { continue };
             match (kind, op) {
-                (FileKind::Folder, FileOp::Made) => {}
+                (FileKind::Folder, FileOp::Made) | (_, FileOp::Marked) => {}
                 (FileKind::Folder, _) => folders.entry(*file_id).or_default().extend(std::iter::once(path).chain(from)),
                 _ => drop(files.insert(*file_id)),
             }

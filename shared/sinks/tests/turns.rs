@@ -52,6 +52,7 @@ fn config() -> Arc<ChatConfig> {
         created_at: at(0),
         agent: None,
         thread: None,
+        forked_from: None,
     })
 }
 

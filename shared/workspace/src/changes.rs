@@ -2,7 +2,8 @@
 //! their ids, and an announcement of each on the bus.
 
 use crate::{Change, Result, Workspace, Workspaces, error, keys::Keys};
-use domain::{Announced, Timestamp, WorkspaceEvent, changes_channel};
+use access::Action;
+use domain::{Announced, Looked, Timestamp, UserId, WorkspaceEvent, changes_channel};
 use ports::{Bus, Query};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -46,6 +47,24 @@ impl Workspace {
             changes.extend(self.seen(error::parse::<Change>(&item.body)?.event()).map(|event| (id, event)));
         }
         Ok(ChangePage { changes, next: page.next })
+    }
+
+    /// Tells watchers that a person looks at something, or looks at it no longer. Nothing keeps it: a watcher that comes later hears of it when it is
+    /// told again.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` or `FORBIDDEN` for a path that the party of this handle may not read; `NOT_FOUND` for one where nothing is;
+    /// `UPSTREAM_UNAVAILABLE` when the bus or the table does not answer.
+    pub async fn announce_presence(&self, user_id: UserId, at: Looked, here: bool) -> Result<()> {
+        let path = at.path()?;
+        self.demand(Action::Read, &path)?;
+        if here && matches!(at, Looked::Path(_)) {
+            self.stat(&path).await?;
+        }
+        let Some(bus) = self.0.shared.upgrade().and_then(|shared| shared.bus.get().cloned()) else { return Ok(()) };
+        let announced = Announced { id: None, event: WorkspaceEvent::Presence { user_id, at, here } };
+        let message = error::json(&announced)?;
+        bus.publish(&changes_channel(self.0.id), message.into()).await.map_err(error::port)
     }
 
     /// Tells watchers of a change that was committed. It is a hint: a watcher that misses it reads the record.

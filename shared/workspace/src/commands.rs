@@ -43,7 +43,7 @@ impl Workspace {
         self.demand_homes(&all, subject, root).await
     }
 
-    /// The same for the homes of others. An empty one has nothing to be read.
+    /// The same for the homes of others. One that its person has not touched has nothing to be hidden.
     async fn demand_homes(&self, all: &Self, subject: &Subject, root: &FilePath) -> Result<()> {
         let homes = FilePath::parse(HOMES)?;
         if !homes.is_within(root) || subject.person().is_none() {
@@ -56,7 +56,7 @@ impl Workspace {
                 continue;
             }
             let folder = all.folder_at(&at).await?;
-            if !all.entries(folder, 1, None).await?.entries.is_empty() {
+            if !all.is_untouched_home(folder).await? {
                 return Err(refused(root));
             }
         }

@@ -148,10 +148,21 @@ impl Workspace {
     }
 
     /// Commits a change; false when others were faster (or ran the same call), so that it is to be decided anew.
-    pub(crate) async fn commit(&self, mut writes: Vec<Write>, change: &Change, writer: &Writer) -> Result<bool> {
+    pub(crate) async fn commit(&self, writes: Vec<Write>, change: &Change, writer: &Writer) -> Result<bool> {
+        self.commit_answering(writes, change, writer, error::json(change)?).await
+    }
+
+    /// The same with another answer for the call when it comes again.
+    pub(crate) async fn commit_answering(
+        &self,
+        mut writes: Vec<Write>,
+        change: &Change,
+        writer: &Writer,
+        answer: String,
+    ) -> Result<bool> {
         let body = error::json(change)?;
         if let Some(call) = writer.call {
-            let record = Write::put(self.0.keys.call(call), body.clone(), Expect::Absent);
+            let record = Write::put(self.0.keys.call(call), answer, Expect::Absent);
             writes.push(record.expiring(change.at + CALLS_KEPT));
         }
         let stamp = self.0.clock.stamp();

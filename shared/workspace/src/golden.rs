@@ -60,6 +60,7 @@ fn change(op: Op) -> Change {
         author: "agent:assistant".into(),
         at: AT,
         conversion: None,
+        mark: None,
     }
 }
 
@@ -74,6 +75,7 @@ fn rewind_plan() -> crate::rewind::Plan {
         v: Some(4),
         to_v: Some(3),
         if_empty: true,
+        mark: Some(crate::Mark::Link(FileId(id(3)), "answers".into())),
     };
     let (by, at) = (Some("user:1".into()), Some(AT));
     let conflict = RewindConflict { path: path(), file_id: FileId(id(1)), by, at, reason: "changed since".into() };
@@ -151,7 +153,9 @@ fn the_index_is_read_for_ever() {
     check("marks", &[Marks::default(), Marks { tags: ["open".to_owned()].into(), links }]);
     let mention = |form, to| Mention { form, target: "a b".into(), to };
     let links = vec![mention(Form::Markdown, None), mention(Form::Wiki, Some(FileId(id(8))))];
-    check("mentions", &Mentions { v: 4, links });
+    let marked = Some(crate::Mark::Untag(vec!["plan".into()]));
+    check("marked_changes", &Change { mark: marked, from: None, ..change(Op::Marked) });
+    check("mentions", &Mentions { v: 4, links, tags: vec!["plan".into()] });
     check("marked", &Marked { file_id: FileId(id(1)), path: path(), tags: vec!["open".into()], changed: true });
     check("handoffs", &PendingHandoff { change: change(Op::Written), by, may_run: true });
 }

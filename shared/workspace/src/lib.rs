@@ -35,6 +35,7 @@ mod fsck;
 #[cfg(test)]
 mod golden;
 mod handoff;
+mod homes;
 mod hydrate;
 mod index;
 mod keys;
@@ -68,6 +69,7 @@ pub use commit::CHANGES_KEPT;
 pub use damage::{Damage, DamageCounts, Damaged};
 pub use fsck::{Checked, Fault, Part};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
+pub use homes::Profile;
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;
 pub use mentions::linked_paths;

@@ -4,6 +4,8 @@
 //! its ending `.md`. It is looked for in the folder of its file, then in each folder above it: the nearest one counts, and in one folder the exact
 //! name goes before the one with the ending. Links in code, links with a scheme (`https:`) and links to a place in the same file are none.
 
+mod tags;
+
 use crate::{Given, blocking};
 use domain::FilePath;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
@@ -70,24 +72,34 @@ impl Written {
     }
 }
 
-/// The links in the content of a file; none but for Markdown. A text that is not UTF-8 or over 256 KiB has none.
-pub(crate) async fn written_in(path: &FilePath, content: &Given) -> Vec<Written> {
-    let Given::Bytes(content) = content else { return Vec::new() };
+/// The links and tags in a text.
+#[derive(Debug, Default)]
+pub(crate) struct InText {
+    pub links: Vec<Written>,
+    /// Those of its front matter; none for a text without front matter.
+    pub tags: Option<Vec<String>>,
+}
+
+/// The links and tags in the content of a file; none but for Markdown. A text that is not UTF-8 or over 256 KiB has none.
+pub(crate) async fn written_in(path: &FilePath, content: &Given) -> InText {
+    let Given::Bytes(content) = content else { return InText::default() };
     if !is_markdown(path) || content.len() > LONGEST_TEXT {
-        return Vec::new();
+        return InText::default();
     }
-    let may_link =
-        std::str::from_utf8(content).is_ok_and(|text| ["](", "[[", "]:"].iter().any(|mark| text.contains(mark)));
+    let Ok(text) = std::str::from_utf8(content) else { return InText::default() };
+    let tags = tags::of(text);
+    let may_link = ["](", "[[", "]:"].iter().any(|mark| text.contains(mark));
     if !may_link {
-        return Vec::new();
+        return InText { links: Vec::new(), tags };
     }
     let content = content.clone();
     let parsed = blocking::run(move || std::str::from_utf8(&content).map(parse).unwrap_or_default()).await;
-    parsed.unwrap_or_else(|error| {
+    let links = parsed.unwrap_or_else(|error| {
         // The text is the author's, whatever a parser makes of it: the write goes on.
         tracing::error!(%path, %error, "the links of a text were not taken up");
         Vec::new()
-    })
+    });
+    InText { links, tags }
 }
 
 fn is_markdown(path: &FilePath) -> bool {

@@ -155,6 +155,9 @@ pub struct Change {
     /// Of a document: its conversion after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
+    /// The change of its tags or explicit links, for [`Op::Marked`]: what is really other than before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<crate::Mark>,
 }
 
 impl Change {
@@ -186,6 +189,7 @@ impl Change {
             author: writer.principal.to_string(),
             at,
             conversion: entry.conversion.clone(),
+            mark: None,
         }
     }
 }

@@ -13,7 +13,7 @@ mod read;
 mod take_up;
 
 use crate::{
-    Info, Result, Workspace, Writer,
+    Change, Info, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, CALLS_KEPT, whole},
     error,
     mentions::{Form, Written},
@@ -38,7 +38,8 @@ const MAX_LINKS: usize = 200;
 const MAX_KIND: usize = 32;
 
 /// A change of the marks of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// It gets these tags.
     Tag(Vec<String>),
@@ -103,6 +104,9 @@ impl Mention {
 pub(crate) struct Mentions {
     pub v: u64,
     pub links: Vec<Mention>,
+    /// The tags in its front matter. They are among the marks, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 /// Runs some of these at once; the results are in their order.
@@ -165,11 +169,41 @@ impl Mark {
         })
     }
 
+    /// The part of it that is other than these marks.
+    fn effect(&self, marks: &Marks) -> Self {
+        let filtered = |tags: &[String], there: bool| -> Vec<String> {
+            tags.iter().filter(|tag| marks.tags.contains(*tag) == there).cloned().collect()
+        };
+        match self {
+            Self::Tag(tags) => Self::Tag(filtered(tags, false)),
+            Self::Untag(tags) => Self::Untag(filtered(tags, true)),
+            Self::Link(..) | Self::Unlink(..) => self.clone(),
+        }
+    }
+
     fn target(&self) -> Option<FileId> {
         match self {
             Self::Link(to, _) | Self::Unlink(to, _) => Some(*to),
             Self::Tag(_) | Self::Untag(_) => None,
         }
+    }
+}
+
+/// The record of a change of marks.
+fn marked_change(info: &Info, effect: Mark, writer: &Writer, at: Timestamp) -> Change {
+    Change {
+        op: Op::Marked,
+        path: info.path.clone(),
+        from: None,
+        file_id: info.file_id,
+        kind: info.kind,
+        v: info.v,
+        sha256: info.sha256,
+        size: info.size,
+        author: writer.principal.to_string(),
+        at,
+        conversion: info.conversion.clone(),
+        mark: Some(effect),
     }
 }
 
@@ -191,7 +225,8 @@ impl Workspace {
             if let Some(done) = self.marked(writer.call).await? {
                 return Ok(done);
             }
-            let path = self.path_of(file).await?;
+            let info = self.by_id(file).await?;
+            let path = info.path.clone();
             if path.is_root() {
                 return Err(error::wrong_kind(&path, "the root folder", "name something inside of it"));
             }
@@ -203,6 +238,7 @@ impl Workspace {
                 self.path_of(to).await.map_err(|error| error.detail("field", "to"))?;
             }
             let (mut marks, rev) = self.marks(file).await?;
+            let effect = mark.effect(&marks);
             let mut writes = self.changed(&mut marks, file, mark, writer)?;
             let changed = !writes.is_empty();
             let done = Marked { file_id: file, path, tags: marks.tags.iter().cloned().collect(), changed };
@@ -210,6 +246,11 @@ impl Workspace {
                 let expect = rev.map_or(Expect::Absent, Expect::Rev);
                 writes.push(Write::put(keys.marks(file), error::json(&marks)?, expect));
                 writes.push(Write::check(keys.node(file), Expect::Present));
+                let change = marked_change(&info, effect, writer, self.0.clock.now());
+                if self.commit_answering(writes, &change, writer, error::json(&done)?).await? {
+                    return Ok(done);
+                }
+                continue;
             }
             if let Some(call) = writer.call {
                 let record = Write::put(keys.call(call), error::json(&done)?, Expect::Absent);

@@ -89,7 +89,7 @@ impl Workspace {
             (Op::Moved, Some(from)) => ((Area::Latest, from.clone()), (Area::Latest, change.path.clone())),
             (Op::Removed, _) => ((Area::Latest, change.path.clone()), (Area::Trash, trashed)),
             (Op::Restored, _) => ((Area::Trash, trashed), (Area::Latest, change.path.clone())),
-            (Op::Made | Op::Written | Op::Moved | Op::Purged | Op::Converted, _) => return Ok(()),
+            (Op::Made | Op::Written | Op::Moved | Op::Purged | Op::Converted | Op::Marked, _) => return Ok(()),
         };
         let is_at = |path: FilePath| async move {
             match self.walk(&path).await {

@@ -9,6 +9,7 @@
 
 mod execute;
 mod history;
+mod marks;
 mod place;
 mod plan;
 mod steps;
@@ -98,6 +99,8 @@ pub struct RewindCounts {
     pub deletes: usize,
     /// Entries with another path.
     pub moves: usize,
+    /// Changes of tags and links.
+    pub marks: usize,
     /// Entries that stay as others left them.
     pub conflicts: usize,
     /// Entries that cannot be brought back.
@@ -178,6 +181,7 @@ impl Rewind {
                 updates: of(RewindOp::Update),
                 deletes: of(RewindOp::Delete),
                 moves: of(RewindOp::Move),
+                marks: of(RewindOp::Mark),
                 conflicts: plan.conflicts.len(),
                 unavailable: plan.unavailable.len(),
             },

@@ -151,9 +151,9 @@ impl Workspace {
         let home = subject.person().and_then(|person| FilePath::parse(&access::home(person)).ok());
         match home.filter(|home| home.is_within(path) || path.is_within(home)) {
             None => true,
-            // An empty home has nothing to be found.
+            // One that its person has not touched has nothing to be found.
             Some(home) => match self.folder_at(&home).await {
-                Ok(folder) => self.entries(folder, 1, None).await.is_ok_and(|page| page.entries.is_empty()),
+                Ok(folder) => self.is_untouched_home(folder).await.unwrap_or(false),
                 Err(error) => error.code == Code::NotFound,
             },
         }
@@ -283,6 +283,9 @@ impl Workspace {
 
     /// A change as it looks from here: none when it happened out of sight. What came from out of sight was made, and what went there was removed.
     pub fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
+        if let WorkspaceEvent::Presence { at, .. } = &event {
+            return at.path().is_ok_and(|path| self.may_read(&path)).then_some(event);
+        }
         let WorkspaceEvent::FileUpdated { path, from, op, v, file_id, kind, author, at, conversion } = event else {
             return Some(event);
         };

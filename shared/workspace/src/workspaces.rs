@@ -219,7 +219,7 @@ impl Workspaces {
     }
 
     /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist. A note of the deletion stays
-    /// until all is gone: after a crash or a failure, a second delete removes the rest.
+    /// until all is gone: after a crash or a failure, a second delete removes the rest, or [`Workspaces::complete_deletions`].
     ///
     /// # Errors
     /// `NOT_FOUND` when there is none, and when nothing of it is left; else those of [`Workspaces`], and files and contents may be left then.
@@ -232,7 +232,8 @@ impl Workspaces {
             let _tree = workspace.0.tree.write().await;
             let (table, keys) = (&workspace.0.table, workspace.0.keys);
             let record = Write::delete(keys.workspace(), Expect::Any);
-            let deletion = Write::put(keys.deletion(), "{}", Expect::Any);
+            let due = crate::retention::deletion_due(id, workspace.0.clock.now());
+            let deletion = Write::put(keys.deletion(), "{}", Expect::Any).indexed(due);
             table.commit(vec![record, deletion]).await.map_err(error::port)?;
             workspace.remove_rest().await
         })

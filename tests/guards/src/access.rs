@@ -9,6 +9,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
     ("functions/hub/src/backup/make.rs", 1, "a backup has everything; the operator makes it"),
     ("shared/chat/src/chats.rs", 1, "the file of a new chat, at the path that its id gives"),
     ("shared/chat/src/delete.rs", 1, "the file of a deleted chat, at the path that its id gives"),
+    ("shared/chat/src/fork.rs", 1, "the file of a fork, at the path that its id gives"),
     (
         "shared/chat/src/perform.rs",
         2,
@@ -32,6 +33,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
     ),
     ("shared/evaluation/src/drive.rs", 1, "reports of evaluations, at the path that the id gives"),
     ("shared/search/src/lib.rs", 1, "an index has all texts; each result is asked for with the handle of its caller"),
+    ("shared/workspace/src/homes.rs", 1, "the home of a new member, at the path that their id gives"),
     ("shared/workspace/src/retention.rs", 1, "what is old in the trash is purged for all"),
 ];
 

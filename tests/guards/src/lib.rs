@@ -27,3 +27,5 @@ mod repository;
 mod sleeps;
 #[cfg(test)]
 mod sources;
+#[cfg(test)]
+mod workspaces;

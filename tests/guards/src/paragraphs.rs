@@ -83,7 +83,7 @@ fn tests_by_paragraph() -> BTreeMap<String, Vec<String>> {
 }
 
 /// The names of the functions that an attribute makes tests of.
-fn test_names(text: &str) -> Vec<&str> {
+pub(crate) fn test_names(text: &str) -> Vec<&str> {
     let (mut names, mut is_test) = (Vec::new(), false);
     for line in text.lines().map(str::trim_start) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {

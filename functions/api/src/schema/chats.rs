@@ -180,6 +180,15 @@ pub struct QueuedMessage {
     pub files: Vec<String>,
 }
 
+/// The beginning of a fork.
+#[derive(Serialize, ToSchema)]
+pub struct ForkOf {
+    /// The chat that it was forked from.
+    pub chat_id: Uuid,
+    /// The number of the last event of that chat that it has; 0 for none.
+    pub seq: u64,
+}
+
 /// A chat.
 #[derive(Serialize, ToSchema)]
 pub struct Chat {
@@ -224,6 +233,8 @@ pub struct Chat {
     pub permissions: Vec<PermissionRule>,
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
+    /// Of a fork: the chat whose history it begins with.
+    pub forked_from: Option<ForkOf>,
     /// When it was made.
     #[schema(format = DateTime)]
     pub created_at: String,

@@ -176,6 +176,7 @@ stream! {
         "chat_deleted" => WorkspaceChatDeleted,
         "task_updated" => WorkspaceTaskUpdated,
         "task_deleted" => WorkspaceTaskDeleted,
+        "presence" => WorkspacePresence,
         "reset" => StreamReset,
     }
 }

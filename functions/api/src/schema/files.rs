@@ -152,6 +152,8 @@ pub enum Op {
     Purged,
     /// Its conversion to Markdown has another status; its content is the same.
     Converted,
+    /// It has other tags or explicit links; its content is the same.
+    Marked,
 }
 
 /// The effect of a command on a file or folder.

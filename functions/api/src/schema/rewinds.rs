@@ -29,6 +29,23 @@ pub enum RewindOp {
     Delete,
     /// It gets another path.
     Move,
+    /// It gets or loses tags, or a link.
+    Mark,
+}
+
+/// Tags or a link that a step adds or removes: one of these fields is there.
+#[derive(Serialize, ToSchema)]
+pub struct RewindMark {
+    /// Tags that it gets.
+    pub tag: Option<Vec<String>>,
+    /// Tags that it loses.
+    pub untag: Option<Vec<String>>,
+    /// The target and the kind of a link that it gets.
+    #[schema(value_type = Option<Vec<String>>, min_items = 2, max_items = 2)]
+    pub link: Option<(Uuid, String)>,
+    /// The target and the kind of a link that it loses.
+    #[schema(value_type = Option<Vec<String>>, min_items = 2, max_items = 2)]
+    pub unlink: Option<(Uuid, String)>,
 }
 
 /// One step of a rewind.
@@ -50,6 +67,8 @@ pub struct RewindStep {
     pub to_v: Option<u64>,
     /// Whether a folder is deleted only if it is empty.
     pub if_empty: Option<bool>,
+    /// The tags or the link, of a change of those.
+    pub mark: Option<RewindMark>,
     /// In a preview, the unified diff of an update, cut to 8 KiB and said so; none where a content is not text or too long, and beyond 256 KiB a page.
     pub diff: Option<String>,
 }
@@ -92,6 +111,8 @@ pub struct RewindCounts {
     pub deletes: u64,
     /// Entries with another path.
     pub moves: u64,
+    /// Changes of tags and links.
+    pub marks: u64,
     /// Entries that stay as others left them.
     pub conflicts: u64,
     /// Entries that cannot be brought back.
@@ -117,4 +138,6 @@ pub struct Rewind {
     pub unavailable: Vec<RewindLoss>,
     /// The cursor of the next page of steps; none at the end.
     pub next_cursor: Option<String>,
+    /// The chat that was forked along with it, where one was asked for.
+    pub forked_chat_id: Option<Uuid>,
 }

@@ -93,6 +93,7 @@ POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop
@@ -122,7 +123,8 @@ PUT /api/v1/workspaces/{workspace_id}/contents/{sha256}
 PUT /api/v1/workspaces/{workspace_id}/files/by-path
 PUT /api/v1/workspaces/{workspace_id}/files/by-path/content
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}
-PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content";
+PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content
+PUT /api/v1/workspaces/{workspace_id}/presence";
 
 #[test]
 fn every_route_is_in_it_and_no_other() {

@@ -5,8 +5,8 @@ use crate::{
     support::{Door, document, faults, operations},
 };
 use domain::{
-    ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Status, TaskEvent, TaskId, TaskPhase, Timestamp, TurnId,
-    WorkspaceEvent, change, native, task_native,
+    ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Status, TaskEvent, TaskId, TaskPhase, Timestamp,
+    TurnId, UserId, WorkspaceEvent, change, native, task_native,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -100,6 +100,8 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
         file(FileKind::Projection, FileOp::Purged, None),
         WorkspaceEvent::ChatDeleted { chat_id },
         WorkspaceEvent::TaskDeleted { task_id },
+        WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::ChatId(chat_id), here: true },
+        WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::Path("/a.md".parse().unwrap()), here: false },
         task(TaskPhase::Suspended, Status::Success, Some("review"), None),
         task(TaskPhase::Finished, Status::Failure, None, Some(at)),
     ];

@@ -1,4 +1,4 @@
-//! The arguments of `buildscale rewind`.
+//! The arguments of `buildscale rewind` and `buildscale fork`.
 
 use super::{Connection, Reference};
 use clap::Args;
@@ -34,6 +34,9 @@ pub struct RewindArgs {
     /// Take back another rewind
     #[arg(long, value_name = "REWIND")]
     pub(crate) undo: Option<String>,
+    /// The chat goes back, too: make a fork of it that ends before the turn, or at the event
+    #[arg(long, requires = "chat", conflicts_with = "path")]
+    pub(crate) fork: bool,
     /// Show the diffs of the preview
     #[arg(long, conflicts_with = "yes")]
     pub(crate) diff: bool,
@@ -46,4 +49,27 @@ pub struct RewindArgs {
     /// As a preview has shown it: changes after its `as_of` are kept
     #[arg(long, value_name = "ID", requires = "yes")]
     pub(crate) as_of: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ForkArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the one of the chat]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// The chat: its id, the beginning of it, or - for the one that was last active
+    pub(crate) chat: Reference,
+    /// With the turns that had ended at the event with this number [default: all that have ended]
+    #[arg(long, value_name = "N", conflicts_with_all = ["turn", "before"])]
+    pub(crate) seq: Option<u64>,
+    /// Up to this turn, with it
+    #[arg(long, value_name = "TURN", conflicts_with = "before")]
+    pub(crate) turn: Option<String>,
+    /// Up to this turn, without it
+    #[arg(long, value_name = "TURN")]
+    pub(crate) before: Option<String>,
+    /// The title of the new chat [default: the same]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
 }

@@ -41,6 +41,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             flow: None,
         })),
         thread: None,
+        forked_from: None,
     }
 }
 

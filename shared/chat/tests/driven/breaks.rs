@@ -60,6 +60,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             created_at: Timestamp::default(),
             agent: None,
             thread: None,
+            forked_from: None,
         };
         let body = ChatCommand::StartTurn {
             content: how.into(),

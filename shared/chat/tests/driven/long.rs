@@ -4,7 +4,7 @@
 use crate::hub::Hub;
 use actor::{ActorId, Content, Entry, Envelope};
 use async_trait::async_trait;
-use buildscale_chat::{NewChat, NewMessage, actor_id};
+use buildscale_chat::{ForkPoint, NewChat, NewMessage, actor_id};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, MessageId, Principal, StopReason,
     Timestamp, TurnId, Usage,
@@ -199,6 +199,23 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let heading = line(&kept) - 2;
     assert_eq!(heading, last + 1, "the first turn that the model reads begins after the lines that are named");
     assert!(asked.messages.len() < 500, "the context is bounded");
+
+    // A fork in the middle reads what it takes, and tells its agent where the rest is.
+    let whole = hub.chats.history(hub.workspace, chat, 20_000, 1).await.unwrap();
+    read.store(0, Ordering::SeqCst);
+    let ids = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+    let point = ForkPoint::Seq(whole.messages[0].seq);
+    let fork = hub.chats.fork(hub.workspace, chat, point, ids, None, &by).await.unwrap();
+    reads("a fork", 400);
+    assert!((10..200).contains(&fork.turns), "{}", fork.turns);
+    let post = NewMessage { content: "In the fork.".into(), ..NewMessage::default() };
+    hub.chats.post(hub.workspace, fork.chat_id, CommandId(hub.clock.id()), post, &by).await.unwrap();
+    hub.drive().await;
+    let asked = model.asked.lock().unwrap().pop().unwrap();
+    assert!(asked.system.contains(&format!(
+        "This chat is a fork. Its older turns are not in your context. They are kept word for word in {file}"
+    )));
+    assert!(asked.messages.len() > 20 && view_text(&asked.messages[0]).starts_with("Question "));
 
     // Another turn, of the actor in memory, reads nothing of the history, and names the same range.
     let post = NewMessage { content: "Good.".into(), ..NewMessage::default() };

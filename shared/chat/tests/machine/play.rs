@@ -62,6 +62,7 @@ impl Play {
             created_at: Timestamp::default(),
             agent: None,
             thread: None,
+            forked_from: None,
         };
         change(&mut config);
         Self {

@@ -104,6 +104,7 @@ impl TaskEffects {
                 flow: own_provider,
             })),
             thread: None,
+            forked_from: None,
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),

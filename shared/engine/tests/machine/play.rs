@@ -213,6 +213,7 @@ impl Play {
             created_at: Timestamp::default(),
             agent: None,
             thread: None,
+            forked_from: None,
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {

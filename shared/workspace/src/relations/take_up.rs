@@ -1,7 +1,11 @@
-//! Takes up the links in the text of a version, in the commit that makes it. A version without links costs nothing.
+//! Takes up the links and the tags in the text of a version, in the commit that makes it. A version without links and front matter costs nothing.
 
-use super::{Mention, Mentions, in_order, places::Places};
-use crate::{Result, Workspace, error, mentions::Written, model::Entry};
+use super::{MAX_TAGS, Mention, Mentions, in_order, places::Places};
+use crate::{
+    Result, Workspace, error,
+    mentions::{InText, Written},
+    model::Entry,
+};
 use domain::FilePath;
 use futures::FutureExt;
 use ports::{Expect, Write};
@@ -20,21 +24,22 @@ impl Workspace {
         &self,
         path: &FilePath,
         entry: &Entry,
-        written: &[Written],
+        written: &InText,
         writes: &mut Vec<Write>,
     ) -> Result<()> {
-        if written.is_empty() {
+        let keys = self.0.keys;
+        let tags = self.take_up_tags(entry, written, writes).await?;
+        if written.links.is_empty() && tags.is_none() {
             return Ok(());
         }
-        let keys = self.0.keys;
-        let links = self.meant(path, entry, written).await?;
+        let links = self.meant(path, entry, &written.links).await?;
         let mut hints = BTreeMap::new();
         for mention in &links {
             let named = mention.written().name().map(|name| keys.named_in(name, entry.file_id));
             let linked = mention.to.map(|to| keys.linked_from(to, entry.file_id));
             hints.extend(named.into_iter().chain(linked).map(|key| (key, ())));
         }
-        let body = error::json(&Mentions { v: entry.v, links })?;
+        let body = error::json(&Mentions { v: entry.v, links, tags: tags.unwrap_or_default() })?;
         writes.push(Write::put(keys.mentions(entry.file_id), body, Expect::Any));
         let hints: Vec<Write> = hints.into_keys().map(|key| Write::put(key, "{}", Expect::Any)).collect();
         if writes.len() + hints.len() + SPARE <= ports::MAX_WRITES {
@@ -45,6 +50,47 @@ impl Workspace {
             self.0.table.commit(some.to_vec()).await.map_err(error::port)?;
         }
         Ok(())
+    }
+
+    /// Makes the tags of the front matter marks of the file, and takes off those that the version before had and this one has not. Returns the tags to
+    /// note; none when there is nothing to note. A text without front matter changes no tag.
+    async fn take_up_tags(
+        &self,
+        entry: &Entry,
+        written: &InText,
+        writes: &mut Vec<Write>,
+    ) -> Result<Option<Vec<String>>> {
+        let before = match (&written.tags, written.links.is_empty(), entry.v > 1) {
+            (Some(tags), _, false) if tags.is_empty() => return Ok(None),
+            // The note is written anew with the links, and must not forget the tags.
+            (Some(_), _, true) | (None, false, true) => {
+                self.last_mentions(entry.file_id).await?.map(|before| before.tags).unwrap_or_default()
+            }
+            (Some(_), _, false) => Vec::new(),
+            (None, ..) => return Ok(None),
+        };
+        let Some(tags) = &written.tags else { return Ok(Some(before)) };
+        if *tags == before {
+            return Ok((!tags.is_empty()).then(|| tags.clone()));
+        }
+        let keys = self.0.keys;
+        let (mut marks, rev) = self.marks(entry.file_id).await?;
+        let had = marks.tags.clone();
+        for gone in before.iter().filter(|tag| !tags.contains(tag)) {
+            if marks.tags.remove(gone) {
+                writes.push(Write::delete(keys.tagged_with(gone, entry.file_id), Expect::Any));
+            }
+        }
+        for tag in tags {
+            if marks.tags.len() < MAX_TAGS && marks.tags.insert(tag.clone()) {
+                writes.push(Write::put(keys.tagged_with(tag, entry.file_id), "{}", Expect::Any));
+            }
+        }
+        if marks.tags != had {
+            let expect = rev.map_or(Expect::Absent, Expect::Rev);
+            writes.push(Write::put(keys.marks(entry.file_id), error::json(&marks)?, expect));
+        }
+        Ok(Some(tags.clone()))
     }
 
     /// The files that links mean now. One whose path leads nowhere keeps the file that it meant in the version before, which may have been moved.

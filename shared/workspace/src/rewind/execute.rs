@@ -122,6 +122,9 @@ impl Workspace {
 
     /// Does one step if it was not done and the file is as the plan saw it.
     async fn do_step(&self, step: &RewindStep, writer: &Writer) -> Result<()> {
+        if let (RewindOp::Mark, Some(mark)) = (step.op, &step.mark) {
+            return self.mark(step.file_id, mark.clone(), writer).await.map(drop);
+        }
         if self.applied(writer).await?.is_some() {
             return Ok(());
         }
@@ -142,7 +145,7 @@ impl Workspace {
             }
             (RewindOp::Delete, ..) if step.if_empty => self.delete_if_empty(step, expect, writer).await,
             (RewindOp::Delete, ..) => self.rm_expecting(&step.path, expect, writer).await.map(drop),
-            (RewindOp::Move | RewindOp::Update, ..) => {
+            (RewindOp::Move | RewindOp::Update | RewindOp::Mark, ..) => {
                 Err(error::port(ports::Error::Damaged("a step of a rewind lacks a field".into())))
             }
         }

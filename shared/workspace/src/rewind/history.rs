@@ -1,7 +1,7 @@
 //! Reads the records that a rewind takes back, and completes its plan by the index.
 
 use super::{
-    RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target,
+    RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target, marks,
     plan::{Drafted, Record, plan},
     steps::Draft,
 };
@@ -63,7 +63,7 @@ impl Workspace {
             Selection::Below { path, since } if *since < oldest => drafted.unavailable.push(lost(path.clone())),
             Selection::Below { path, since } => {
                 let records = self.records(*since, &Chosen::Below(path, *since), &mut seen, as_of).await?;
-                drafted = plan(&records);
+                drafted = planned(records);
             }
             Selection::By { actors, calls, since } => {
                 let mut ids = HashSet::new();
@@ -80,7 +80,7 @@ impl Workspace {
                 let first = ids.iter().min().and_then(|id| drawn_at(*id));
                 if let Some(first) = first {
                     let records = self.records(first - 2 * LATE, &Chosen::Ids(ids), &mut seen, as_of).await?;
-                    drafted = plan(&records);
+                    drafted = planned(records);
                 }
                 if since.is_some_and(|since| since < oldest) {
                     drafted.unavailable.push(lost(FilePath::root()));
@@ -115,7 +115,8 @@ impl Workspace {
             return Ok(None);
         }
         let (op, kind, path, from) = (RewindOp::Update, info.kind, info.path, None);
-        let step = RewindStep { op, file_id, kind, path, from, v: Some(info.v), to_v: Some(v), if_empty: false };
+        let step =
+            RewindStep { op, file_id, kind, path, from, v: Some(info.v), to_v: Some(v), if_empty: false, mark: None };
         Ok(Some(Draft::Update(step, info.sha256)))
     }
 
@@ -229,8 +230,24 @@ impl Workspace {
             v: None,
             to_v: None,
             if_empty: true,
+            mark: None,
         }))
     }
+}
+
+/// The plan of records: that of files, and after it that of their tags and links.
+fn planned(records: Vec<Record>) -> Drafted {
+    let (marked, records): (Vec<Record>, Vec<Record>) =
+        records.into_iter().partition(|record| record.change.op == Op::Marked);
+    let mut drafted = plan(&records);
+    let gone = drafted.steps.iter().filter_map(|draft| match draft {
+        Draft::Step(step) if step.op == RewindOp::Delete => Some(step.file_id),
+        Draft::Step(_) | Draft::Update(..) | Draft::Tidy(_) => None,
+    });
+    let (steps, conflicts) = marks::plan(&marked, &gone.collect());
+    drafted.steps.extend(steps.into_iter().map(Draft::Step));
+    drafted.conflicts.extend(conflicts);
+    drafted
 }
 
 /// A step after the index was asked.

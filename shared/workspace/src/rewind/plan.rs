@@ -237,7 +237,7 @@ fn places(change: &Change) -> (Option<Place>, Place) {
         Op::Made => (None, path),
         Op::Written => ((change.v > 1).then(|| path.clone()), path),
         Op::Moved => (Some(change.from.clone().map_or_else(|| path.clone(), Place::Latest)), path),
-        Op::Converted => (Some(path.clone()), path),
+        Op::Converted | Op::Marked => (Some(path.clone()), path),
         Op::Removed => (Some(path), trashed),
         Op::Restored => (Some(trashed), path),
         Op::Purged => (Some(trashed), Place::Gone),

@@ -27,6 +27,8 @@ pub enum RewindOp {
     Delete,
     /// It gets another path.
     Move,
+    /// It gets or loses tags, or a link.
+    Mark,
 }
 
 /// One step of a rewind: one commit.
@@ -52,6 +54,9 @@ pub struct RewindStep {
     /// Whether a folder is deleted only if it is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub if_empty: bool,
+    /// The tags or the link, of a change of marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<crate::Mark>,
 }
 
 /// A step before the index was asked.
@@ -146,7 +151,8 @@ impl Order<'_> {
     fn push(&mut self, op: RewindOp, id: FileId, path: FilePath, from: Option<FilePath>) {
         let Some(track) = self.tracks.get(&id) else { return };
         let if_empty = op == RewindOp::Delete && track.kind == FileKind::Folder && track.goal == Goal::Absent;
-        let step = RewindStep { op, file_id: id, kind: track.kind, path, from, v: track.v, to_v: None, if_empty };
+        let step =
+            RewindStep { op, file_id: id, kind: track.kind, path, from, v: track.v, to_v: None, if_empty, mark: None };
         self.drafted.steps.push(Draft::Step(step));
     }
 
@@ -364,7 +370,7 @@ impl Order<'_> {
             match self.now.get(&id).cloned() {
                 Some(Place::Latest(path)) => {
                     let (op, from, to_v) = (RewindOp::Update, None, Some(to_v));
-                    let step = RewindStep { op, file_id, kind, path, from, v, to_v, if_empty: false };
+                    let step = RewindStep { op, file_id, kind, path, from, v, to_v, if_empty: false, mark: None };
                     self.drafted.steps.push(Draft::Update(step, track.sha256));
                 }
                 _ => self.conflict(id, track.path.clone(), "a folder above it was removed since"),

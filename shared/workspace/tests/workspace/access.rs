@@ -1,8 +1,8 @@
 //! A workspace as several parties see it: each its own, and nothing of what is hidden from it.
 
 use crate::common::{World, path, person, put, tree};
-use buildscale_workspace::{Access, Budget, Expect, Role, Subject, Workspace, Writer};
-use domain::{Code, Error, FileId, FileOp, FilePath, Principal, Timestamp, UserId, WorkspaceEvent};
+use buildscale_workspace::{Access, Budget, Expect, Profile, Role, Subject, Workspace, Writer};
+use domain::{Code, Error, FileId, FileOp, FilePath, Looked, Principal, Timestamp, UserId, WorkspaceEvent};
 use std::sync::Arc;
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
@@ -135,6 +135,45 @@ async fn a_stream_of_changes_tells_what_its_watcher_sees() {
 }
 
 #[tokio::test]
+async fn a_presence_is_seen_by_those_who_may_read_there() {
+    let (world, all) = World::new().await;
+    let draft = path(&format!("{}/draft.md", home(ANN)));
+    put(&all, draft.as_str(), "secret").await;
+    let at = |at: Looked| WorkspaceEvent::Presence { user_id: ANN, at, here: true };
+    let chat = Looked::ChatId(domain::ChatId(uuid::Uuid::from_u128(9)));
+    let (ann, bob) = (as_person(&world, ANN, Role::Viewer).await, as_person(&world, BOB, Role::Owner).await);
+    for event in [at(Looked::Path(path("/projects"))), at(chat)] {
+        assert_eq!(bob.seen(event.clone()), Some(event));
+    }
+    let hidden = at(Looked::Path(draft.clone()));
+    assert_eq!((ann.seen(hidden.clone()).is_some(), bob.seen(hidden)), (true, None));
+    let looks = async |files: &Workspace, place: &FilePath, here| {
+        files.announce_presence(ANN, Looked::Path(place.clone()), here).await.map_err(|error| error.code)
+    };
+    assert_eq!(looks(&bob, &draft, true).await, Err(Code::NotFound));
+    assert_eq!(looks(&bob, &path("/projects/none.md"), true).await, Err(Code::NotFound));
+    assert_eq!(looks(&ann, &draft, true).await, Ok(()));
+}
+
+#[tokio::test]
+async fn the_home_of_a_member_is_made_once_and_is_theirs() {
+    let (world, all) = World::new().await;
+    let (name, role) = (Some("bob@example.org"), "editor");
+    let profile = Profile { user: BOB, name, role };
+    world.all.welcome(world.id, &profile).await.unwrap();
+    let at = profile.path().unwrap();
+    let text = async || String::from_utf8(all.read(&at, None).await.unwrap().bytes.to_vec()).unwrap();
+    let begins = "---\nname: \"bob@example.org\"\nrole: editor\ntime_zone: UTC\n---\n";
+    assert!(text().await.starts_with(begins), "{}", text().await);
+    let bob = as_person(&world, BOB, Role::Viewer).await;
+    bob.write(&at, "mine", Expect::Any, &by(BOB)).await.unwrap();
+    world.all.welcome(world.id, &Profile { role: "owner", ..profile }).await.unwrap();
+    assert_eq!(text().await, "mine");
+    let of_ann = as_person(&world, ANN, Role::Owner).await;
+    assert_eq!(of_ann.read(&at, None).await.unwrap_err().code, Code::NotFound);
+}
+
+#[tokio::test]
 async fn a_folder_moves_and_goes_only_with_all_that_is_in_it() {
     let (world, all) = World::new().await;
     let policy = r#"@id("signed") forbid (principal is Agent, action in Action::"change", resource in Path::"/projects/legal/signed");"#;
@@ -245,6 +284,9 @@ async fn a_command_runs_where_its_party_may_read_all_that_it_sees() {
     };
     all.mkdir(&path(&home(ANN)), &person()).await.unwrap();
     assert!(!refused(BOB, &root, false).await, "an empty home has nothing to be read");
+    let profile = Profile { user: ANN, name: Some("ann"), role: "editor" };
+    world.all.welcome(world.id, &profile).await.unwrap();
+    assert!(!refused(BOB, &root, false).await, "a profile as it was made has nothing to be hidden");
     put(&all, &format!("{}/draft.md", home(ANN)), "secret").await;
     assert!(refused(BOB, &root, false).await);
     assert!(!refused(BOB, &root, true).await, "a mirror has no home");

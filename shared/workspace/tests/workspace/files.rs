@@ -102,6 +102,41 @@ async fn a_deletion_that_was_cut_off_is_finished_by_the_next_one() {
 }
 
 #[tokio::test]
+async fn equal_contents_of_a_workspace_are_kept_once() {
+    let (world, workspace) = World::new().await;
+    let space = world.id.to_string();
+    let before = world.blobs.digests(&space).len();
+    let large = vec![b'x'; 300_000];
+    for name in ["/data/one", "/data/other"] {
+        workspace.write(&path(name), large.clone(), Expect::Any, &person()).await.unwrap();
+    }
+    workspace.write(&path("/data/one"), vec![b'y'; 300_000], Expect::Any, &person()).await.unwrap();
+    workspace.write(&path("/data/one"), large.clone(), Expect::Any, &person()).await.unwrap();
+    assert_eq!(world.blobs.digests(&space).len() - before, 2);
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_off_is_completed_by_itself() {
+    let (world, workspace) = World::new().await;
+    workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
+    let id = world.id.to_string();
+    let began = domain::Timestamp::from_millis(1_000);
+    let record = Write::delete(Key::new("workspaces", &id), ports::Expect::Any);
+    let note = Write::put(Key::new("workspaces/deleted", &id), "{}", ports::Expect::Any)
+        .indexed(Key::new("deletions", format!("{began}/{id}")));
+    world.table.commit(vec![record, note]).await.unwrap();
+    let complete = async |before: i64| {
+        let before = domain::Timestamp::from_millis(before);
+        world.all.complete_deletions(before, 5, None).await.unwrap()
+    };
+    assert_eq!(complete(1_000).await, (vec![], 0, None), "one that may be running is left alone");
+    assert_eq!(complete(2_000).await, (vec![world.id], 0, None));
+    assert_eq!(world.table.items(), []);
+    assert!(!world.home().exists());
+    assert_eq!(complete(2_000).await, (vec![], 0, None));
+}
+
+#[tokio::test]
 async fn a_write_makes_a_version_and_the_folders_above_and_is_read_back_from_disk() {
     let (world, workspace) = World::new().await;
     let at = path("/projects/app/src/main.rs");

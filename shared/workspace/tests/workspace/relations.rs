@@ -288,3 +288,50 @@ async fn links_to_and_from_hidden_files_do_not_exist() {
     assert_eq!(from(&bob, "/projects/b.md").await, [format!("markdown ?{home}/draft.md")]);
     assert_eq!(from(&ann, "/projects/b.md").await, [format!("markdown {home}/draft.md")]);
 }
+
+#[tokio::test]
+async fn tags_in_front_matter_are_taken_up_with_each_version() {
+    let (_world, all) = World::new().await;
+    let at = "/projects/plan.md";
+    let write = async |text: &str| all.write(&path(at), text.to_owned(), Expect::Any, &person()).await.unwrap();
+    let tags = async || all.relations(id(&all, at).await).await.unwrap().tags;
+    write("---\ntags: [Plan, status:open]\n---\n# Plan\n").await;
+    assert_eq!(tags().await, ["plan", "status:open"]);
+    tag(&all, at, &["mine"]).await;
+    write("---\ntags:\n  - plan\n  - status:done\n---\nSee [other](other.md).\n").await;
+    assert_eq!(tags().await, ["mine", "plan", "status:done"], "a tag of its own stays");
+    assert_eq!(counts(&all).await, [("mine".into(), 1), ("plan".into(), 1), ("status:done".into(), 1)]);
+    write("no front matter, but [a link](other.md)\n").await;
+    write("nothing\n").await;
+    assert_eq!(tags().await, ["mine", "plan", "status:done"], "a text without front matter says nothing of tags");
+    write("---\ntitle: x\n---\n").await;
+    assert_eq!(tags().await, ["mine"], "front matter without tags has none");
+    assert_eq!(all.tagged("plan", 10, None).await.unwrap().files, []);
+    all.write(&path("/projects/x.txt"), "---\ntags: [x]\n---\n", Expect::Any, &person()).await.unwrap();
+    assert_eq!(all.tags_of(&all.stat(&path("/projects/x.txt")).await.unwrap()).await.unwrap(), [""; 0]);
+    // An old version has its tags back.
+    all.restore_version(id(&all, at).await, 1, Expect::Any, &person()).await.unwrap();
+    assert_eq!(tags().await, ["mine", "plan", "status:open"]);
+}
+
+#[tokio::test]
+async fn a_change_of_tags_or_links_is_in_the_workspaces_stream() {
+    let (_world, all) = World::new().await;
+    put(&all, "/projects/a.md", "a").await;
+    put(&all, "/projects/b.md", "b").await;
+    let told = async || {
+        let page = all.changes_from(domain::Timestamp::default(), None).await.unwrap();
+        let marked = page.changes.into_iter().filter_map(|(_, event)| match event {
+            domain::WorkspaceEvent::FileUpdated { path, op: domain::FileOp::Marked, v, .. } => {
+                Some((path.to_string(), v))
+            }
+            _ => None,
+        });
+        marked.collect::<Vec<_>>()
+    };
+    tag(&all, "/projects/a.md", &["x"]).await;
+    tag(&all, "/projects/a.md", &["x"]).await;
+    link(&all, "/projects/b.md", "/projects/a.md", "answers").await;
+    let expected = [("/projects/a.md".to_owned(), 1), ("/projects/b.md".to_owned(), 1)];
+    assert_eq!(told().await, expected, "what changes nothing is not told");
+}

@@ -2,7 +2,7 @@
 
 use crate::common::{World, path, person, put, tree};
 use buildscale_workspace::{
-    Access, Expect, Workspace, Workspaces, Writer,
+    Access, Expect, Mark, Workspace, Workspaces, Writer,
     rewind::{Rewind, RewindOp, RewindState, Selection, StepPage, Target},
 };
 use domain::{CallId, ChatId, Code, Principal, TaskId, Timestamp, UserId};
@@ -50,6 +50,7 @@ fn steps(rewind: &Rewind) -> Vec<String> {
         RewindOp::Update => "update",
         RewindOp::Delete => "delete",
         RewindOp::Move => "move",
+        RewindOp::Mark => "mark",
     };
     rewind.steps.iter().map(|shown| format!("{} {}", word(shown.step.op), shown.step.path)).collect()
 }
@@ -273,4 +274,40 @@ async fn a_rewind_that_died_is_whole_after_it_is_repeated() {
             return;
         }
     }
+}
+
+#[tokio::test]
+async fn tags_and_links_go_back_with_the_work_that_made_them() {
+    let (_world, workspace) = prepared().await;
+    let id = async |at: &str| workspace.stat(&path(at)).await.unwrap().file_id;
+    let (edited, other) = (id("/projects/edited.md").await, id("/projects/other.md").await);
+    let tags = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
+    let mark = async |file, mark: Mark, by: &Writer| workspace.mark(file, mark, by).await.unwrap();
+    mark(edited, Mark::Tag(tags(&["draft", "mine"])), &person()).await;
+    mark(edited, Mark::Untag(tags(&["draft"])), &agent(1)).await;
+    mark(edited, Mark::Tag(tags(&["done", "mine"])), &agent(2)).await;
+    mark(edited, Mark::Link(other, "answers".into()), &agent(3)).await;
+    write(&workspace, "/projects/new.md", "new", &agent(4)).await;
+    mark(id("/projects/new.md").await, Mark::Tag(tags(&["new"])), &agent(5)).await;
+    mark(other, Mark::Tag(tags(&["seen"])), &agent(6)).await;
+    mark(other, Mark::Untag(tags(&["seen"])), &person()).await;
+    mark(other, Mark::Tag(tags(&["seen"])), &person()).await;
+    let state = async || {
+        let relations = workspace.relations(edited).await.unwrap();
+        (relations.tags, relations.links.len(), workspace.relations(other).await.unwrap().tags)
+    };
+    let worked = (tags(&["done", "mine"]), 1, tags(&["seen"]));
+    assert_eq!(state().await, worked);
+    let shown = workspace.preview_rewind(&by(CHAT.0), ALL).await.unwrap();
+    assert_eq!((shown.counts.marks, shown.counts.deletes), (3, 1), "{shown:?}");
+    assert_eq!(state().await, worked, "a preview changes nothing");
+    let back = rewind(&workspace, 1, &by(CHAT.0)).await;
+    assert_eq!(state().await, (tags(&["draft", "mine"]), 0, tags(&["seen"])));
+    assert_eq!(kept(&back), ["/projects/other.md"], "the last word on that tag is a person's");
+    assert!(workspace.stat(&path("/projects/new.md")).await.is_err());
+    let again = rewind(&workspace, 1, &by(CHAT.0)).await;
+    assert_eq!((again.counts, again.state), (back.counts, RewindState::Done), "again is nothing more");
+    rewind(&workspace, 2, &by(Uuid::from_u128(1))).await;
+    assert_eq!(state().await, worked, "and forth");
+    assert_eq!(workspace.relations(id("/projects/new.md").await).await.unwrap().tags, ["new"]);
 }

@@ -79,6 +79,22 @@ pub(super) async fn a_turn_a_chat_and_a_folder_go_back_and_forth(stage: Stage) -
     let forth = client.post(&rewind, of(&back)).await?;
     assert_eq!((paths(&forth, "conflicts"), contents(&client, &place).await?), (vec![], reworked.clone()));
 
+    // A chat goes back together with its files: a fork of it ends before the turn.
+    let with_fork = with(&of(&forth), "preview", json!(true));
+    client.ask(Method::POST, &rewind, with(&with_fork, "fork", json!(true))).await?.refuses(400, "INVALID_ARGUMENT")?;
+    let again = client.post(&rewind, with(&turn(second), "fork", json!(true))).await?;
+    let fork = again["forked_chat_id"].as_str().ok_or("no fork")?;
+    let forked = client.get(&format!("{place}/chats/{fork}")).await?;
+    assert_eq!((&forked["forked_from"]["chat_id"], &forked["turns"]), (&json!(chat_id), &json!(1)));
+    let said = forked["messages"].to_string();
+    assert!(said.contains("rework it") && !said.contains("more"), "{said}");
+    let fork = client.post(&format!("{chat}/fork"), json!({ "at_turn": first, "title": "Another way" })).await?;
+    assert_eq!((&fork["title"], &fork["status"], &fork["turns"]), (&json!("Another way"), &json!("idle"), &json!(1)));
+    client
+        .ask(Method::POST, &format!("{chat}/fork"), json!({ "at_seq": 1, "at_turn": first }))
+        .await?
+        .refuses(400, "INVALID_ARGUMENT")?;
+
     // A person's change is kept when the chat goes back. The chat's own versions are behind those of the two rewinds, so the folder goes by time.
     let to = json!({ "chat_id": chat_id, "turn_id": first });
     let folder = json!({ "scope": { "kind": "path", "path": "/projects/work" }, "to": to });

@@ -83,3 +83,19 @@ pub struct WorkspaceTaskDeleted {
     /// The task.
     pub task_id: Uuid,
 }
+
+/// A person looks at a chat, a file or a folder, or looks at it no longer: of these `chat_id` or `path` is there. Presences are of this connection: after a
+/// reconnect, forget those that were told, and they are told anew.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspacePresence {
+    /// The person.
+    pub user_id: Uuid,
+    /// The chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<Uuid>,
+    /// The file or folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether they look at it. A presence that is not repeated for 60 s ends with `false`.
+    pub here: bool,
+}

@@ -155,7 +155,7 @@ async fn nothing_comes_into_the_home_of_another_person_or_out_of_it() {
     let listed = shared.call(&shared.ann.token, "GET", &format!("files?path={home}"), "").await.is(200);
     let names: Vec<&str> =
         listed.json["entries"].as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
-    assert_eq!(names, ["draft.md"]);
+    assert_eq!(names, ["draft.md", "profile.md"]);
 }
 
 #[tokio::test]

@@ -35,6 +35,52 @@ async fn somebody_is_invited_works_and_is_gone_at_once() {
 }
 
 #[tokio::test]
+async fn each_member_has_a_home_with_a_profile_that_is_theirs_and_stays() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let profile = |name: &str| {
+        let (home, of) = (user_id(name), &ann.workspace);
+        format!("{of}/files/by-path/content?path=/users/{home}/profile.md")
+    };
+    let own = world.call(Some(&ann.token), "GET", &profile("ann"), "").await.is(200);
+    assert!(own.bytes.starts_with(b"---\nname: \"ann\"\nrole: owner\n"), "{:?}", own.bytes);
+    let dan = token("dan");
+    let members = format!("{}/members", ann.workspace);
+    let body = json!({ "subject": "dan", "role": "editor" }).to_string();
+    let join = async || world.call(Some(&ann.token), "POST", &members, &body).await.is(201);
+    join().await;
+    let made = world.call(Some(&dan), "GET", &profile("dan"), "").await.is(200);
+    assert!(made.bytes.starts_with(b"---\nname: \"dan\"\nrole: editor\ntime_zone: UTC\n---\n"), "{:?}", made.bytes);
+    world.call(Some(&ann.token), "GET", &profile("dan"), "").await.refuses(404, "NOT_FOUND");
+    let changed = world.call(Some(&dan), "PUT", &profile("dan"), "mine").await;
+    assert!(changed.status.is_success(), "{}", changed.json);
+    join().await;
+    world.call(Some(&ann.token), "DELETE", &format!("{members}/{}", user_id("dan")), "").await.is(204);
+    join().await;
+    assert_eq!(&world.call(Some(&dan), "GET", &profile("dan"), "").await.is(200).bytes[..], b"mine");
+}
+
+#[tokio::test]
+async fn a_presence_is_at_one_place_that_its_person_may_read() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let bob = token(&world.person_as(&ann, Role::Viewer).await);
+    let presence = format!("{}/presence", ann.workspace);
+    let put = async |token: &str, body: serde_json::Value| world.json(token, "PUT", &presence, body).await;
+    put(&bob, json!({ "path": "/notes.md" })).await.is(204);
+    put(&bob, json!({ "path": "/notes.md", "here": false })).await.is(204);
+    put(&bob, json!({ "chat_id": ann.has["chat_id"] })).await.is(204);
+    put(&bob, json!({ "chat_id": ann.has["task_id"] })).await.refuses(404, "NOT_FOUND");
+    put(&bob, json!({ "path": "/none.md" })).await.refuses(404, "NOT_FOUND");
+    let hidden = format!("/users/{}/profile.md", user_id("ann"));
+    put(&ann.token, json!({ "path": hidden })).await.is(204);
+    put(&bob, json!({ "path": hidden })).await.refuses(404, "NOT_FOUND");
+    for bad in [json!({}), json!({ "path": "/notes.md", "chat_id": ann.has["chat_id"] }), json!({ "path": "notes" })] {
+        put(&bob, bad).await.refuses(400, "INVALID_ARGUMENT");
+    }
+}
+
+#[tokio::test]
 async fn a_workspace_keeps_its_last_owner_and_everybody_else_may_leave() {
     let world = World::open();
     let ann = world.tenant("ann").await;

@@ -73,6 +73,7 @@ pub const ROWS: &[Row] = {
         row("PATCH /api/v1/workspaces/{workspace_id}", In(Administer), "", r#"{"name": "other"}"#),
         row("DELETE /api/v1/workspaces/{workspace_id}", In(Own), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/export", In(Read), "", ""),
+        row("PUT /api/v1/workspaces/{workspace_id}/presence", In(Read), "", r#"{"path": "/notes.md"}"#),
         row("GET /api/v1/workspaces/{workspace_id}/members", In(Read), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/members",
@@ -114,6 +115,7 @@ pub const ROWS: &[Row] = {
         row("PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}", In(Converse), "", r#"{"title": "other"}"#),
         row("DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}", In(Converse), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events", In(Read), "after=0", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork", In(Converse), "", "{}"),
         row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", In(Converse), "", ""),
         row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", In(Converse), "", "{}"),
         row(
@@ -318,7 +320,7 @@ fn every_route_into_a_workspace_needs_a_role_there() {
         let inside = row.route.contains("/{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
         let reads = row.method() == "GET"
-            || ["/check", "/search", "/stream-tickets"].iter().any(|end| row.route.ends_with(end));
+            || ["/check", "/search", "/stream-tickets", "/presence"].iter().any(|end| row.route.ends_with(end));
         if let Needs::In(action) = row.needs {
             assert_eq!(action == Action::Read, reads, "{} changes something, or does not", row.route);
         }

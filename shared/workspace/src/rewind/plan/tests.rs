@@ -65,8 +65,10 @@ impl Model {
         let sha256 = current.and_then(|versions| versions.last()).map(|content| Sha256::of(&[*content]));
         let at = Timestamp::from_millis(self.ms);
         let (path, from, author) = (path.clone(), from.cloned(), format!("{by:?}"));
-        self.records
-            .push((Change { op, path, from, file_id: id, kind, v, sha256, size: 1, author, at, conversion: None }, by));
+        self.records.push((
+            Change { op, path, from, file_id: id, kind, v, sha256, size: 1, author, at, conversion: None, mark: None },
+            by,
+        ));
         self.ms += 1;
     }
 

@@ -1,0 +1,41 @@
+//! Deletions of workspaces that broke off: the process died, or a store did not answer. The rest of the workspace goes, and its memberships with it.
+
+use super::{Sweep, Swept};
+use async_trait::async_trait;
+use domain::Error;
+use identity::Members;
+use ports::Clock;
+use std::{sync::Arc, time::Duration};
+use workspace::Workspaces;
+
+/// Workspaces of one step: each may have many files.
+const AT_ONCE: usize = 5;
+
+/// Completes them.
+pub struct Deletions {
+    /// The workspaces.
+    pub workspaces: Workspaces,
+    /// Their members.
+    pub members: Members,
+    /// How long a deletion may well run.
+    pub patience: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Sweep for Deletions {
+    fn name(&self) -> &'static str {
+        "deletions"
+    }
+
+    /// The cursor is the place in the index: a deletion that cannot be completed now is passed by.
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+        let before = self.clock.now() - self.patience;
+        let (gone, failed, next) = self.workspaces.complete_deletions(before, AT_ONCE, from.map(str::to_owned)).await?;
+        for id in &gone {
+            self.members.dissolve(*id).await?;
+        }
+        Ok(Swept { count: gone.len() as u64, failed, more: next.is_some(), next })
+    }
+}

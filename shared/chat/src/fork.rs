@@ -1,0 +1,283 @@
+//! Forks: a new chat that begins with the history of another one, up to a point.
+//!
+//! The log of the new chat begins with a copy of the whole turns that its model reads, in one entry. So every reader of a log works on it
+//! as on any other, the two chats are independent from then on, and either can be deleted. Older turns are not copied: the system text
+//! names the file and the markers that they are at. The cost is that of the copied part, however long the history before it is.
+
+use crate::{
+    Chats, agent,
+    chats::internal,
+    machine::{actor_id, view, view_index, view_key},
+    state::{ChatState, message_of},
+    transcript,
+};
+use actor::{Announcement, Entry};
+use domain::{
+    ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, FileId, ForkOf, Mode, Principal, TurnId,
+    WorkspaceId,
+};
+use ports::{Expect, Write};
+use workspace::Access;
+
+/// Entries read at once.
+const PAGE: usize = 64;
+/// The part of the context budget that copied turns may take, as after a cut of the context.
+const KEPT_PERCENT: u64 = 60;
+/// Below every event number that there is.
+const END: u64 = u64::MAX >> 1;
+
+/// The point of a chat's history up to which a fork goes. A fork has whole turns that have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForkPoint {
+    /// All turns that have ended.
+    #[default]
+    Now,
+    /// Those that had ended at the event with this number.
+    Seq(u64),
+    /// Those up to this one, with it.
+    Turn(TurnId),
+    /// Those before this one.
+    Before(TurnId),
+}
+
+/// The part of a history that a fork takes.
+struct Taken {
+    /// The events, oldest first.
+    events: Vec<ChatEvent>,
+    /// The number of the last event.
+    seq: u64,
+    /// The number of the first one, if there are older turns.
+    older_than: Option<u64>,
+}
+
+impl Chats {
+    /// Makes a chat of the caller's own with the history of another one up to a point. It is idle; the source goes on as it was. Approvals of plans and
+    /// rules that people granted are the source's alone: a fork of a chat in `build` mode is in `plan` mode. The same ids again have no further effect.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat or turn, or the event is none of the chat's; `CONFLICT` for the chat of a task, and for the turn that
+    /// runs; `UNPROCESSABLE` for the thread of a coding agent, whose history is with the agent; those of [`Chats`].
+    pub async fn fork(
+        &self,
+        workspace: WorkspaceId,
+        source: ChatId,
+        point: ForkPoint,
+        (chat, command): (ChatId, CommandId),
+        title: Option<String>,
+        by: &Principal,
+    ) -> Result<ChatView, Error> {
+        let of = self.get(workspace, source).await?;
+        agent::check_not_of_task(&of)?;
+        let actor = actor_id(workspace, source);
+        let first = actor::read_after::<ChatEvent>(&*self.table, &actor, 0, 1).await.map_err(internal)?;
+        let made = first.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
+            ChatEvent::Created { config } => Some(config.clone()),
+            _ => None,
+        });
+        let Some(made) = made else {
+            return Err(Error::new(Code::Conflict, "this chat has not begun").hint("try again in a moment"));
+        };
+        if made.thread.is_some() {
+            return Err(Error::new(Code::Unprocessable, "the history of this thread is with its coding agent")
+                .hint("begin another thread"));
+        }
+        let room = (made.context_tokens / 100 * KEPT_PERCENT).saturating_sub(made.system.len() as u64 / 4);
+        let taken = self.taken(workspace, source, point, room).await?;
+        let now = self.clock.now();
+        let mut system = made.system.clone();
+        if let Some(number) = taken.older_than {
+            system.push_str(&format!(
+                "\n\n# Earlier in this chat\nThis chat is a fork. Its older turns are not in your context. They are kept word for word in \
+                 /chats/{source}.md, in the blocks that end with a marker <!-- n --> below {number}. Before you answer about something that was said or decided there, \
+                 find it: grep that file, then read the lines around a match with offset and limit."
+            ));
+        }
+        let config = ChatConfig {
+            chat,
+            user: by.user(),
+            title: title.unwrap_or_else(|| of.title.clone()),
+            model: of.model,
+            mode: if of.mode == Mode::Build { Mode::Plan } else { of.mode },
+            system,
+            created_at: now,
+            forked_from: Some(ForkOf { chat_id: source, seq: taken.seq }),
+            ..*made
+        };
+        let mut events = vec![ChatEvent::Created { config: Box::new(config.clone()) }];
+        events.extend(taken.events);
+        let mut state = ChatState::default();
+        for (number, event) in (1..).zip(&events) {
+            state.apply(number, event);
+        }
+        let view = ChatView { active_at: now, ..view(&state, &config) };
+        let (first, next) = (1, 1 + events.len() as u64);
+        let (commands, step) = (vec![command], command.0);
+        let entry = Entry { first, next, at: now, step, commands, events, outbox: Vec::new(), parking: None };
+        // The file first, as of every chat.
+        let kept = self.workspaces.open(workspace, Access::platform("the file of a fork")).await?;
+        match kept
+            .create_projection(&transcript::path(chat)?, FileId(chat.0), transcript::head(&config), &by.clone().into())
+            .await
+        {
+            Err(error) if error.code != Code::Conflict => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+        let json = serde_json::to_string(&view).map_err(internal)?;
+        let writes = vec![
+            Write::put(
+                actor_id(workspace, chat).entry_key(1),
+                serde_json::to_string(&entry).map_err(internal)?,
+                Expect::Absent,
+            ),
+            Write::put(view_key(workspace, chat), json, Expect::Absent).indexed(view_index(&config, now)),
+        ];
+        match self.table.commit(writes).await {
+            Ok(()) => self.tell(workspace, &view).await,
+            // This very request made it before.
+            Err(ports::Error::Conflict { .. }) => return self.get(workspace, chat).await,
+            Err(error) => return Err(internal(error)),
+        }
+        Ok(view)
+    }
+
+    /// Tells the watchers of the workspace; the list has it in any case.
+    async fn tell(&self, workspace: WorkspaceId, view: &ChatView) {
+        let announced = view.event().and_then(|event| Announcement::of_workspace(workspace, event));
+        let Some(Announcement { channel, message }) = announced else { return };
+        if let Err(error) = self.mailbox.bus.publish(&channel, message).await {
+            tracing::warn!(%workspace, %error, "a fork was not announced");
+        }
+    }
+
+    /// Reads the history backwards from a point, as many whole turns as there is room for, at least one.
+    async fn taken(&self, workspace: WorkspaceId, source: ChatId, point: ForkPoint, room: u64) -> Result<Taken, Error> {
+        let actor = actor_id(workspace, source);
+        if let ForkPoint::Seq(seq) = point
+            && seq >= actor::next_number(&*self.table, &actor).await.map_err(internal)?
+        {
+            return Err(Error::not_found("event", seq));
+        }
+        let mut reading = Backwards::new(point, room);
+        let mut position = match point {
+            ForkPoint::Seq(seq) => seq.saturating_add(1),
+            ForkPoint::Now | ForkPoint::Turn(_) | ForkPoint::Before(_) => END,
+        };
+        loop {
+            let page = actor::read_before::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
+            for entry in page.entries {
+                position = entry.first;
+                let numbered: Vec<_> = (entry.first..).zip(entry.events).collect();
+                for (number, event) in numbered.into_iter().rev() {
+                    if reading.take(number, event)? {
+                        return reading.done();
+                    }
+                }
+            }
+            if !page.more || position <= 1 {
+                return reading.done();
+            }
+        }
+    }
+}
+
+/// The fold of a history that is read backwards.
+struct Backwards {
+    point: ForkPoint,
+    room: u64,
+    /// Whether the point is found.
+    found: bool,
+    /// The events that are taken, the newest first, and the number of the newest.
+    events: Vec<ChatEvent>,
+    seq: u64,
+    /// Those of the turn that is being read: its events, newest first, and its tokens. None between turns.
+    turn: Option<(Vec<ChatEvent>, u64)>,
+    /// The number of the first event that is taken.
+    first: u64,
+    older: bool,
+}
+
+impl Backwards {
+    fn new(point: ForkPoint, room: u64) -> Self {
+        let found = matches!(point, ForkPoint::Now | ForkPoint::Seq(_));
+        Self { point, room, found, events: Vec::new(), seq: 0, turn: None, first: 0, older: false }
+    }
+
+    /// Takes the next older event in; true when no older one is needed.
+    fn take(&mut self, number: u64, event: ChatEvent) -> Result<bool, Error> {
+        if !self.found {
+            match (&event, self.point) {
+                (ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }, ForkPoint::Turn(wanted))
+                    if *turn_id == wanted =>
+                {
+                    self.found = true;
+                }
+                (ChatEvent::TurnStarted { turn_id, .. }, ForkPoint::Turn(wanted)) if *turn_id == wanted => {
+                    return Err(Error::new(Code::Conflict, "this turn has not ended")
+                        .hint("wait for its done event, or fork at the turn before it"));
+                }
+                (ChatEvent::TurnStarted { turn_id, attempt: 1, .. }, ForkPoint::Before(wanted))
+                    if *turn_id == wanted =>
+                {
+                    self.found = true;
+                    return Ok(false);
+                }
+                _ => return Ok(false),
+            }
+        }
+        if let ForkPoint::Seq(seq) = self.point
+            && number > seq
+        {
+            return Ok(false);
+        }
+        if event.is_terminal() {
+            self.turn = Some((Vec::new(), 0));
+            if self.seq == 0 {
+                self.seq = number;
+            }
+        }
+        let Some((events, tokens)) = &mut self.turn else { return Ok(false) };
+        *tokens += message_of(&event).map_or(0, |message| message.tokens());
+        let begins = matches!(event, ChatEvent::TurnStarted { attempt: 1, .. });
+        events.extend(copied(event));
+        if !begins {
+            return Ok(false);
+        }
+        let (turn, tokens) = self.turn.take().unwrap_or_default();
+        if tokens > self.room && !self.events.is_empty() {
+            self.older = true;
+            return Ok(true);
+        }
+        self.room = self.room.saturating_sub(tokens);
+        self.first = number;
+        self.events.extend(turn);
+        Ok(false)
+    }
+
+    fn done(mut self) -> Result<Taken, Error> {
+        match self.point {
+            ForkPoint::Turn(turn) | ForkPoint::Before(turn) if !self.found => {
+                return Err(Error::not_found("turn", turn));
+            }
+            _ => {}
+        }
+        self.events.reverse();
+        Ok(Taken { events: self.events, seq: self.seq, older_than: self.older.then_some(self.first) })
+    }
+}
+
+/// An event as a fork has it, if it has it: what was said and done, without the rights, requests and costs of the source.
+fn copied(event: ChatEvent) -> Option<ChatEvent> {
+    match event {
+        ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at, limits, .. } => {
+            Some(ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at, limits, may_approve: false, trace: None })
+        }
+        ChatEvent::MessageAdded { .. }
+        | ChatEvent::CallStarted { attempt: 1, .. }
+        | ChatEvent::Observed { .. }
+        | ChatEvent::PlanStep { .. }
+        | ChatEvent::Failed { .. }
+        | ChatEvent::Done { .. }
+        | ChatEvent::Stopped { .. } => Some(event),
+        _ => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! The homes of members: `/users/<id>` with a profile, which is theirs from then on (spec 001 §1).
+
+use crate::{Access, Expect, Result, Workspace, Workspaces, Writer};
+use domain::{Code, FileId, FilePath, Principal, UserId, WorkspaceId};
+
+/// The name of the file in a home.
+const PROFILE: &str = "profile.md";
+
+/// The facts of a new profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile<'a> {
+    /// The person.
+    pub user: UserId,
+    /// The name under which the issuer of tokens knows them, if it is known.
+    pub name: Option<&'a str>,
+    /// Their role in the workspace, in a word.
+    pub role: &'a str,
+}
+
+impl Profile<'_> {
+    /// The place of the file.
+    ///
+    /// # Errors
+    /// None in practice: the path of an id is valid.
+    pub fn path(&self) -> Result<FilePath> {
+        Ok(FilePath::parse(&format!("{}/{PROFILE}", access::home(self.user)))?)
+    }
+
+    /// The file. A JSON string is a YAML string, so no name can add a key.
+    fn text(&self) -> String {
+        let id = self.user.to_string();
+        let name = serde_json::Value::from(self.name.unwrap_or(&id)).to_string();
+        format!(
+            "---\nname: {name}\nrole: {}\ntime_zone: UTC\n---\n\nThis is your own file: change it as you like. \
+             Agents that work for you can read it. The list of members says which role you have now.\n",
+            self.role
+        )
+    }
+}
+
+impl Workspaces {
+    /// Makes the home of a member with their profile, unless something is at its path. So a repetition changes nothing, and a person who comes back
+    /// finds the home that they left.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a workspace that is gone; `CONFLICT` when a file is where the home should be; else those of a write.
+    pub async fn welcome(&self, id: WorkspaceId, profile: &Profile<'_>) -> Result<()> {
+        let workspace = self.open(id, Access::platform("the home of a new member")).await?;
+        let path = profile.path()?;
+        let is_there = async || match workspace.stat(&path).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
+        };
+        if is_there().await? {
+            return Ok(());
+        }
+        let writer = Writer::new(Principal::System);
+        match workspace.write(&path, profile.text(), Expect::Absent, &writer).await {
+            Err(error) if error.code == Code::Conflict && is_there().await? => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+impl Workspace {
+    /// Whether a home has nothing but the profile as it was made: name and role, which the list of members tells to all. So a home that nobody uses
+    /// keeps neither commands nor searches of others from the folders above it.
+    pub(crate) async fn is_untouched_home(&self, home: FileId) -> Result<bool> {
+        let entries = self.entries(home, 2, None).await?.entries;
+        let system = Principal::System.to_string();
+        Ok(entries.iter().all(|(name, entry)| name == PROFILE && entry.v == 1 && entry.author == system))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_adds_a_key_to_a_profile() {
+        let user = Principal::local().user();
+        let text = Profile { user, name: Some("a\"\nrole: owner\n---"), role: "viewer" }.text();
+        assert!(
+            text.starts_with("---\nname: \"a\\\"\\nrole: owner\\n---\"\nrole: viewer\ntime_zone: UTC\n---\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! The tests of each paragraph of spec 001: docs/paragraphs-001.md is the table. It is written by hand, since these tests have names of their own.
+
+use crate::{
+    paragraphs::test_names,
+    repository::{none, root, rust_files},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SPEC: &str = "docs/spec/001-workspaces.md";
+const TABLE: &str = "docs/paragraphs-001.md";
+
+#[test]
+fn each_paragraph_of_workspaces_names_tests_that_exist() {
+    let paragraphs = paragraphs(&read(SPEC));
+    assert!(paragraphs.len() > 80, "the paragraphs of {SPEC} are not found");
+    let rows = rows(&read(TABLE));
+    let mut faults = Vec::new();
+    if rows.iter().map(|(number, _)| number).ne(paragraphs.iter().map(|(number, _)| number)) {
+        let (listed, there): (BTreeSet<&String>, BTreeSet<&String>) =
+            (rows.iter().map(|(number, _)| number).collect(), paragraphs.iter().map(|(number, _)| number).collect());
+        faults.extend(there.difference(&listed).map(|number| format!("§{number} has no row")));
+        faults.extend(listed.difference(&there).map(|number| format!("§{number} is no paragraph")));
+        if faults.is_empty() {
+            faults.push("the rows are not in the order of the paragraphs, or one is there twice".into());
+        }
+    }
+    let known = tests();
+    for (number, tests) in &rows {
+        if tests.is_empty() && !paragraphs.iter().any(|(of, built)| of == number && !built) {
+            faults.push(format!("§{number} names no test"));
+        }
+        for test in tests {
+            let (home, name) = test.split_once(": ").unwrap_or(("", test));
+            if !known.get(home).is_some_and(|names| names.contains(name)) {
+                faults.push(format!("§{number}: there is no test {test}"));
+            }
+        }
+    }
+    none(faults, "docs/paragraphs-001.md names the tests of each paragraph of docs/spec/001-workspaces.md");
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+}
+
+/// The numbered paragraphs in their order: `3A (2)`, and whether anything of it is built.
+fn paragraphs(spec: &str) -> Vec<(String, bool)> {
+    let (mut found, mut section): (Vec<(String, bool)>, String) = (Vec::new(), String::new());
+    for line in spec.lines() {
+        if let Some(heading) = line.strip_prefix("## §").or_else(|| line.strip_prefix("### §")) {
+            section = heading.split(' ').next().unwrap_or_default().to_owned();
+            continue;
+        }
+        let number = line.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok());
+        if let Some((number, text)) = number {
+            found.push((format!("{section} ({number})"), !text.starts_with("**Not built yet.**")));
+        }
+    }
+    found
+}
+
+/// The rows of the table: a paragraph, and its tests.
+fn rows(table: &str) -> Vec<(String, Vec<String>)> {
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let rows = cells.filter(|(number, _)| *number != "§");
+    rows.map(|(number, tests)| {
+        let named = tests.split("<br>").map(|test| test.trim_matches('`').to_owned());
+        (number.to_owned(), named.filter(|test| !test.is_empty()).collect())
+    })
+    .collect()
+}
+
+/// The names of all tests by the folder of their crate; a journey is one, too.
+fn tests() -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+    for folder in ["shared", "functions", "tests"] {
+        for (path, text) in rust_files(folder) {
+            let home = path.split('/').take(2).collect::<Vec<_>>().join("/");
+            let names = found.entry(home).or_default();
+            names.extend(test_names(&text).into_iter().map(str::to_owned));
+            if path == "tests/journeys/src/suite.rs" {
+                let journeys = text.lines().filter_map(|line| line.trim().split_once("::")?.1.split(" [").next());
+                names.extend(journeys.map(str::to_owned));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn paragraphs_are_numbered_by_their_section() {
+    let spec = "# 001\n## §1 One\n1. a\n2. b\n   **Differs.** c\n### §1A More\n1. **Not built yet.**\n";
+    let expected = [("1 (1)", true), ("1 (2)", true), ("1A (1)", false)];
+    assert_eq!(paragraphs(spec), expected.map(|(number, built)| (number.to_owned(), built)));
+    let table = "| § | tests |\n|---|---|\n| 1 (1) | `a: b`<br>`a: c` |\n";
+    assert_eq!(rows(table), [("1 (1)".to_owned(), vec!["a: b".to_owned(), "a: c".to_owned()])]);
+}

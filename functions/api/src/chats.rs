@@ -12,7 +12,10 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
-use domain::{ChatId, ChatView, CommandId, Error, FileId, Limits, Message, Mode, TurnId, WorkspaceId};
+use domain::{
+    AgentOptions, ChatId, ChatView, Code, CommandId, Error, FileId, Limits, Message, Mode, ThreadAgent, TurnId,
+    WorkspaceId,
+};
 use http::StatusCode;
 use identity::Action;
 use serde::{Deserialize, Serialize};
@@ -67,6 +70,12 @@ pub(crate) struct NewChat {
     /// The version of that plan that is approved: needed for `build` mode, and only for that.
     #[schema(minimum = 1)]
     plan_v: Option<u64>,
+    /// The coding agent that performs its turns, of `GET /api/v1/agents`; none for the agents of the system. Needs the right to approve.
+    #[schema(example = "codex")]
+    agent: Option<String>,
+    /// The folder in which that agent works: an absolute path on the machine of the hub.
+    #[schema(example = "/home/ann/app")]
+    cwd: Option<String>,
 }
 
 /// A chat that was made.
@@ -140,14 +149,19 @@ pub(crate) async fn create_chat(
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
-    let NewChat { goal, files, role: persona, model, mode, limits, plan_id, plan_v } = new;
+    let NewChat { goal, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd } = new;
     if mode.is_wider_than(Mode::default()) {
         demand(&caller, role, Action::Approve)?;
     }
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    if agent.is_some() {
+        demand(&caller, role, Action::Approve)?;
+    }
+    let thread = thread(&context, agent, cwd).await?;
+    let plan = plan_id;
     let new =
-        chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v, may_approve, trace };
+        chat::NewChat { goal, files, role: persona, model, mode, limits, plan, plan_v, may_approve, trace, thread };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
@@ -186,6 +200,43 @@ pub(crate) async fn get_chat(
         shown(&mut numbered.message);
     }
     Ok(axum::Json(WithHistory { view, history }))
+}
+
+/// The coding agent of a new chat, in a folder that it may work in.
+async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -> Result<Option<ThreadAgent>, Error> {
+    let (agent, cwd) = match (agent, cwd) {
+        (Some(agent), Some(cwd)) => (agent, cwd),
+        (None, None) => return Ok(None),
+        (Some(_), None) => {
+            return Err(Error::invalid("cwd", "an agent works in a folder, and none is named")
+                .hint("name it by cwd; GET /api/v1/agents lists the allowed roots"));
+        }
+        (None, Some(_)) => {
+            return Err(Error::invalid("agent", "a folder is for a coding agent, and none is named")
+                .hint("name it by agent, or leave cwd out"));
+        }
+    };
+    let all = context.agents.list().await;
+    let Some(info) = all.iter().find(|info| info.id == agent) else {
+        let known: Vec<&str> = all.iter().map(|info| info.id.as_str()).collect();
+        let hint = match known.is_empty() {
+            true => "no coding agents run here".to_owned(),
+            false => format!("one of: {}", known.join(", ")),
+        };
+        return Err(Error::invalid("agent", format!("{agent:?} is no coding agent here")).hint(hint));
+    };
+    if let Some(why) = &info.unavailable {
+        let error = Error::new(Code::Unprocessable, format!("{} cannot be started: {why}", info.name));
+        return Err(match &info.install {
+            Some(install) => error.hint(format!("install it: {install}")),
+            None => error.hint("see its entry in the configuration"),
+        });
+    }
+    let cwd = context.agents.allowed(&cwd).await.map_err(|error| {
+        Error::invalid("cwd", error.to_string())
+            .hint("GET /api/v1/agents lists the allowed roots; [hub] allowed_roots has more")
+    })?;
+    Ok(Some(ThreadAgent { agent, cwd, options: AgentOptions::default() }))
 }
 
 /// Refuses a model of a provider that is not known here. Whether the provider knows the model it says when it is asked.

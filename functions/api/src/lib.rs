@@ -13,6 +13,7 @@
 //! checks the permission to watch, and finds the start.
 
 mod access;
+mod agents;
 mod auth;
 mod chats;
 mod contents;
@@ -73,7 +74,7 @@ pub use login::Login;
 pub use openapi::document;
 pub use room::HasRoom;
 
-use ports::{Clock, DeadLetterQueue, ModelInfo, Table};
+use ports::{Agents, Clock, DeadLetterQueue, ModelInfo, Table};
 use std::sync::Arc;
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
@@ -139,6 +140,8 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
+    /// The coding agents of the installation, whose threads are chats. None is asked to do anything from here.
+    pub agents: Arc<dyn Agents>,
 }
 
 /// The whole of door 1, to be served as it is.

@@ -1,7 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
+    Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
     home, insight, keys, login, members, models, personas, portable, presence, refusals, relations, rewinds, sandbox, schedules,
     schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
@@ -44,7 +44,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "tools", description = "The very tools that agents use."),
         (name = "sandbox", description = "The machine on which a workspace's commands run."),
         (name = "agents", description = "Personas and skills."),
-        (name = "models", description = "Which models can be asked."),
+        (name = "models", description = "Which models and coding agents can be asked."),
         (name = "usage", description = "Tokens, money and calls."),
         (name = "health", description = "For operators.")
     )
@@ -134,6 +134,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(personas::get_agent))
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))
+        .routes(routes!(agents::list_agents))
         .routes(routes!(usage::get_usage))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))

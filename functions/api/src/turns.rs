@@ -98,6 +98,9 @@ pub(crate) struct Decision {
     /// With `declined`: why, in words that the agent reads; at most 1,000 characters.
     #[schema(min_length = 1, max_length = 1_000, example = "use the staging database")]
     reason: Option<String>,
+    /// The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
+    /// own yes or no for this once is chosen.
+    option_id: Option<String>,
 }
 
 /// The approval of a plan.
@@ -219,8 +222,8 @@ pub(crate) async fn decide_permission(
     ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
-    let Decision { outcome, always, reason } = decision;
-    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, reason };
+    let Decision { outcome, always, reason, option_id } = decision;
+    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, reason, option_id };
     let command = CommandId(ids.id("command"));
     context.chats.decide(at.workspace_id, at.chat_id, command, decision, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))

@@ -4,6 +4,7 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
+mod hub;
 mod read;
 mod search;
 
@@ -13,11 +14,12 @@ use crate::{
 };
 use domain::Limits;
 use engine::handoff::HandoffLimits;
+pub use hub::{Agent, Hub};
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
 pub use search::Search;
 use serde::Deserialize;
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toml::{Table, Value};
 use tools::Commands;
 
@@ -51,6 +53,10 @@ pub struct Config {
     pub sandbox: Sandbox,
     /// Search by meaning.
     pub search: Search,
+    /// Where coding agents may work. The hub's alone.
+    pub hub: Hub,
+    /// Coding agents, by their names. The hub's alone.
+    pub agents: BTreeMap<String, Agent>,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,

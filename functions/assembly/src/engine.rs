@@ -22,8 +22,8 @@ use evaluation::ScriptedOverride;
 use flow::op::Functions;
 use identity::Members;
 use ports::{
-    Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret, SecretRef,
-    Secrets,
+    Agents, Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret,
+    SecretRef, Secrets,
 };
 use schedule::{ScheduleEffects, ScheduleMachine};
 use sinks::Otlp;
@@ -156,6 +156,13 @@ impl Engine {
         self
     }
 
+    /// The same, with coding agents.
+    #[must_use]
+    pub fn with_agents(mut self, agents: Arc<dyn Agents>) -> Self {
+        self.services.agents = agents;
+        self
+    }
+
     /// The driver of documents, for a worker with a converter: so many conversions run at once.
     pub fn documents(&self, converter: Arc<dyn Converter>, at_once: usize) -> Arc<dyn ActorDriver> {
         Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once))
@@ -176,6 +183,7 @@ impl Engine {
             model: self.model.clone(),
             tools: self.tools.clone(),
             workspaces: workspaces.clone(),
+            agents: self.services.agents.clone(),
             clock: clock.clone(),
         };
         let of_chats: Arc<dyn EntryObserver<ChatMachine>> = match base.keeps_mirrors {

@@ -52,6 +52,7 @@ impl HttpFrontend {
             schedules: services.schedules.clone(),
             tools,
             models,
+            agents: services.agents.clone(),
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }

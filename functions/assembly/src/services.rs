@@ -13,7 +13,7 @@ use flow::{
     load::{KnownNames, SERVED},
     op::Functions,
 };
-use ports::{Blobs, Bus, Clock, Embedder, ModelInfo, QueueSender, Sandboxes, SearchIndexes, Table};
+use ports::{Agents, Blobs, Bus, Clock, Embedder, ModelInfo, NoAgents, QueueSender, Sandboxes, SearchIndexes, Table};
 use schedule::Schedules;
 use search::Search;
 use slots::Places;
@@ -123,6 +123,8 @@ pub struct Services {
     pub schedules: Schedules,
     /// Searches, where there are indexes.
     pub search: Option<Search>,
+    /// The coding agents of threads.
+    pub agents: Arc<dyn Agents>,
 }
 
 impl Services {
@@ -189,7 +191,20 @@ impl Services {
         let triggers = Triggers::default();
         let mailbox = Mailbox { queue: queue.clone(), table: base.table.clone(), bus: base.bus.clone() };
         let schedules = Schedules::new(base.table.clone(), mailbox, base.clock.clone(), workspaces.clone());
-        Self { base, queue, workspaces, flows, cache, chats, tasks, evaluations, triggers, schedules, search }
+        Self {
+            base,
+            queue,
+            workspaces,
+            flows,
+            cache,
+            chats,
+            tasks,
+            evaluations,
+            triggers,
+            schedules,
+            search,
+            agents: Arc::new(NoAgents),
+        }
     }
 }
 

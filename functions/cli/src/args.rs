@@ -101,6 +101,8 @@ pub enum Command {
     Stop(StopArgs),
     /// List models and whether they can be used
     Models(ModelsArgs),
+    /// List coding agents, whether they can be started, and the folders that they may work in
+    Agents(ModelsArgs),
     /// Make, list and revoke your API keys
     Key(KeyArgs),
     /// List the members of a workspace; add and remove them, change roles

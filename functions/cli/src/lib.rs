@@ -106,6 +106,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::DeadLetters(args) => dead_letters::run(args, out).await?,
         Command::Auth(args) => login::run(args, out).await?,
+        Command::Agents(args) => lists::agents(&Client::new(&args.connection)?, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
         Command::Key(args) => people::key(args, out).await?,
         Command::Member(args) => people::member(args, out).await?,

@@ -165,6 +165,30 @@ pub(crate) async fn models(client: &Client, out: &mut Output) -> Result<(), CliE
     }
 }
 
+/// Coding agents, whether they can be started, and the folders that they may work in.
+pub(crate) async fn agents(client: &Client, out: &mut Output) -> Result<(), CliError> {
+    let answer = client.get(&["agents"], &[]).await?;
+    if out.is_json() {
+        return out.json(&answer);
+    }
+    for agent in list(&answer, "agents") {
+        let style = out.style();
+        let is_available = agent.get("available").and_then(Value::as_bool).unwrap_or_default();
+        let state =
+            if is_available { style.paint(Look::Good, "available  ") } else { style.paint(Look::Dim, "unavailable") };
+        let (why, install) = (text(agent, "reason"), text(agent, "install"));
+        let note = if install.is_empty() { why.to_owned() } else { format!("{why}: {install}") };
+        let note = style.paint(Look::Dim, one_line(&note, 100));
+        let (id, name) = (one_line(text(agent, "id"), 16), one_line(text(agent, "name"), 24));
+        out.line(format_args!("{id:16} {name:24} {state}  {note}").to_string().trim_end())?;
+    }
+    let roots: Vec<&str> = list(&answer, "allowed_roots").iter().filter_map(Value::as_str).collect();
+    match roots.is_empty() {
+        true => out.notice("no folder is allowed: name some in [hub] allowed_roots"),
+        false => out.notice(&format!("they may work in {}", roots.join(", "))),
+    }
+}
+
 /// A time to the second: `2025-11-05 09:12:44Z`.
 pub(crate) fn moment(time: &str) -> String {
     match (time.get(..10), time.get(11..19)) {

@@ -1,7 +1,7 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
 use crate::{
-    HubError,
+    HubError, coding_agents,
     layout::{STORE, WORKSPACES},
     parts, secrets,
 };
@@ -111,7 +111,7 @@ pub fn assemble(
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
-    let engine = engine.traced(observing.collector.clone());
+    let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
 
     let documents = engine.documents(Arc::new(sandbox::ChildConverter::default()), parts::conversions_at_once());
     let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);

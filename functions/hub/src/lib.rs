@@ -3,6 +3,7 @@
 
 pub mod assemble;
 pub mod backup;
+mod coding_agents;
 mod crashes;
 pub mod fsck;
 mod layout;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tools::{Access, Effects, ToolKind};
 
 /// The longest rule, as JSON, in bytes: people read it before they grant it, and the view of the chat has all of them.
-const MAX_RULE: usize = 1_000;
+pub(crate) const MAX_RULE: usize = 1_000;
 
 /// The arguments of a command. It has no rule if there is an argument that is not known here.
 #[derive(Deserialize)]
@@ -27,13 +27,13 @@ struct Arguments {
 }
 
 /// A command whose words are known.
-struct Plain {
+pub(crate) struct Plain {
     words: Vec<String>,
     folder: FilePath,
 }
 
 impl Plain {
-    fn of(args: &str) -> Option<Self> {
+    pub fn of(args: &str) -> Option<Self> {
         let Arguments { command, words, folder, stdin, .. } = serde_json::from_str(args).ok()?;
         let words = match (command, words) {
             (Some(line), None) => words_of(&line)?,
@@ -45,7 +45,7 @@ impl Plain {
     }
 
     /// The rule for this command: its program and its subcommand if it has one, else all of it.
-    fn rule(self) -> PermissionRule {
+    pub fn rule(self) -> PermissionRule {
         let Self { words, folder } = self;
         match &words[..] {
             [program, subcommand, ..] if PermissionRule::is_plain(program) && is_subcommand(subcommand) => {
@@ -55,7 +55,7 @@ impl Plain {
         }
     }
 
-    fn is_covered_by(&self, rule: &PermissionRule) -> bool {
+    pub fn is_covered_by(&self, rule: &PermissionRule) -> bool {
         match rule {
             PermissionRule::CommandPrefix { words, folder } => {
                 !words.is_empty() && self.words.starts_with(words) && self.folder == *folder

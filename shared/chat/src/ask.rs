@@ -1,7 +1,7 @@
 //! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
 //! meanwhile, and costs nothing; a missing answer counts as a no when the time is up.
 
-use crate::{decide::Decision, phase::Phase, turn::Step};
+use crate::{coding, decide::Decision, phase::Phase, turn::Step};
 use domain::{
     ChatCommand, ChatEvent, Error, PermissionId, PermissionRule, QuestionId, Status, ToolCall, event::PermissionOutcome,
 };
@@ -28,6 +28,7 @@ pub(crate) fn permission(
         args,
         reason,
         always,
+        agent: None,
         at,
         expires_at,
     });
@@ -59,6 +60,7 @@ pub(crate) fn answer(
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Model { .. }
+        | Phase::Agent { .. }
         | Phase::Place { .. }
         | Phase::Tool { .. }
         | Phase::Permission { .. }
@@ -82,13 +84,22 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     if let Err(error) = decision.check().and_then(|()| decision.check_offered(offered.is_some())) {
         return step.push(ChatEvent::Failed { error });
     }
-    let Decision { permission_id, outcome, always, reason } = decision;
+    let asks = step.agent_asks();
+    let option_id = match decision.option(asks.as_ref().map(|asks| asks.options.as_slice())) {
+        Ok(option_id) => option_id,
+        Err(error) => return step.push(ChatEvent::Failed { error }),
+    };
+    let Decision { permission_id, outcome, always, reason, option_id: _ } = decision;
     let declined = match &reason {
         Some(reason) => format!("not permitted: a person declined: {reason}"),
         None => "not permitted: a person declined".to_owned(),
     };
     let (always, by, at) = (offered.filter(|_| always), by.to_owned(), step.stamp.at);
-    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
+    let (decided_by, chosen) = (by.clone(), option_id.clone());
+    step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
+    if let Some(asks) = asks {
+        return step.answer_agent(asks.request, chosen, decided_by);
+    }
     match (outcome, step.next_unanswered()) {
         (PermissionOutcome::Approved, Some(call)) => {
             let tried = step.turn().and_then(|turn| turn.tried).filter(|tried| tried.call_id == call.call_id);
@@ -109,8 +120,13 @@ pub(crate) fn forget(step: &mut Step<'_>, by: String) {
 pub(crate) fn expire(step: &mut Step<'_>, permission_id: Option<PermissionId>, question_id: Option<QuestionId>) {
     if let Some(permission_id) = permission_id.filter(|permission_id| open(step, *permission_id).is_some()) {
         let (outcome, by, at) = (PermissionOutcome::Cancelled, "timeout".to_owned(), step.stamp.at);
-        let (always, reason) = (None, None);
-        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
+        let asks = step.agent_asks();
+        let option_id = asks.as_ref().and_then(|asks| coding::no(&asks.options));
+        let (always, reason, chosen, decided_by) = (None, None, option_id.clone(), by.clone());
+        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
+        if let Some(asks) = asks {
+            return step.answer_agent(asks.request, chosen, decided_by);
+        }
         go_on(step, "not permitted: no answer came in time", Status::Partial);
     } else if let Some(turn) = step.turn()
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)

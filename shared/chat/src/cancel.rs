@@ -61,6 +61,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
         Phase::Tool { .. } => return step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
         Phase::Place { call_id, attempt, .. } => end_if_begun(step, call_id, attempt),
         Phase::Model { message_id, attempt, .. } => step.cancel(model_key(message_id, attempt)),
+        Phase::Agent { leg, attempt, .. } => step.unfollow(leg, attempt),
         Phase::Slots { .. } | Phase::Backoff { .. } | Phase::Begun => {
             // Before a command that rests on a plan, the turn waits for a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
@@ -89,6 +90,7 @@ pub(crate) fn give_up(step: &mut Step<'_>, stop_id: StopId) {
         Some(turn) if turn.stopping.is_none() => stop_turn(step, stop_id, DELETED),
         _ => {}
     }
+    step.end_agent();
 }
 
 /// The chat's own work fails again and again, or `command` does, before it was taken in. A deleted chat is not paused, as no
@@ -133,7 +135,7 @@ pub(crate) fn end_at_once(step: &mut Step<'_>, stop_id: Option<StopId>, reason: 
 fn leave_off(step: &mut Step<'_>) -> String {
     let Some(turn) = step.turn() else { return String::new() };
     let text = match &turn.phase {
-        Phase::Model { text, .. } => text.clone(),
+        Phase::Model { text, .. } | Phase::Agent { text, .. } => text.clone(),
         Phase::Permission { .. }
         | Phase::Question { .. }
         | Phase::Tool { .. }
@@ -142,10 +144,15 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Backoff { .. }
         | Phase::Begun => turn.last_text.clone(),
     };
-    if let Phase::Permission { permission_id, .. } = turn.phase {
+    let open = match turn.phase {
+        Phase::Permission { permission_id, .. } => Some(permission_id),
+        _ => None,
+    };
+    step.leave_agent();
+    if let Some(permission_id) = open {
         let (outcome, by, at) = (PermissionOutcome::Cancelled, "stop".to_owned(), step.stamp.at);
-        let (always, reason) = (None, None);
-        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, at });
+        let (always, reason, option_id) = (None, None, None);
+        step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
     }
     step.keep_partial();
     text
@@ -163,6 +170,7 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
         Phase::Tool { .. } | Phase::Place { attempt: 2.., .. } => Some(GIVEN_UP),
         Phase::Begun
         | Phase::Model { .. }
+        | Phase::Agent { .. }
         | Phase::Place { .. }
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
@@ -188,6 +196,12 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
     };
     step.push(ChatEvent::Stopped { turn_id, stop_id, reason, partial_response, at });
     step.begin_queued();
+}
+
+/// The coding agent of a thread has ended the turn before its end, as some do after a no.
+pub(crate) fn ended_by_agent(step: &mut Step<'_>) {
+    let partial_response = step.turn().map(|turn| turn.last_text.clone()).unwrap_or_default();
+    end(step, None, "agent_cancelled", partial_response);
 }
 
 /// A person resumes a paused chat; with `drop`, the turn that was running is given up.

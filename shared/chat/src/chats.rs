@@ -16,7 +16,8 @@ use crate::{
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
     ActorKind, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode,
-    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId, event::Question,
+    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
+    event::Question,
 };
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
@@ -78,6 +79,8 @@ pub struct NewChat {
     pub may_approve: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
+    /// The coding agent that performs its turns, with a folder that is allowed.
+    pub thread: Option<ThreadAgent>,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -189,7 +192,7 @@ impl Chats {
             context_tokens: self.settings.context_tokens,
             created_at: now,
             agent: None,
-            thread: None,
+            thread: new.thread.map(Box::new),
             forked_from: None,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;

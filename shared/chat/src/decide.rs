@@ -4,8 +4,11 @@
 use crate::{
     Chats,
     chats::{not_asked, waiting},
+    coding,
 };
-use domain::{ChatCommand, ChatId, CommandId, Error, PermissionId, Principal, WorkspaceId, event::PermissionOutcome};
+use domain::{
+    AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, Principal, WorkspaceId, event::PermissionOutcome,
+};
 use serde_json::Value;
 
 /// The longest reason, in characters.
@@ -22,12 +25,14 @@ pub struct Decision {
     pub always: bool,
     /// Why it is a no.
     pub reason: Option<String>,
+    /// The option of the coding agent that asks; without it the agent's yes or no for this once.
+    pub option_id: Option<String>,
 }
 
 impl Decision {
     /// A plain yes or no.
     pub fn new(permission_id: PermissionId, outcome: PermissionOutcome) -> Self {
-        Self { permission_id, outcome, always: false, reason: None }
+        Self { permission_id, outcome, always: false, reason: None, option_id: None }
     }
 
     /// Checks that its parts fit together.
@@ -65,11 +70,26 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The option of the agent that it chooses, where an agent asks with these options.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` about `option_id`.
+    pub(crate) fn option(&self, options: Option<&[AgentOption]>) -> Result<Option<String>, Error> {
+        match (options, &self.option_id) {
+            (Some(options), named) => coding::chosen(options, self.outcome, named.as_deref()),
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(Error::invalid("option_id", "the request offers no options")
+                .hint("leave option_id out: this call is approved or declined")),
+        }
+    }
+}
+
 impl Chats {
     /// Decides on a permission. The caller has seen to it that `by` may approve.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` about `always` or `reason`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
+    /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
     /// unless this very command decided on it.
     pub async fn decide(
         &self,
@@ -87,8 +107,9 @@ impl Chats {
             return self.unless_done(workspace, chat, command, refusal).await;
         };
         decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
-        let Decision { permission_id, outcome, always, reason } = decision;
-        let decide = ChatCommand::Decide { permission_id, outcome, always, reason };
+        decision.option(options(asked).as_deref())?;
+        let Decision { permission_id, outcome, always, reason, option_id } = decision;
+        let decide = ChatCommand::Decide { permission_id, outcome, always, reason, option_id };
         self.send(workspace, chat, command, by, decide).await
     }
 
@@ -102,4 +123,15 @@ impl Chats {
         // Also when the view has none: a rule may have been granted a moment ago.
         self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::ForgetPermissions).await
     }
+}
+
+/// The options of the agent that a view of an open permission has.
+fn options(asked: &Value) -> Option<Vec<AgentOption>> {
+    let text = |option: &Value, name: &str| option[name].as_str().unwrap_or_default().to_owned();
+    let of = |option: &Value| AgentOption {
+        id: text(option, "option_id"),
+        name: text(option, "name"),
+        kind: text(option, "kind"),
+    };
+    Some(asked.get("options")?.as_array()?.iter().map(of).collect())
 }

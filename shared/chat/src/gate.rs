@@ -57,6 +57,9 @@ pub trait Gate: Send + Sync {
     /// The question to a person about a call that a policy of the workspace asks about, for this reason.
     fn ask(&self, request: &GateRequest<'_>, reason: &str) -> GateDecision;
 
+    /// How long the request of a coding agent waits for a person.
+    fn patience(&self) -> Duration;
+
     /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
     fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool;
 }
@@ -88,6 +91,10 @@ impl Gate for SimpleGate {
     fn ask(&self, request: &GateRequest<'_>, reason: &str) -> GateDecision {
         let (category, reason) = ("file".into(), reason.to_owned());
         GateDecision::Ask { category, reason, always: allow::rule(request), timeout: self.timeout }
+    }
+
+    fn patience(&self) -> Duration {
+        self.timeout
     }
 
     fn offers(&self, config: &ChatConfig, kind: ToolKind) -> bool {

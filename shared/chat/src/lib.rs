@@ -17,6 +17,7 @@ mod attached;
 mod backoff;
 mod cancel;
 mod chats;
+mod coding;
 mod context;
 mod decide;
 mod delete;
@@ -48,6 +49,7 @@ mod waits;
 
 pub use approve::Approve;
 pub use chats::{Accepted, Chats, NewChat, NewMessage, Settings, Setup};
+pub use coding::{AgentDoes, AgentReport, AgentWork};
 pub use decide::Decision;
 pub use delete::delete;
 pub use fork::ForkPoint;

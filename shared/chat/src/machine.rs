@@ -4,6 +4,7 @@ use crate::{
     Gate, TurnUsage, agent,
     approve::check_mode,
     ask, cancel,
+    coding::{AgentReport, AgentWork},
     decide::Decision,
     phase::Phase,
     resume,
@@ -74,6 +75,8 @@ pub enum ChatEffect {
         /// The approval with the version of the plan.
         approval: Box<Approval>,
     },
+    /// Work with the coding agent of a thread.
+    Agent(Box<AgentWork>),
     /// End a command whose result the turn does not need.
     KillCommand {
         /// The workspace whose sandbox it runs in.
@@ -135,6 +138,13 @@ pub enum Report {
         call_id: CallId,
         /// Why the command needs a person's permission all the same.
         changed: Option<String>,
+    },
+    /// The coding agent of a thread worked.
+    Agent {
+        /// The stretch of its work.
+        leg: MessageId,
+        /// The report.
+        report: AgentReport,
     },
     /// Nothing: no turn waits for it.
     Told,
@@ -237,7 +247,7 @@ impl Machine for ChatMachine {
 
     fn waits(&self, effect: &ChatEffect) -> bool {
         match effect {
-            ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => true,
+            ChatEffect::CallModel { .. } | ChatEffect::Agent(_) | ChatEffect::KillCommand { .. } => true,
             ChatEffect::CheckPlan { .. } => false,
             ChatEffect::CallTool { call, config, .. } => {
                 agent::kind(&self.tools, config, &call.tool) == Some(ToolKind::Exec)
@@ -344,8 +354,8 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let led_by = (!may_approve).then(|| by.to_string());
             ask::answer(step, question_id, &answers, led_by);
         }
-        ChatCommand::Decide { permission_id, outcome, always, reason } => {
-            ask::decide(step, Decision { permission_id, outcome, always, reason }, &by.to_string());
+        ChatCommand::Decide { permission_id, outcome, always, reason, option_id } => {
+            ask::decide(step, Decision { permission_id, outcome, always, reason, option_id }, &by.to_string());
         }
         ChatCommand::ForgetPermissions => ask::forget(step, by.to_string()),
         ChatCommand::Expire { permission_id, question_id } => ask::expire(step, permission_id, question_id),
@@ -408,6 +418,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Model { .. }
+        | Phase::Agent { .. }
         | Phase::Place { .. }
         | Phase::Tool { .. } => None,
     });

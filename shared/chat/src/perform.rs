@@ -11,7 +11,7 @@ use domain::{
     Approval, CallId, ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall, WorkspaceId,
 };
 use futures::StreamExt;
-use ports::{Clock, Delta, Model, ModelError, ModelRequest};
+use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tools::{Call, Registry, Waits};
@@ -30,6 +30,8 @@ pub struct ChatEffects {
     pub tools: Arc<Registry>,
     /// The files that tools work on.
     pub workspaces: Workspaces,
+    /// The coding agents of threads.
+    pub agents: Arc<dyn Agents>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -52,6 +54,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
                 () = context.cancelled.cancelled() => Report::Told,
             },
+            ChatEffect::Agent(work) => self.work_with_agent(*work, &context).await,
             ChatEffect::KillCommand { workspace, call_id } => {
                 if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
                     tools::kill_command(&workspace, call_id).await;
@@ -255,29 +258,29 @@ fn provider_failed(error: &ModelError) -> Error {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Text,
     Reasoning,
 }
 
 /// Pieces of a message: the first one goes out at once, those after it are joined.
-struct Pieces {
+pub(crate) struct Pieces {
     message_id: MessageId,
     kind: Kind,
     joined: String,
-    due: Instant,
+    pub due: Instant,
 }
 
 impl Pieces {
-    fn new(message_id: MessageId) -> Self {
+    pub fn new(message_id: MessageId) -> Self {
         Self { message_id, kind: Kind::Text, joined: String::new(), due: Instant::now() }
     }
 
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.joined.is_empty()
     }
 
-    async fn add(&mut self, kind: Kind, piece: &str, context: &EffectContext<ChatMachine>) {
+    pub async fn add(&mut self, kind: Kind, piece: &str, context: &EffectContext<ChatMachine>) {
         if kind != self.kind {
             self.report(context).await;
             self.kind = kind;
@@ -288,7 +291,7 @@ impl Pieces {
         }
     }
 
-    async fn report(&mut self, context: &EffectContext<ChatMachine>) {
+    pub async fn report(&mut self, context: &EffectContext<ChatMachine>) {
         if self.joined.is_empty() {
             return;
         }

@@ -30,6 +30,17 @@ pub enum Phase {
         /// The text so far.
         text: String,
     },
+    /// The coding agent of a thread works.
+    Agent {
+        /// The stretch of its work, from a prompt or an answer on.
+        leg: MessageId,
+        /// Counts from 1.
+        attempt: u32,
+        /// The message to come.
+        message_id: MessageId,
+        /// Its text so far.
+        text: String,
+    },
     /// A command waits for a place on its machine: the first of `calls`.
     Place {
         /// The call.
@@ -77,7 +88,7 @@ impl Phase {
             | Self::Slots { .. }
             | Self::Backoff { .. }
             | Self::Place { .. } => true,
-            Self::Begun | Self::Model { .. } | Self::Tool { .. } => false,
+            Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => false,
         }
     }
 
@@ -94,7 +105,18 @@ impl Phase {
             | Self::Question { since, .. }
             | Self::Slots { since, .. }
             | Self::Place { since, .. } => Some(*since),
-            Self::Begun | Self::Backoff { .. } | Self::Model { .. } | Self::Tool { .. } => None,
+            Self::Begun | Self::Backoff { .. } | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => None,
+        }
+    }
+
+    /// The activity after a message is complete: an agent goes on, and a model has answered.
+    pub(crate) fn message_added(&mut self) {
+        match self {
+            Self::Agent { message_id, text, .. } => {
+                *message_id = MessageId::from_key(&message_id.to_string(), "next");
+                text.clear();
+            }
+            _ => *self = Self::Begun,
         }
     }
 }

@@ -20,6 +20,12 @@ pub(crate) fn resume(step: &mut Step<'_>) {
             step.push(started);
             step.ask_model(message_id, attempt + 1);
         }
+        Phase::Agent { leg, attempt, .. } => {
+            // Its text is not written anew.
+            step.keep_partial();
+            step.push(started);
+            step.follow_again(leg, attempt);
+        }
         Phase::Tool { call_id, attempt } => {
             let call = turn.calls.iter().find(|call| call.call_id == call_id).cloned();
             step.push(started);

@@ -264,7 +264,9 @@ impl ChatState {
                 }
             }
             ChatEvent::Chunk { text, message_id } => {
-                if let Some(Turn { phase: Phase::Model { message_id: current, text: so_far, .. }, .. }) = &mut self.turn
+                if let Some(turn) = &mut self.turn
+                    && let Phase::Model { message_id: current, text: so_far, .. }
+                    | Phase::Agent { message_id: current, text: so_far, .. } = &mut turn.phase
                     && current == message_id
                 {
                     so_far.push_str(text);
@@ -275,7 +277,7 @@ impl ChatState {
                     turn.last_text.clone_from(content);
                     turn.calls = calls.iter().cloned().collect();
                     turn.postponed = None;
-                    turn.phase = Phase::Begun;
+                    turn.phase.message_added();
                 }
             }
             ChatEvent::ContextCut { turns } => self.leave_out(*turns),
@@ -390,7 +392,9 @@ impl ChatState {
                 self.set_phase(Phase::Begun, Some(*at));
             }
             ChatEvent::PermissionsForgotten { .. } => self.permissions.clear(),
+            ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } => self.apply_agent(event),
             // For people only.
+            ChatEvent::AgentUpdated { .. } => {}
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
         }
         self.count_lines(event);

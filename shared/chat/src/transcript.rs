@@ -91,6 +91,12 @@ fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
         ChatEvent::CallStarted { tool, args, attempt: 1, .. } => {
             Some(format!("### call {}\n\n{}\n\n", one_line(tool), fenced(args)))
         }
+        // Calls of a coding agent; their whole story is in the log.
+        ChatEvent::AgentUpdated { update, .. } if update["sessionUpdate"] == "tool_call" => {
+            let (kind, title) =
+                (update["kind"].as_str().unwrap_or("other"), update["title"].as_str().unwrap_or_default());
+            Some(format!("### call {}: {}\n\n", one_line(kind), one_line(title)))
+        }
         ChatEvent::Observed { tool, output, success, .. } => {
             let outcome = if *success { "result of" } else { "failure of" };
             Some(format!("### {outcome} {}\n\n{}\n\n", one_line(tool), fenced(output)))

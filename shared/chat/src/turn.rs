@@ -2,14 +2,13 @@
 //! more to call or a limit is reached.
 
 use crate::{
-    agent, ask, cancel,
+    agent, ask, cancel, coding,
     context::assemble,
     gate::{GateDecision, GateRequest},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, kill_key, model_key, tool_key},
     mode,
     phase::Phase,
     policy, report,
-    size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
 use actor::{EffectKey, OutboxMessage};
@@ -18,7 +17,6 @@ use domain::{
     Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
 };
 use ports::ModelRequest;
-use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tools::{Effects, ToolKind};
 
@@ -158,6 +156,9 @@ impl<'a> Step<'a> {
 
     pub fn ask_model(&mut self, message_id: MessageId, attempt: u32) {
         let Some(config) = self.config().cloned() else { return };
+        if let Some(thread) = &config.thread {
+            return self.prompt_agent((**thread).clone(), message_id);
+        }
         if self.waits_for_slots(&config, message_id) {
             return;
         }
@@ -330,23 +331,6 @@ impl<'a> Step<'a> {
         let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } = queued;
         self.begin(Asked { id, at, content, files, context, limits, may_approve, trace });
     }
-
-    /// Keeps the text of the model so far as a message, if there is any.
-    pub fn keep_partial(&mut self) {
-        let Some(Phase::Model { message_id, text, .. }) = self.turn().map(|turn| &turn.phase) else { return };
-        if text.is_empty() {
-            return;
-        }
-        let message = Message::Assistant {
-            id: *message_id,
-            at: self.stamp.at,
-            content: beginning(text, MAX_ANSWER).to_owned(),
-            calls: Vec::new(),
-            reasoning: String::new(),
-            provider: Value::Null,
-        };
-        self.push(ChatEvent::MessageAdded { message });
-    }
 }
 
 /// Whether the call itself was wrong, and not merely its circumstances.
@@ -392,6 +376,7 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
 
 /// Takes in the report of an effect. A report that does not fit the state is late, and is dropped.
 pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
+    let Some(report) = coding::reported(step, report) else { return };
     let Some(turn) = step.turn() else { return };
     match (report, &turn.phase) {
         (Report::Reasoned { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
@@ -441,6 +426,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             | Phase::Slots { .. }
             | Phase::Backoff { .. }
             | Phase::Model { .. }
+            | Phase::Agent { .. }
             | Phase::Place { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }

@@ -75,6 +75,9 @@ pub enum ChatCommand {
         /// With a no: why, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The option of the coding agent that asks; it has to agree with the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option_id: Option<String>,
     },
     /// Take back all rules that were granted in the chat.
     ForgetPermissions,

@@ -4,8 +4,9 @@
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 use crate::{
-    Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage, task::Resources,
+    AgentAsk, AgentReply, Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message,
+    MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage,
+    task::Resources,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,6 +96,33 @@ pub enum ChatEvent {
         /// Counts from 1 per message.
         attempt: u32,
         /// The time of the request.
+        at: Timestamp,
+    },
+    /// The coding agent of a thread works: it was handed the person's words, or the answer to its request.
+    AgentBegan {
+        /// The stretch of work that begins, which ends with the turn or with the agent's next request. Also the id of its first message.
+        leg: MessageId,
+        /// Counts from 1; above 1 after a crash.
+        attempt: u32,
+        /// The answer that it was handed; none for the words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<AgentReply>,
+        /// The time of the start.
+        at: Timestamp,
+    },
+    /// The coding agent works in a session of its own, which later turns go on with where it can.
+    AgentBound {
+        /// The agent's id of the session.
+        session_id: String,
+    },
+    /// The coding agent told of a tool call, a plan, a mode or something else that is no text.
+    AgentUpdated {
+        /// The tool call, if it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+        /// The session update of the Agent Client Protocol. Long texts in it are cut.
+        update: Value,
+        /// The time of the update.
         at: Timestamp,
     },
     /// A piece of the model's reasoning; expires once the message is complete.
@@ -226,6 +254,9 @@ pub enum ChatEvent {
         /// The rule that an answer with `always` grants; none where there is none to grant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<PermissionRule>,
+        /// The request of the coding agent that asks, in a thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Box<AgentAsk>>,
         /// When it was asked.
         at: Timestamp,
         /// When no answer becomes a no.
@@ -237,7 +268,7 @@ pub enum ChatEvent {
         permission_id: PermissionId,
         /// The decision.
         outcome: PermissionOutcome,
-        /// The source of the stop: a principal, `stop` or `timeout`.
+        /// The source of the decision: a principal, `stop` or `timeout`.
         by: String,
         /// The rule that was granted along with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,6 +276,9 @@ pub enum ChatEvent {
         /// Why a person declined, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The option of the coding agent that was chosen, in a thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option_id: Option<String>,
         /// The time of the decision.
         at: Timestamp,
     },

@@ -48,6 +48,6 @@ pub use path::{FilePath, PathError, check_new_name};
 pub use permission::PermissionRule;
 pub use principal::Principal;
 pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
-pub use thread::{AgentOptions, ThreadAgent};
+pub use thread::{AgentAsk, AgentOption, AgentOptions, AgentReply, ThreadAgent};
 pub use time::{Stamp, Timestamp};
 pub use trace::TraceContext;

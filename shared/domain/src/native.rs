@@ -1,6 +1,8 @@
 //! BuildScale's own wire format for the events of a chat (spec 000 §5).
 
-use crate::{ChatEvent, Message};
+mod agent;
+
+use crate::{AgentOption, ChatEvent, Message};
 use serde_json::{Value, json};
 
 /// The name and the data of `event` on the wire; none for a fact that only the machine needs.
@@ -10,6 +12,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::Configured { .. }
         | ChatEvent::TurnQueued { .. }
         | ChatEvent::ModelStarted { .. }
+        | ChatEvent::AgentBegan { .. }
         | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
         | ChatEvent::RightsNarrowed { .. }
@@ -35,6 +38,8 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::TurnStarted { turn_id, attempt, .. } => {
             ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))
         }
+        ChatEvent::AgentBound { session_id } => ("agent_session", json!({ "session_id": session_id })),
+        ChatEvent::AgentUpdated { call_id, update, .. } => agent::encode(*call_id, update),
         ChatEvent::Thought { text, message_id } => ("thought", json!({ "text": text, "message_id": message_id })),
         ChatEvent::Chunk { text, message_id } => ("chunk", json!({ "text": text, "message_id": message_id })),
         ChatEvent::MessageAdded { message } => ("message", message_data(message)),
@@ -78,6 +83,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             args,
             reason,
             always,
+            agent,
             expires_at,
             at: _,
         } => {
@@ -88,15 +94,24 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             if let Some(rule) = always {
                 data["always"] = json!(rule);
             }
+            if let Some(agent) = agent {
+                let option =
+                    |option: &AgentOption| json!({ "option_id": option.id, "name": option.name, "kind": option.kind });
+                data["options"] = agent.options.iter().map(option).collect();
+                data["digest"] = json!(agent.digest);
+            }
             ("permission_required", data)
         }
-        ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, .. } => {
+        ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, .. } => {
             let mut data = json!({ "permission_id": permission_id, "outcome": outcome, "by": by });
             if let Some(rule) = always {
                 data["always"] = json!(rule);
             }
             if let Some(reason) = reason {
                 data["reason"] = json!(reason);
+            }
+            if let Some(option_id) = option_id {
+                data["option_id"] = json!(option_id);
             }
             ("permission_resolved", data)
         }

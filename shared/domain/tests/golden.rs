@@ -138,6 +138,7 @@ fn commands_of_chats_are_read_for_ever() {
             outcome: PermissionOutcome::Declined,
             always: false,
             reason: Some("use the other one".into()),
+            option_id: None,
         },
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
@@ -157,8 +158,16 @@ fn commands_of_chats_are_read_for_ever() {
             outcome: PermissionOutcome::Approved,
             always: true,
             reason: None,
+            option_id: None,
         },
         ChatCommand::ForgetPermissions,
+        ChatCommand::Decide {
+            permission_id: PermissionId(id(8)),
+            outcome: PermissionOutcome::Approved,
+            always: false,
+            reason: None,
+            option_id: Some("proceed_once".into()),
+        },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {

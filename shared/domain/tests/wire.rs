@@ -6,9 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256, StopId, StopReason,
-    Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    AgentAsk, AgentOption, AgentReply, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId,
+    FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256,
+    StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
     task::Resources,
@@ -129,6 +129,7 @@ fn events() -> Vec<ChatEvent> {
             args: "not json".into(),
             reason: "because".into(),
             always: Some(PermissionRule::File { path: path() }),
+            agent: None,
             at,
             expires_at: at,
         },
@@ -138,6 +139,7 @@ fn events() -> Vec<ChatEvent> {
             by: "user:1".into(),
             always: Some(PermissionRule::File { path: path() }),
             reason: None,
+            option_id: None,
             at,
         },
         ChatEvent::Asked {
@@ -227,6 +229,7 @@ fn events() -> Vec<ChatEvent> {
                 words: vec!["cargo".into(), "test".into()],
                 folder: "/projects/demo".parse().unwrap(),
             }),
+            agent: None,
             at,
             expires_at: at,
         },
@@ -236,6 +239,7 @@ fn events() -> Vec<ChatEvent> {
             by: "user:1".into(),
             always: None,
             reason: Some("it takes too long".into()),
+            option_id: None,
             at,
         },
         ChatEvent::PermissionRequired {
@@ -246,10 +250,90 @@ fn events() -> Vec<ChatEvent> {
             args: r#"{"words":["make"]}"#.into(),
             reason: "it wants to run a command: make".into(),
             always: Some(PermissionRule::Command { words: vec!["make".into()], folder: FilePath::root() }),
+            agent: None,
             at,
             expires_at: at,
         },
         ChatEvent::PermissionsForgotten { by: Principal::local().to_string(), at },
+    ]
+    .into_iter()
+    .chain(of_agents(at))
+    .collect()
+}
+
+/// The events of a thread, whose turns a coding agent performs.
+fn of_agents(at: Timestamp) -> Vec<ChatEvent> {
+    let (leg, call_id) = (MessageId(id(4)), CallId(id(15)));
+    let option = |id: &str, kind: &str| AgentOption { id: id.into(), name: "Yes, this once".into(), kind: kind.into() };
+    let updated = |call_id, update| ChatEvent::AgentUpdated { call_id, update, at };
+    let reply = |option: Option<&str>| AgentReply {
+        request: "0a1b".into(),
+        option: option.map(ToOwned::to_owned),
+        by: "user:1".into(),
+    };
+    vec![
+        ChatEvent::AgentBegan { leg, attempt: 1, answer: None, at },
+        ChatEvent::AgentBegan { leg, attempt: 1, answer: Some(reply(Some("once"))), at },
+        ChatEvent::AgentBegan { leg, attempt: 2, answer: Some(reply(None)), at },
+        ChatEvent::AgentBound { session_id: "s-1".into() },
+        updated(
+            Some(call_id),
+            json!({
+                "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Run make", "kind": "execute", "status": "pending",
+                "rawInput": { "command": "make" }, "locations": [{ "path": "/home/ann/app/Makefile", "line": 3 }],
+            }),
+        ),
+        updated(
+            Some(call_id),
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "in_progress" }),
+        ),
+        updated(
+            Some(call_id),
+            json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "kind": "edit",
+                "content": [
+                    { "type": "content", "content": { "type": "text", "text": "built" } },
+                    { "type": "diff", "path": "/home/ann/app/a.rs", "oldText": "a", "newText": "b" },
+                ],
+            }),
+        ),
+        updated(
+            Some(call_id),
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed", "rawOutput": { "code": 2 } }),
+        ),
+        updated(
+            None,
+            json!({
+                "sessionUpdate": "plan",
+                "entries": [{ "content": "Look", "priority": "high", "status": "completed" }],
+            }),
+        ),
+        updated(None, json!({ "sessionUpdate": "current_mode_update", "currentModeId": "ask" })),
+        ChatEvent::PermissionRequired {
+            permission_id: PermissionId(id(16)),
+            call_id,
+            category: "command".into(),
+            tool: "execute".into(),
+            args: r#"{"toolCallId":"t1","title":"Run make"}"#.into(),
+            reason: "Run make".into(),
+            always: Some(PermissionRule::Command { words: vec!["make".into()], folder: FilePath::root() }),
+            agent: Some(Box::new(AgentAsk {
+                request: "0a1b".into(),
+                options: vec![option("once", "allow_once"), option("no", "reject_once")],
+                digest: Sha256::of(b"shown"),
+            })),
+            at,
+            expires_at: at,
+        },
+        ChatEvent::PermissionResolved {
+            permission_id: PermissionId(id(16)),
+            outcome: PermissionOutcome::Approved,
+            by: "user:1".into(),
+            always: None,
+            reason: None,
+            option_id: Some("once".into()),
+            at,
+        },
     ]
 }
 
@@ -287,13 +371,16 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::PlaceAwaited { .. } => 28,
         ChatEvent::RightsNarrowed { .. } => 29,
         ChatEvent::PermissionsForgotten { .. } => 30,
+        ChatEvent::AgentBegan { .. } => 31,
+        ChatEvent::AgentBound { .. } => 32,
+        ChatEvent::AgentUpdated { .. } => 33,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..31).collect());
+    assert_eq!(places, (0..34).collect());
 }
 
 #[test]

@@ -2,11 +2,15 @@
 //! updates until the agent asks for something or ends, and knows no process: in the hub one is a child of the machine, on AWS a process in
 //! the workspace's sandbox.
 
+mod none;
+
 use crate::Result;
 use async_trait::async_trait;
-use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
+use domain::{AgentOption, AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use none::NoAgents;
 
 /// The coding agents that this installation knows, and the processes of their threads.
 ///
@@ -27,17 +31,18 @@ pub trait Agents: Send + Sync {
     async fn allowed(&self, cwd: &str) -> Result<String>;
     /// The roots in which the folders of threads have to be, resolved.
     fn roots(&self) -> Vec<String>;
-    /// Hands a prompt to the process of its thread; starts one where there is none. Returns once the agent has the prompt. The same turn and
-    /// attempt again has no effect while it runs.
+    /// Hands a prompt to the process of its thread; starts one where there is none. Returns once the agent has the prompt. The same turn
+    /// again has no effect: a prompt is not given twice. It waits for an earlier turn of the thread that is being cancelled.
     ///
     /// # Errors
     /// Those of [`Agents`].
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()>;
-    /// The next updates of a turn, one at least: waits until there is one. Updates that wait are joined. After [`AgentUpdate::Asks`] there is
-    /// none until [`Agents::answer`]; after [`AgentUpdate::Ended`] or [`AgentUpdate::Gone`] there is none at all.
+    /// The next updates of a turn, one at least: waits until there is one. Updates that wait are joined. While the agent waits for an
+    /// answer the last one is [`AgentUpdate::Asks`], and a further call has it again; so with [`AgentUpdate::Ended`] and
+    /// [`AgentUpdate::Gone`]. So a caller that lost an answer asks again.
     ///
     /// # Errors
-    /// Those of [`Agents`].
+    /// Those of [`Agents`]. `Conflict` when no process here has this turn, as after a restart of the machine that ran it.
     async fn updates(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>>;
     /// Answers the request `request` of a turn: with one of the options that the agent offered, or with none, which cancels the request.
     ///
@@ -88,8 +93,8 @@ pub struct AgentInfo {
     pub install: Option<String>,
 }
 
-/// One attempt of a turn of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A turn of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AgentTurn {
     /// The workspace of the chat.
     pub workspace: WorkspaceId,
@@ -97,8 +102,6 @@ pub struct AgentTurn {
     pub chat: ChatId,
     /// The turn.
     pub turn: TurnId,
-    /// Counts from 1.
-    pub attempt: u32,
 }
 
 /// A prompt for the process of a thread.
@@ -156,17 +159,6 @@ pub struct AgentRequest {
     pub call: String,
     /// The answers that the agent offers.
     pub options: Vec<AgentOption>,
-}
-
-/// An answer that an agent offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentOption {
-    /// The agent's id of it.
-    pub id: String,
-    /// Its words for people.
-    pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
-    pub kind: String,
 }
 
 /// The offers of an agent for a session.

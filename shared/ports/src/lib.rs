@@ -38,8 +38,8 @@ mod turns;
 pub mod validate;
 
 pub use agents::{
-    AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentOption, AgentPrompt, AgentRequest, AgentSessions,
-    AgentTurn, AgentUpdate, Agents,
+    AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
+    AgentUpdate, Agents, NoAgents,
 };
 pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};

@@ -26,6 +26,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "telemetry", "ports"]),
     ("sandbox", &["domain", "ports", "workspace"]),
+    ("agents", &["domain", "ports"]),
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),
     ("client", &[]),

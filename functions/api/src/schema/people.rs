@@ -145,6 +145,32 @@ pub struct Model {
     pub context_tokens: Option<u64>,
 }
 
+/// All coding agents.
+#[derive(Serialize, ToSchema)]
+pub struct CodingAgents {
+    /// The agents, in the order of their ids.
+    pub agents: Vec<CodingAgent>,
+    /// The folders in which the `cwd` of a chat with an agent has to be, after symbolic links are resolved.
+    pub allowed_roots: Vec<String>,
+}
+
+/// A coding agent: a program of its own that performs the turns of a chat.
+#[derive(Serialize, ToSchema)]
+pub struct CodingAgent {
+    /// Its id, to make a chat with.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Whether it can be started.
+    pub available: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The command that would install it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+}
+
 /// All models.
 #[derive(Serialize, ToSchema)]
 pub struct Models {

@@ -19,6 +19,7 @@ DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/tags
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
 DELETE /api/v1/workspaces/{workspace_id}/sandbox
 DELETE /api/v1/workspaces/{workspace_id}/tasks/{task_id}
+GET /api/v1/agents
 GET /api/v1/dead-letters
 GET /api/v1/flow-schemas
 GET /api/v1/flow-schemas/{name}

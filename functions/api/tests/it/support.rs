@@ -220,6 +220,7 @@ impl Door {
             tasks,
             tools: Arc::new(tools),
             models,
+            agents: Arc::new(ports::NoAgents),
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);

@@ -26,7 +26,7 @@ impl Command {
             Self::Access(args) => &args.connection,
             Self::Usage(args) => &args.connection,
             Self::Auth(args) => &args.connection,
-            Self::Models(args) => &args.connection,
+            Self::Models(args) | Self::Agents(args) => &args.connection,
             Self::Key(args) => &args.connection,
             Self::Member(args) => &args.connection,
             Self::DeadLetters(args) => &args.connection,
@@ -61,6 +61,7 @@ impl Command {
             | Self::Import(_)
             | Self::Auth(_)
             | Self::Models(_)
+            | Self::Agents(_)
             | Self::Key(_)
             | Self::DeadLetters(_) => {
                 return Err("this command has no workspace: leave -w out".into());

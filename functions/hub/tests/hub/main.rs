@@ -1,6 +1,7 @@
 //! The real binary, for the parts that only a hub has: its data folder, its memory, its terminal, its operator. The suite of `tests/journeys` covers
 //! its use over HTTP, in every world.
 
+mod agents;
 mod backup;
 mod commands;
 mod crashed;

@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueReceiver, Spilling, Table};
+use ports::{
+    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, NoAgents, QueueReceiver, Spilling, Table,
+};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -88,7 +90,13 @@ impl Hub {
             question_timeout: Duration::from_secs(60),
             places: None,
         };
-        let perform = Arc::new(ChatEffects { model, tools, workspaces: workspaces.clone(), clock: clock.clone() });
+        let perform = Arc::new(ChatEffects {
+            model,
+            tools,
+            workspaces: workspaces.clone(),
+            agents: Arc::new(NoAgents),
+            clock: clock.clone(),
+        });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let spilling: Arc<dyn Table> = Arc::new(Spilling::new(table.clone(), blobs.clone()));
         let runtime = Runtime::new(

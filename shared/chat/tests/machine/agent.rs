@@ -298,6 +298,7 @@ fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
         outcome: PermissionOutcome::Declined,
         always: false,
         reason: None,
+        option_id: None,
     });
     play.answer("ok", &[]);
     let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| (used.tool.clone(), used.status)).collect();
@@ -364,6 +365,7 @@ fn people_are_asked_as_in_other_chats() {
         outcome: PermissionOutcome::Declined,
         always: false,
         reason: None,
+        option_id: None,
     };
     play.command(decline);
     play.answer("ok", &[]);

@@ -108,7 +108,7 @@ fn make(play: &mut Play, step: Move) {
         Move::Decide { yes, always } => {
             let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
             let permission_id = play.permission();
-            play.command(ChatCommand::Decide { permission_id, outcome, always, reason: None });
+            play.command(ChatCommand::Decide { permission_id, outcome, always, reason: None, option_id: None });
         }
         Move::Forget => drop(play.command(ChatCommand::ForgetPermissions)),
         Move::Expire => {

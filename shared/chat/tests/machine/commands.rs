@@ -37,6 +37,7 @@ fn a_person_is_asked_before_a_command_runs() {
         outcome: PermissionOutcome::Approved,
         always: false,
         reason: None,
+        option_id: None,
     };
     let by = Principal::local();
     assert_eq!(play.command(decide), [format!("Approved by {by}"), "call exec 1".to_owned()]);
@@ -47,6 +48,7 @@ fn a_person_is_asked_before_a_command_runs() {
         outcome: PermissionOutcome::Declined,
         always: false,
         reason: None,
+        option_id: None,
     };
     assert!(play.command(decide).contains(&"observed false: not permitted: a person declined".to_owned()));
 }

@@ -7,6 +7,7 @@ mod commands;
 mod modes;
 mod permissions;
 mod play;
+mod thread;
 
 use actor::{Input, Machine, StopRequest, Target};
 use buildscale_chat::{ChatMachine, Report};
@@ -159,7 +160,7 @@ fn writes_to_system_need_a_permission() {
     play.say("learn");
     assert_eq!(play.answer("", std::slice::from_ref(&write)), ["assistant:  -> write", "used", "permission_required"]);
     let permission_id = play.permission();
-    let decide = |outcome| ChatCommand::Decide { permission_id, outcome, always: false, reason: None };
+    let decide = |outcome| ChatCommand::Decide { permission_id, outcome, always: false, reason: None, option_id: None };
     let by = Principal::local();
     assert_eq!(
         play.command(decide(PermissionOutcome::Approved)),
@@ -169,8 +170,13 @@ fn writes_to_system_need_a_permission() {
     play.tool("written");
     play.answer("", &[write]);
     let permission_id = play.permission();
-    let decline =
-        ChatCommand::Decide { permission_id, outcome: PermissionOutcome::Declined, always: false, reason: None };
+    let decline = ChatCommand::Decide {
+        permission_id,
+        outcome: PermissionOutcome::Declined,
+        always: false,
+        reason: None,
+        option_id: None,
+    };
     let declined = play.command(decline);
     assert_eq!(declined[1..], ["observed false: not permitted: a person declined", "model_started 1"]);
     assert_eq!(play.stop().last().map(String::as_str), Some("stopped user_cancelled: "));

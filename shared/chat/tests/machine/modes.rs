@@ -191,6 +191,7 @@ fn a_plan_that_changed_is_asked_about_again() {
         outcome: PermissionOutcome::Approved,
         always: false,
         reason: None,
+        option_id: None,
     };
     assert_eq!(play.command(decide)[1..], ["call exec 1"]);
     play.tool("made");

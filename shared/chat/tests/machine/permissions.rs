@@ -42,7 +42,7 @@ fn calls(play: &mut Play, tool: &str, args: &Value) -> String {
 
 fn decide(play: &mut Play, outcome: PermissionOutcome, always: bool, reason: Option<&str>) -> Vec<String> {
     let (permission_id, reason) = (play.permission(), reason.map(String::from));
-    play.command(ChatCommand::Decide { permission_id, outcome, always, reason })
+    play.command(ChatCommand::Decide { permission_id, outcome, always, reason, option_id: None })
 }
 
 /// A chat in a turn whose person has always allowed this call; its tool has run.

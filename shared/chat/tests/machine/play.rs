@@ -1,7 +1,8 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
+use crate::thread;
 use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, Target};
-use buildscale_chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
+use buildscale_chat::{AgentDoes, ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
     CommandId, FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId,
@@ -35,6 +36,8 @@ pub struct Play {
     pub request: Option<ModelRequest>,
     /// The commands that were ended.
     pub killed: Vec<CallId>,
+    /// The work with a coding agent so far.
+    pub worked: Vec<String>,
     /// Whether the person who speaks has the right to approve.
     pub may_approve: bool,
     in_flight_is_what_runs: bool,
@@ -85,6 +88,7 @@ impl Play {
             reports: Vec::new(),
             request: None,
             killed: Vec::new(),
+            worked: Vec::new(),
             may_approve: false,
             in_flight_is_what_runs: true,
         }
@@ -141,6 +145,12 @@ impl Play {
                 // Its report is not needed.
                 self.killed.push(*call_id);
                 continue;
+            }
+            if let ChatEffect::Agent(work) = &effect {
+                self.worked.push(thread::does(work));
+                if matches!(work.does, AgentDoes::Cancel | AgentDoes::End) {
+                    continue;
+                }
             }
             if let ChatEffect::CallModel { request, .. } = &effect {
                 self.asked.push(request.messages.iter().map(|message| line(message)).collect());
@@ -214,7 +224,10 @@ impl Play {
     pub fn message_id(&self) -> domain::MessageId {
         let message = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallModel { message_id, .. } => Some(*message_id),
-            ChatEffect::CallTool { .. } | ChatEffect::CheckPlan { .. } | ChatEffect::KillCommand { .. } => None,
+            ChatEffect::CallTool { .. }
+            | ChatEffect::CheckPlan { .. }
+            | ChatEffect::Agent(_)
+            | ChatEffect::KillCommand { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
     }
@@ -279,7 +292,10 @@ impl Play {
     pub fn tool_ends(&mut self, outcome: tools::Outcome) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallTool { call, .. } => Some(call.call_id),
-            ChatEffect::CallModel { .. } | ChatEffect::CheckPlan { .. } | ChatEffect::KillCommand { .. } => None,
+            ChatEffect::CallModel { .. }
+            | ChatEffect::CheckPlan { .. }
+            | ChatEffect::Agent(_)
+            | ChatEffect::KillCommand { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
@@ -315,7 +331,10 @@ impl Play {
     pub fn plan_is(&mut self, changed: Option<&str>) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CheckPlan { call_id, .. } => Some(*call_id),
-            ChatEffect::CallModel { .. } | ChatEffect::CallTool { .. } | ChatEffect::KillCommand { .. } => None,
+            ChatEffect::CallModel { .. }
+            | ChatEffect::CallTool { .. }
+            | ChatEffect::Agent(_)
+            | ChatEffect::KillCommand { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));

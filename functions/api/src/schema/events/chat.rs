@@ -105,6 +105,46 @@ pub struct ChatCall {
     /// The path that it is about, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Its title, of a call of a coding agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// A coding agent works in a session of its own.
+#[derive(Serialize, ToSchema)]
+pub struct ChatAgentSession {
+    /// The agent's id of it.
+    pub session_id: String,
+}
+
+/// A coding agent has a plan, or another one than before.
+#[derive(Serialize, ToSchema)]
+pub struct ChatAgentPlan {
+    /// Its steps, each with `content`, `priority` and `status`.
+    #[schema(value_type = Value)]
+    pub entries: Value,
+}
+
+/// A coding agent told of something else: a call that goes on, its mode, its commands.
+#[derive(Serialize, ToSchema)]
+pub struct ChatAgentUpdate {
+    /// The call, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<Uuid>,
+    /// The session update of the Agent Client Protocol.
+    #[schema(value_type = Value)]
+    pub update: Value,
+}
+
+/// An answer that a coding agent offers.
+#[derive(Serialize, ToSchema)]
+pub struct ChatAgentOption {
+    /// The agent's id of it.
+    pub option_id: String,
+    /// Its words for people.
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    pub kind: String,
 }
 
 /// A call of a tool was answered.
@@ -182,6 +222,12 @@ pub struct ChatPermissionRequired {
     /// The rule that `"always": true` grants beside `approved`; left out where there is none to grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always: Option<PermissionRule>,
+    /// The answers that the coding agent offers, in a chat of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<ChatAgentOption>>,
+    /// The SHA-256 of category, call and options of a coding agent's request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// When no answer becomes a no.
     #[schema(format = DateTime)]
     pub expires_at: String,
@@ -202,6 +248,9 @@ pub struct ChatPermissionResolved {
     /// Why a person declined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The option of the coding agent that was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub option_id: Option<String>,
 }
 
 /// A person took back all rules of the chat.

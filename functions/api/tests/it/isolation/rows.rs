@@ -55,6 +55,7 @@ pub const ROWS: &[Row] = {
         row("GET /metrics", Machine, "", ""),
         row("GET /api/v1/dead-letters", Machine, "", ""),
         row("POST /api/v1/dead-letters/redrive", Machine, "", r#"{"group": "chat/a/b"}"#),
+        row("GET /api/v1/agents", Credential(None), "", ""),
         row("GET /api/v1/models", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),

@@ -1,0 +1,38 @@
+//! The coding agents of the hub: programs of the machine, which act as the person who runs it.
+
+use agents::{ChildAgents, Known, Options, known};
+use assembly::Config;
+use ports::{Agents, NoAgents};
+use std::sync::Arc;
+
+/// The agents of the box and of the configuration. Where there are accounts there are none: each of them would act as the person who runs the hub.
+pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {
+    if config.auth.has_accounts() {
+        return Arc::new(NoAgents);
+    }
+    let agents = config.agents.iter().map(|(id, agent)| {
+        let base = known().into_iter().find(|known| known.id == *id);
+        let base = base.unwrap_or_else(|| Known { id: id.clone(), name: id.clone(), ..Known::default() });
+        let agent = agent.clone();
+        Known {
+            name: agent.name.unwrap_or(base.name),
+            // Another program is installed in another way.
+            install: base.install.filter(|_| agent.command.is_none()),
+            command: agent.command.unwrap_or(base.command),
+            args: agent.args.unwrap_or(base.args),
+            env: agent.env,
+            auth: agent.auth.or(base.auth),
+            id: base.id,
+        }
+    });
+    let options = Options {
+        agents: agents.collect(),
+        roots: config.hub.roots(std::env::current_dir().ok()),
+        environment: environment.to_vec(),
+        known: config.secrets.clone(),
+        idle: config.hub.idle(),
+        start: config.hub.start(),
+        ..Options::default()
+    };
+    Arc::new(ChildAgents::new(options))
+}

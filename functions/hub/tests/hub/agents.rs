@@ -1,0 +1,156 @@
+//! Chats whose turns a coding agent performs: an agent of the tests, which does what the words say (`shared/agents/tests/agent.py`).
+
+use crate::support::{Client, Hub, Result, count, start};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+use tempfile::TempDir;
+
+struct World {
+    hub: Hub,
+    client: Client,
+    place: String,
+    cwd: String,
+    _data: TempDir,
+}
+
+async fn world() -> Result<World> {
+    let data = tempfile::tempdir()?;
+    let app = data.path().join("app");
+    std::fs::create_dir(&app)?;
+    let cwd = std::fs::canonicalize(&app)?.display().to_string();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/agents/tests/agent.py");
+    let script = std::fs::canonicalize(script)?.display().to_string();
+    let settings = [
+        ("BUILDSCALE__HUB__ALLOWED_ROOTS", cwd.as_str()),
+        ("BUILDSCALE__AGENTS__TEST__COMMAND", "python3"),
+        ("BUILDSCALE__AGENTS__TEST__ARGS", script.as_str()),
+    ];
+    let hub = start(&data.path().join("hub"), &settings).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    Ok(World { hub, client, place, cwd, _data: data })
+}
+
+impl World {
+    async fn chat(&self, goal: &str) -> Result<String> {
+        let new = json!({ "goal": goal, "agent": "test", "cwd": self.cwd });
+        let made = self.client.ask(Method::POST, &format!("{}/chats", self.place), new).await?.is(202)?.json();
+        Ok(format!("{}/chats/{}", self.place, made["chat_id"].as_str().ok_or("no chat_id")?))
+    }
+
+    async fn decide(&self, chat: &str, n: usize, decision: Value) -> Result {
+        let asked = self.client.watch(chat).until_nth("permission_required", n).await?;
+        let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+        self.client.post(&format!("{chat}/permissions/{permission}"), decision).await?;
+        Ok(())
+    }
+
+    async fn last_words(&self, chat: &str, turns: usize) -> Result<String> {
+        let done = self.client.watch(chat).until_nth("done", turns).await?;
+        Ok(done.data["message"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+#[tokio::test]
+async fn an_agent_performs_the_turns_of_a_chat_and_its_calls_are_shown() -> Result {
+    let world = world().await?;
+    let listed = world.client.get("/api/v1/agents").await?;
+    let all = listed["agents"].as_array().ok_or("no agents")?;
+    assert!(all.iter().any(|agent| agent["id"] == "test" && agent["available"] == true), "{listed}");
+    assert_eq!(listed["allowed_roots"], json!([world.cwd]));
+
+    let chat = world.chat("call").await?;
+    let watch = world.client.watch(&chat);
+    watch.until_event("done").await?;
+    let events = watch.events();
+    for name in ["agent_session", "call", "observation"] {
+        assert_eq!(count(&events, name), 1, "{name}");
+    }
+    let call = events.iter().find(|event| event.name == "call").ok_or("no call")?;
+    assert_eq!((&call.data["title"], &call.data["args"]), (&json!("make"), &json!({ "command": "make" })));
+    world.client.post(&chat, json!({ "content": "say hello there" })).await?;
+    assert_eq!(world.last_words(&chat, 2).await?.trim(), "hello there");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_person_decides_on_the_requests_of_an_agent_and_a_rule_answers_the_next() -> Result {
+    let world = world().await?;
+    let chat = world.chat("ask make x").await?;
+    let asked = world.client.watch(&chat).until_event("permission_required").await?;
+    assert_eq!(asked.data["options"].as_array().map(Vec::len), Some(3), "{}", asked.data);
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    let wrong = json!({ "outcome": "approved", "option_id": "no" });
+    let refused = world.client.ask(Method::POST, &format!("{chat}/permissions/{permission}"), wrong).await?;
+    refused.refuses(400, "INVALID_ARGUMENT")?;
+    world.decide(&chat, 1, json!({ "outcome": "approved", "option_id": "ever" })).await?;
+    assert_eq!(world.last_words(&chat, 1).await?, "ever");
+    world.client.post(&chat, json!({ "content": "ask make x" })).await?;
+    world.decide(&chat, 2, json!({ "outcome": "declined" })).await?;
+    assert_eq!(world.last_words(&chat, 2).await?, "no");
+    world.client.post(&chat, json!({ "content": "ask make x" })).await?;
+    world.decide(&chat, 3, json!({ "outcome": "approved", "always": true })).await?;
+    assert_eq!(world.last_words(&chat, 3).await?, "once");
+    world.client.post(&chat, json!({ "content": "ask make x" })).await?;
+    assert_eq!(world.last_words(&chat, 4).await?, "once", "nobody is asked");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_outlives_the_hub_and_its_answer_reaches_no_other_process() -> Result {
+    let mut world = world().await?;
+    let chat = world.chat("ask rm x").await?;
+    world.client.watch(&chat).until_event("permission_required").await?;
+    world.hub.kill().await?;
+    world.hub.restart().await?;
+    let view = world.client.until(&chat, |view| view["status"] == "suspended").await?;
+    assert_eq!(view["waiting_for"][0]["event"], "permission_required", "{view}");
+    world.decide(&chat, 1, json!({ "outcome": "approved" })).await?;
+    let failed = world.client.watch(&chat).until_event("error").await?;
+    assert_eq!(failed.data["code"], "UPSTREAM_UNAVAILABLE", "{}", failed.data);
+    world.client.post(&chat, json!({ "content": "blocks" })).await?;
+    assert_eq!(world.last_words(&chat, 2).await?, r#"["blocks"]"#, "the session is loaded by another process");
+
+    // A turn that runs as the hub dies is told, and its prompt is not given twice.
+    world.client.post(&chat, json!({ "content": "slow" })).await?;
+    world.client.until(&chat, |view| view["status"] == "running").await?;
+    world.hub.kill().await?;
+    world.hub.restart().await?;
+    let done = world.client.watch(&chat).until_nth("done", 3).await?;
+    assert_eq!(done.data["stop_reason"], "error");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_and_a_stop_of_an_agent_end_its_turn_alone() -> Result {
+    let world = world().await?;
+    let chat = world.chat("crash").await?;
+    let failed = world.client.watch(&chat).until_event("error").await?;
+    assert!(failed.data["message"].as_str().unwrap_or_default().contains("exit code 7"), "{}", failed.data);
+    world.client.post(&chat, json!({ "content": "slow" })).await?;
+    world.client.watch(&chat).until_event("chunk").await?;
+    world.client.post(&format!("{chat}/stop"), json!({})).await?;
+    let stopped = world.client.watch(&chat).until_event("stopped").await?;
+    assert_eq!(stopped.data["reason"], "user_cancelled");
+    world.client.post(&chat, json!({ "content": "say still here" })).await?;
+    assert_eq!(world.last_words(&chat, 2).await?.trim(), "still here");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_folder_outside_of_the_roots_and_an_unknown_agent_are_refused() -> Result {
+    let world = world().await?;
+    for (new, field) in [
+        (json!({ "goal": "x", "agent": "test", "cwd": "/" }), "cwd"),
+        (json!({ "goal": "x", "agent": "test", "cwd": "app" }), "cwd"),
+        (json!({ "goal": "x", "agent": "test" }), "cwd"),
+        (json!({ "goal": "x", "agent": "nobody", "cwd": world.cwd }), "agent"),
+        (json!({ "goal": "x", "cwd": world.cwd }), "agent"),
+    ] {
+        let refused = world.client.ask(Method::POST, &format!("{}/chats", world.place), new.clone()).await?;
+        let error = refused.refuses(400, "INVALID_ARGUMENT")?;
+        assert!(error.to_string().contains(field), "{new}: {error}");
+    }
+    Ok(())
+}

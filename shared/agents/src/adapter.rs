@@ -1,0 +1,344 @@
+//! The port: one process per thread, begun with its first turn, and ended when it has been idle.
+
+use crate::{
+    process::World,
+    registry::{Known, known},
+    roots::Roots,
+    shared::{Next, Shared, outcome},
+    start::{Greeted, offers},
+};
+use async_trait::async_trait;
+use domain::{ChatId, ThreadAgent, TurnId, WorkspaceId};
+use ports::{
+    AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
+    Error, KnownSecrets, Result,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// How agents are run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The agents of the configuration; one with the id of an agent of the box takes its place.
+    pub agents: Vec<Known>,
+    /// The folders in which threads may work.
+    pub roots: Vec<PathBuf>,
+    /// The environment of this process.
+    pub environment: Vec<(String, String)>,
+    /// Secrets that are taken out of what is told.
+    pub known: KnownSecrets,
+    /// How long a process without a turn stays.
+    pub idle: Duration,
+    /// How long a process may take for each answer of its start.
+    pub start: Duration,
+    /// How long an agent that was asked to end a turn may take.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            agents: Vec::new(),
+            roots: Vec::new(),
+            environment: Vec::new(),
+            known: KnownSecrets::default(),
+            idle: Duration::from_secs(900),
+            start: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Coding agents as child processes of this one.
+#[derive(Debug)]
+pub struct ChildAgents {
+    known: BTreeMap<String, Known>,
+    world: World,
+    options: Options,
+    threads: Mutex<HashMap<Place, Arc<Thread>>>,
+}
+
+type Place = (WorkspaceId, ChatId);
+
+/// A thread, and its process if it has one. The lock is held while one is started.
+#[derive(Debug, Default)]
+struct Thread {
+    running: tokio::sync::Mutex<Option<Arc<Running>>>,
+    /// The same, for those that wait for no start.
+    current: Mutex<Weak<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    greeted: Greeted,
+    thread: ThreadAgent,
+}
+
+impl Running {
+    fn shared(&self) -> &Arc<Shared> {
+        &self.greeted.process.shared
+    }
+
+    fn is_gone(&self) -> bool {
+        self.shared().state().gone.is_some()
+    }
+}
+
+fn gone() -> Error {
+    Error::Conflict { write: 0 }
+}
+
+impl ChildAgents {
+    /// With these options; starts nothing.
+    pub fn new(options: Options) -> Self {
+        let all = known().into_iter().chain(options.agents.iter().cloned());
+        let known = all.map(|agent| (agent.id.clone(), agent)).collect();
+        let (environment, secrets) = (options.environment.clone(), options.known.clone());
+        let world = World { environment, roots: Roots::new(options.roots.iter().cloned()), known: secrets };
+        Self { known, world, options, threads: Mutex::default() }
+    }
+
+    fn thread(&self, workspace: WorkspaceId, chat: ChatId) -> Arc<Thread> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if threads.len() > 1_000 {
+            threads.retain(|_, thread| Arc::strong_count(thread) > 1 || thread.process().is_some());
+        }
+        threads.entry((workspace, chat)).or_default().clone()
+    }
+
+    /// The process that has a turn.
+    fn of(&self, turn: &AgentTurn) -> Result<Arc<Running>> {
+        self.thread(turn.workspace, turn.chat).process().ok_or_else(gone)
+    }
+
+    async fn greet(&self, agent: &str, cwd: &str) -> Result<Greeted> {
+        let known =
+            self.known.get(agent).ok_or_else(|| Error::Invalid(format!("{agent:?} is no coding agent here")))?;
+        // Links may have changed since the thread was made.
+        let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
+        if folder != Path::new(cwd) {
+            return Err(Error::Invalid(format!("{cwd:?} leads elsewhere by now")));
+        }
+        Greeted::start(known, &folder, &self.world, self.options.start).await
+    }
+
+    /// A process with an open session for a thread; whether it knows the conversation.
+    async fn open(&self, thread: &ThreadAgent) -> Result<(Running, bool)> {
+        let greeted = self.greet(&thread.agent, &thread.cwd).await?;
+        let opened = greeted.open(thread).await?;
+        greeted.set(&thread.options).await?;
+        Ok((Running { greeted, thread: thread.clone() }, opened.is_loaded))
+    }
+
+    /// Waits for the end of an earlier turn; false for a process that cannot be used, which is ended then.
+    async fn clear(&self, running: &Running, id: TurnId) -> bool {
+        let until = Instant::now() + self.options.grace + Duration::from_secs(1);
+        let busy = || running.shared().state().turn.as_ref().filter(|turn| turn.end.is_none()).map(|turn| turn.id);
+        if let Some(earlier) = busy().filter(|earlier| *earlier != id) {
+            self.cancel_in(running, earlier).await;
+        }
+        while busy().is_some() && Instant::now() < until {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let is_free = busy().is_none();
+        if !is_free {
+            running.greeted.process.kill();
+        }
+        is_free && !running.is_gone()
+    }
+
+    async fn cancel_in(&self, running: &Running, turn: TurnId) {
+        let shared = running.shared();
+        let Some(open) = shared.cancel(turn) else { return };
+        let session = shared.state().session.clone();
+        shared.connection.notify("session/cancel", &json!({ "sessionId": session }));
+        // The open requests are answered with a cancellation, as the protocol wants it.
+        for ask in open {
+            let _ = shared.connection.respond(&ask, Ok(outcome(None))).await;
+        }
+    }
+}
+
+impl Thread {
+    fn process(&self) -> Option<Arc<Running>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    fn set(&self, running: &Arc<Running>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+    }
+}
+
+/// Follows the request of a turn until it is answered.
+async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value) {
+    let shared = running.shared();
+    let end = match shared.connection.request("session/prompt", prompt).await {
+        Ok(answer) => AgentUpdate::Ended { stop_reason: answer["stopReason"].as_str().unwrap_or("none").to_owned() },
+        Err(crate::connection::Failure::Refused(why)) => {
+            AgentUpdate::Gone { reason: format!("the agent failed: {why}") }
+        }
+        Err(_) => {
+            let reason = running.greeted.process.gone().await.unwrap_or_else(|| "the agent does not read".into());
+            AgentUpdate::Gone { reason }
+        }
+    };
+    shared.end(turn, end);
+}
+
+/// Ends a process that has had no turn for a time.
+async fn rest(running: Weak<Running>, thread: Weak<Thread>, idle: Duration) {
+    loop {
+        sleep((idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(30))).await;
+        let (Some(running), Some(thread)) = (running.upgrade(), thread.upgrade()) else { return };
+        let is_idle = || running.shared().state().used_at.is_some_and(|used| used.elapsed() >= idle);
+        if !is_idle() && !running.is_gone() {
+            continue;
+        }
+        // A prompt that has it now goes first.
+        let mut current = thread.running.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &running)) && (is_idle() || running.is_gone()) {
+            *current = None;
+            return;
+        }
+    }
+}
+
+#[async_trait]
+impl Agents for ChildAgents {
+    async fn list(&self) -> Vec<AgentInfo> {
+        self.known.values().map(|agent| agent.info(self.world.variable("PATH"))).collect()
+    }
+
+    async fn allowed(&self, cwd: &str) -> Result<String> {
+        let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
+        let text = folder.to_str().ok_or_else(|| Error::Invalid(format!("{cwd:?} is no text")))?;
+        Ok(text.to_owned())
+    }
+
+    fn roots(&self) -> Vec<String> {
+        self.world.roots.shown()
+    }
+
+    async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
+        let AgentPrompt { turn, thread, mut content, context } = prompt;
+        let place = self.thread(turn.workspace, turn.chat);
+        let mut current = place.running.lock().await;
+        if let Some(running) = current.as_ref() {
+            if running.shared().state().turn.as_ref().is_some_and(|known| known.id == turn.turn) {
+                return Ok(());
+            }
+            let is_free = self.clear(running, turn.turn).await;
+            // A client may have chosen another session of the agent.
+            let session = thread.options.session_id.as_ref();
+            let is_same = session.is_none_or(|session| *session == running.shared().state().session);
+            if !is_free || !is_same || !AgentPrompt::shares_process(&running.thread, &thread) {
+                *current = None;
+            }
+        }
+        let running = match current.as_ref() {
+            Some(running) => running.clone(),
+            None => {
+                let (running, is_loaded) = self.open(&thread).await?;
+                if !is_loaded && !context.is_empty() {
+                    let text = format!("The conversation so far:\n\n{context}\n\nThe message of now:");
+                    content.insert(0, json!({ "type": "text", "text": text }));
+                }
+                let running = Arc::new(running);
+                place.set(&running);
+                *current = Some(running.clone());
+                tokio::spawn(rest(Arc::downgrade(&running), Arc::downgrade(&place), self.options.idle));
+                running
+            }
+        };
+        let session = running.shared().state().session.clone();
+        running.shared().begin(turn.turn);
+        tokio::spawn(perform(running, turn.turn, json!({ "sessionId": session, "prompt": content })));
+        Ok(())
+    }
+
+    async fn updates(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>> {
+        let running = self.of(turn)?;
+        let shared = running.shared();
+        loop {
+            match shared.next(turn.turn) {
+                Next::Updates(updates) => return Ok(updates),
+                Next::NotHere => return Err(gone()),
+                Next::Wait => shared.changed.notified().await,
+            }
+        }
+    }
+
+    async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()> {
+        let running = self.of(turn)?;
+        let message = running.shared().take_ask(turn.turn, request, option).ok_or_else(gone)?;
+        running.shared().connection.respond(&message, Ok(outcome(option))).await.map_err(|_| gone())
+    }
+
+    async fn cancel(&self, turn: &AgentTurn) -> Result<()> {
+        let Ok(running) = self.of(turn) else { return Ok(()) };
+        self.cancel_in(&running, turn.turn).await;
+        let (grace, turn) = (self.options.grace, turn.turn);
+        tokio::spawn(async move {
+            sleep(grace).await;
+            let is_on = running.shared().state().turn.as_ref().is_some_and(|now| now.id == turn && now.end.is_none());
+            if is_on {
+                tracing::warn!(
+                    agent = running.thread.agent,
+                    "an agent did not end a turn that was cancelled, and is killed"
+                );
+                running.greeted.process.kill();
+            }
+        });
+        Ok(())
+    }
+
+    async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()> {
+        let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(&(workspace, chat));
+        if let Some(running) = thread.and_then(|thread| thread.process()) {
+            running.greeted.process.kill();
+        }
+        Ok(())
+    }
+
+    async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
+        let cwd = self.allowed(cwd).await?;
+        let greeted = self.greet(agent, &cwd).await?;
+        let thread = ThreadAgent { agent: agent.into(), cwd, options: domain::AgentOptions::default() };
+        Ok(offers(&greeted.open(&thread).await?.answer))
+    }
+
+    async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {
+        let cwd = self.allowed(cwd).await?;
+        let greeted = self.greet(agent, &cwd).await?;
+        if greeted.offers["sessionCapabilities"]["list"].is_null() {
+            return Ok(None);
+        }
+        let mut params = json!({ "cwd": cwd });
+        if let Some(cursor) = cursor {
+            params["cursor"] = json!(cursor);
+        }
+        let answer = greeted.ask("session/list", params).await?;
+        let sessions = answer["sessions"].as_array().cloned().unwrap_or_default();
+        Ok(Some(AgentSessions { sessions, next: answer["nextCursor"].as_str().map(ToOwned::to_owned) }))
+    }
+
+    async fn session_history(&self, agent: &str, cwd: &str, session: &str) -> Result<Option<Vec<AgentMessage>>> {
+        let cwd = self.allowed(cwd).await?;
+        let greeted = self.greet(agent, &cwd).await?;
+        if !greeted.loads() {
+            return Ok(None);
+        }
+        greeted.history(session, &cwd).await.map(Some)
+    }
+
+    async fn commands(&self, workspace: WorkspaceId, chat: ChatId) -> Vec<AgentCommand> {
+        let running = self.thread(workspace, chat).process();
+        running.map(|running| running.shared().state().commands.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,23 @@
+//! Coding agents as child processes, which speak the Agent Client Protocol (ACP), version 1, over their standard input and output.
+//!
+//! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
+//! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
+//! `start` (its first requests), `reader` (its output), and `files` with `roots` (what it may read and write through us).
+//!
+//! The messages are read as JSON and not as types: updates go to the log whole, also those of newer agents, and a field that one agent writes
+//! in another way fails that field alone.
+
+mod adapter;
+mod connection;
+mod files;
+mod group;
+mod process;
+mod reader;
+mod registry;
+mod roots;
+mod shared;
+mod start;
+
+pub use adapter::{ChildAgents, Options};
+pub use registry::{Known, known};
+pub use roots::Roots;

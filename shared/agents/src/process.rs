@@ -1,0 +1,196 @@
+//! A process of an agent: its start, its output on both streams, and its end with a reason.
+
+use crate::{connection::Connection, group::Group, reader, registry::Known, roots::Roots, shared::Shared};
+use ports::{Error, KnownSecrets, Result};
+use std::{
+    collections::VecDeque,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::{Child, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// The variables that every agent has of ours: those of its user, and none with a key.
+const ENVIRONMENT: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+];
+/// How much of the error output is kept, in lines and in bytes.
+const LINES: usize = 20;
+const BYTES: usize = 4 * 1024;
+/// How long the streams of a process that has ended are read on.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// What agents are run with.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    /// The environment of this process.
+    pub environment: Vec<(String, String)>,
+    /// The folders that they may work in.
+    pub roots: Roots,
+    /// Secrets that are taken out of what is told.
+    pub known: KnownSecrets,
+}
+
+impl World {
+    pub fn variable(&self, name: &str) -> &str {
+        self.environment.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// A process that runs. Dropping it ends it, with all that it started.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub shared: Arc<Shared>,
+    group: Arc<Group>,
+}
+
+impl Process {
+    /// Starts an agent in a folder.
+    pub fn spawn(agent: &Known, cwd: &Path, world: &World) -> Result<Self> {
+        let program = agent.program(world.variable("PATH")).map_err(|why| Error::unavailable("the agent", why))?;
+        let failed = |error: std::io::Error| {
+            Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))
+        };
+        let group = Arc::new(Group::new().map_err(failed)?);
+        let mut command = Command::new(program);
+        command.args(&agent.args).current_dir(cwd).env_clear().process_group(group.id()).kill_on_drop(true);
+        let ours = world.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
+        command.envs(ours.map(|(name, value)| (name, value))).envs(&agent.env);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Error::unavailable("the agent", "its streams are not there"));
+        };
+        let shared = Arc::new(Shared::new(Connection::new(input)));
+        let tail = Arc::<Mutex<Tail>>::default();
+        let keeping = tokio::spawn(keep(errors, tail.clone()));
+        let (reading, roots) = (shared.clone(), world.roots.clone());
+        let reader = tokio::spawn(async move { reader::read(output, &reading, &roots).await });
+        let watch = Watch { name: agent.name.clone(), known: world.known.clone(), tail, group: group.clone() };
+        tokio::spawn(watch.until_gone(child, reader, keeping, shared.clone()));
+        Ok(Self { shared, group })
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        self.group.kill();
+    }
+
+    /// Why it is gone, if it is; a process that was seen to end is waited for a moment.
+    pub async fn gone(&self) -> Option<String> {
+        for _ in 0..40 {
+            if let Some(reason) = self.shared.state().gone.clone() {
+                return Some(reason);
+            }
+            tokio::time::sleep(DRAIN / 20).await;
+        }
+        None
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The last lines of an error output.
+#[derive(Debug, Default)]
+struct Tail(VecDeque<u8>);
+
+async fn keep(mut errors: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
+    let mut piece = [0; 4096];
+    while let Ok(read @ 1..) = errors.read(&mut piece).await {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.0.extend(&piece[..read]);
+        let excess = tail.0.len().saturating_sub(BYTES);
+        tail.0.drain(..excess);
+    }
+}
+
+struct Watch {
+    name: String,
+    known: KnownSecrets,
+    tail: Arc<Mutex<Tail>>,
+    group: Arc<Group>,
+}
+
+impl Watch {
+    async fn until_gone(
+        self,
+        mut child: Child,
+        mut reader: JoinHandle<Option<String>>,
+        keeping: JoinHandle<()>,
+        shared: Arc<Shared>,
+    ) {
+        let reason = tokio::select! {
+            status = child.wait() => {
+                // Its last words may be in the pipes. What it started may hold them open.
+                let broke = timeout(DRAIN, &mut reader).await.ok().and_then(|read| read.ok()).flatten();
+                broke.unwrap_or_else(|| ended(status.ok()))
+            }
+            broke = &mut reader => match broke.ok().flatten() {
+                Some(why) => why,
+                None => match timeout(DRAIN * 4, child.wait()).await {
+                    Ok(status) => ended(status.ok()),
+                    Err(_) => "it closed its output".to_owned(),
+                },
+            },
+        };
+        self.group.kill();
+        if timeout(DRAIN, keeping).await.is_err() {
+            tracing::debug!(agent = self.name, "the error output of an agent stays open");
+        }
+        reader.abort();
+        let text = self.told(&reason);
+        tracing::info!(agent = self.name, reason, "an agent has ended");
+        shared.is_gone(text);
+    }
+
+    /// The reason for people, with the end of the error output, without secrets.
+    fn told(&self, reason: &str) -> String {
+        let bytes: Vec<u8> = self.tail.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+        let printable: String = last.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+        let told = match printable.is_empty() {
+            true => format!("{}: {reason}", self.name),
+            false => format!("{}: {reason}. Its last words:\n{printable}", self.name),
+        };
+        self.known.redactor().text(&told).into_owned()
+    }
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("it ended with exit code {code}"),
+        Some((None, Some(signal))) => format!("it was ended by signal {signal}"),
+        _ => "it ended".into(),
+    }
+}

@@ -1,0 +1,115 @@
+//! The output of an agent: lines of JSON, with bounds. It ends at the end of the output, or with the reason why the agent has to be ended.
+
+use crate::{
+    files,
+    roots::Roots,
+    shared::{MOST, Shared},
+};
+use serde_json::Value;
+use std::{io, sync::Arc};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    task::spawn_blocking,
+};
+
+/// The longest line, in bytes.
+const LINE: usize = 16 * 1024 * 1024;
+/// How many lines may be no JSON: some programs greet on their output.
+const GARBAGE: usize = 100;
+
+/// Method not found, and an error of a call, as JSON-RPC numbers them.
+const NO_METHOD: i64 = -32601;
+const FAILED: i64 = -32603;
+
+/// Reads until the end of the output; the reason if the agent broke the protocol.
+pub(crate) async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, roots: &Roots) -> Option<String> {
+    let mut reader = BufReader::with_capacity(64 * 1024, output);
+    let mut garbage = 0;
+    loop {
+        let line = match line(&mut reader).await {
+            Ok(Some(line)) => line,
+            Ok(None) => return None,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Some(format!("it wrote a line of more than {} MiB", LINE >> 20));
+            }
+            Err(_) => return None,
+        };
+        let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+            garbage += usize::from(!line.iter().all(u8::is_ascii_whitespace));
+            if garbage > GARBAGE {
+                return Some(format!("it wrote more than {GARBAGE} lines that are no JSON"));
+            }
+            continue;
+        };
+        let length = line.len();
+        drop(line);
+        if let Some(reason) = take_in(message, length, shared, roots).await {
+            return Some(reason);
+        }
+    }
+}
+
+/// The next line, without its end.
+async fn line(reader: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    loop {
+        let piece = reader.fill_buf().await?;
+        if piece.is_empty() {
+            return Ok((!line.is_empty()).then_some(line));
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(piece.len(), |end| end + 1);
+        line.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        reader.consume(taken);
+        if line.len() > LINE {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if end.is_some() {
+            return Ok(Some(line));
+        }
+    }
+}
+
+async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, roots: &Roots) -> Option<String> {
+    let method = message["method"].as_str().map(ToOwned::to_owned);
+    let is_request = message.get("id").is_some();
+    match (method.as_deref(), is_request) {
+        (None, _) => shared.connection.answered(&message),
+        (Some("session/update"), _) => {
+            let (told, has_room) = shared.updated(message["params"].take(), length);
+            if told > MOST {
+                return Some(format!("it told more than {} MiB in one turn", MOST >> 20));
+            }
+            if !has_room {
+                shared.has_room().await;
+            }
+        }
+        (Some("session/request_permission"), true) => {
+            if shared.asked(&message["id"], &message["params"]).await.is_err() {
+                return Some("it does not read its input".into());
+            }
+        }
+        (Some(method), true) => {
+            let (id, params) = (message["id"].take(), message["params"].take());
+            let work: Option<fn(&Roots, &Value) -> io::Result<Value>> = match method {
+                "fs/read_text_file" => Some(files::read),
+                "fs/write_text_file" => Some(files::write),
+                _ => None,
+            };
+            let answer = match work {
+                None => Err((NO_METHOD, format!("{method} is not offered"))),
+                Some(work) => {
+                    let roots = roots.clone();
+                    let done = spawn_blocking(move || work(&roots, &params)).await;
+                    done.map_err(io::Error::other).flatten().map_err(|error| (FAILED, error.to_string()))
+                }
+            };
+            if shared.connection.respond(&id, answer).await.is_err() {
+                return Some("it does not read its input".into());
+            }
+        }
+        // A notification of another kind.
+        (Some(_), false) => {}
+    }
+    None
+}

@@ -1,0 +1,103 @@
+//! The agents of the box, and those of the configuration.
+
+use ports::AgentInfo;
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+/// An agent: how it is started, and installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Its id, such as `codex`.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// The program: a name on the `PATH`, or an absolute path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables of its environment, beside those that every agent has.
+    pub env: BTreeMap<String, String>,
+    /// The method of ACP by which it signs in before its first session; none for agents that are signed in already.
+    pub auth: Option<String>,
+    /// The command that would install it.
+    pub install: Option<String>,
+}
+
+/// The agents of the box. Each was written for its maker's own program; `docs/how-to/agents.md` names those that the tests run.
+pub fn known() -> Vec<Known> {
+    let npm = |package: &str| Some(format!("npm install -g {package}"));
+    let agent = |id: &str, name: &str, command: &str, args: &[&str], install: Option<String>| Known {
+        id: id.into(),
+        name: name.into(),
+        command: command.into(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        install,
+        ..Known::default()
+    };
+    vec![
+        agent("claude", "Claude Code", "claude-agent-acp", &[], npm("@agentclientprotocol/claude-agent-acp")),
+        agent("codex", "Codex", "codex-acp", &[], npm("@zed-industries/codex-acp")),
+        agent("cursor", "Cursor", "cursor-agent", &["acp"], Some("see cursor.com/cli".into())),
+        agent("gemini", "Gemini CLI", "gemini", &["--acp"], npm("@google/gemini-cli")),
+        agent("goose", "Goose", "goose", &["acp"], Some("see block.github.io/goose".into())),
+        agent("kimi", "Kimi CLI", "kimi", &["acp"], Some("uv tool install kimi-cli".into())),
+        agent("opencode", "OpenCode", "opencode", &["acp"], npm("opencode-ai")),
+        agent("qwen", "Qwen Code", "qwen", &["--acp"], npm("@qwen-code/qwen-code")),
+    ]
+}
+
+impl Known {
+    /// Its program, if it can be started. `path` is the `PATH` that it is looked for on.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(crate) fn program(&self, path: &str) -> Result<PathBuf, String> {
+        let command = Path::new(&self.command);
+        if self.command.is_empty() {
+            return Err("no command is configured".into());
+        }
+        if command.is_absolute() {
+            return match is_program(command) {
+                true => Ok(command.to_owned()),
+                false => Err(format!("{} is no program", self.command)),
+            };
+        }
+        if command.components().count() > 1 {
+            return Err(format!("{:?} is neither a name nor an absolute path", self.command));
+        }
+        let found =
+            std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
+        found.into_iter().find(|path| is_program(path)).ok_or_else(|| format!("{} is not on the PATH", self.command))
+    }
+
+    pub(crate) fn info(&self, path: &str) -> AgentInfo {
+        let unavailable = self.program(path).err();
+        let install = self.install.clone().filter(|_| unavailable.is_some());
+        AgentInfo { id: self.id.clone(), name: self.name.clone(), unavailable, install }
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_available_when_its_program_is_there() {
+        let shell = Known { id: "x".into(), command: "sh".into(), install: Some("get sh".into()), ..Known::default() };
+        assert_eq!(shell.info("/usr/bin:/bin").unavailable, None);
+        let away = shell.info("/nowhere");
+        assert_eq!(away.unavailable.as_deref(), Some("sh is not on the PATH"));
+        assert_eq!(away.install.as_deref(), Some("get sh"));
+        assert!(Known { command: "./sh".into(), ..shell.clone() }.program("/bin").is_err());
+        assert!(Known { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
+        let ids: Vec<String> = known().into_iter().map(|agent| agent.id).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+}

@@ -1,0 +1,383 @@
+//! The adapter against an agent that misbehaves in each way.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use buildscale_agents::{ChildAgents, Known, Options};
+use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
+use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
+use serde_json::json;
+use std::{fs, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tokio::time::{Instant, timeout};
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct World {
+    agents: Arc<ChildAgents>,
+    folder: TempDir,
+    turns: u128,
+}
+
+impl World {
+    fn new(start: &str) -> Self {
+        Self::with(start, |_| {})
+    }
+
+    fn with(start: &str, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("app")).unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent.py");
+        let agent = Known {
+            id: "test".into(),
+            name: "Test".into(),
+            command: "python3".into(),
+            args: vec![script.into(), start.into()],
+            env: [("GIVEN".to_owned(), "1".to_owned())].into(),
+            ..Known::default()
+        };
+        let known = KnownSecrets::default();
+        known.learn([&Secret::new("hunter2-secret")]);
+        let environment = ["PATH", "HOME"].map(|name| (name.to_owned(), std::env::var(name).unwrap_or_default()));
+        let ours = ("OPENAI_API_KEY".to_owned(), "ours".to_owned());
+        let mut options = Options {
+            agents: vec![agent],
+            roots: vec![folder.path().join("app")],
+            environment: environment.into_iter().chain([ours]).collect(),
+            known,
+            grace: Duration::from_millis(500),
+            ..Options::default()
+        };
+        change(&mut options);
+        Self { agents: Arc::new(ChildAgents::new(options)), folder, turns: 0 }
+    }
+
+    fn app(&self) -> String {
+        fs::canonicalize(self.folder.path().join("app")).unwrap().display().to_string()
+    }
+
+    async fn prompt(&mut self, words: &str) -> (AgentTurn, ports::Result<()>) {
+        self.prompt_in(words, None).await
+    }
+
+    async fn prompt_in(&mut self, words: &str, session: Option<&str>) -> (AgentTurn, ports::Result<()>) {
+        self.turns += 1;
+        let (workspace, chat) = (WorkspaceId(Uuid::from_u128(1)), ChatId(Uuid::from_u128(2)));
+        let turn = AgentTurn { workspace, chat, turn: TurnId(Uuid::from_u128(100 + self.turns)) };
+        let options = AgentOptions { session_id: session.map(ToOwned::to_owned), ..AgentOptions::default() };
+        let thread = ThreadAgent { agent: "test".into(), cwd: self.app(), options };
+        let content = vec![json!({ "type": "text", "text": words })];
+        let prompt = AgentPrompt { turn, thread, content, context: "User: before".into() };
+        (turn, self.agents.prompt(prompt).await)
+    }
+
+    /// The updates of a turn until one of these comes, which is the last.
+    async fn until(&self, turn: &AgentTurn, last: impl Fn(&AgentUpdate) -> bool) -> Vec<AgentUpdate> {
+        let mut all = Vec::new();
+        loop {
+            all.extend(timeout(PATIENCE, self.agents.updates(turn)).await.unwrap().unwrap());
+            if all.last().is_some_and(&last) {
+                return all;
+            }
+        }
+    }
+
+    async fn end(&self, turn: &AgentTurn) -> Vec<AgentUpdate> {
+        self.until(turn, |update| matches!(update, AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. })).await
+    }
+
+    /// The text of a whole turn.
+    async fn said(&mut self, words: &str) -> String {
+        let (turn, prompted) = self.prompt(words).await;
+        prompted.unwrap();
+        text(&self.end(&turn).await)
+    }
+
+    async fn asked(&mut self, words: &str) -> (AgentTurn, AgentRequest) {
+        let (turn, prompted) = self.prompt(words).await;
+        prompted.unwrap();
+        (turn, self.request(&turn).await)
+    }
+
+    async fn request(&self, turn: &AgentTurn) -> AgentRequest {
+        let updates = self.until(turn, |update| matches!(update, AgentUpdate::Asks(_))).await;
+        match updates.last() {
+            Some(AgentUpdate::Asks(request)) => request.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn text(updates: &[AgentUpdate]) -> String {
+    let texts = updates.iter().filter_map(|update| match update {
+        AgentUpdate::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn ended(reason: &str) -> AgentUpdate {
+    AgentUpdate::Ended { stop_reason: reason.into() }
+}
+
+fn why(updates: &[AgentUpdate]) -> &str {
+    match updates.last() {
+        Some(AgentUpdate::Gone { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        // poll: a process of another process ends unseen
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_told_in_its_order_and_a_second_goes_on_in_the_same_process() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("say one two").await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    let Some(AgentUpdate::Bound { session }) = updates.first() else { panic!("{updates:?}") };
+    assert_eq!(text(&updates), "one two ");
+    assert!(updates.contains(&AgentUpdate::Thought("hm".into())), "{updates:?}");
+    assert_eq!(updates.last(), Some(&ended("end_turn")));
+    assert_eq!(world.agents.updates(&turn).await.unwrap(), [ended("end_turn")], "the end is told again");
+    let commands = world.agents.commands(turn.workspace, turn.chat).await;
+    assert_eq!(commands[0].name, "web");
+    let (turn, prompted) = world.prompt("call").await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    assert_eq!(updates[0], AgentUpdate::Bound { session: session.clone() });
+    assert!(matches!(&updates[1], AgentUpdate::Session(update) if update["title"] == "make"), "{updates:?}");
+    assert_eq!(updates.len(), 4, "{updates:?}");
+}
+
+#[tokio::test]
+async fn a_request_waits_for_its_own_answer() {
+    let mut world = World::new("");
+    for (option, told) in [(Some("once"), "once"), (Some("no"), "no"), (None, "cancelled")] {
+        let (turn, request) = world.asked("ask rm -r x").await;
+        assert_eq!((request.category.as_str(), request.title.as_str()), ("command", "rm -r x"));
+        assert!(request.call.contains("rawInput"), "the call is told whole: {}", request.call);
+        assert_eq!(
+            request.options.iter().map(|option| &*option.kind).collect::<Vec<_>>(),
+            ["allow_once", "allow_always", "reject_once"]
+        );
+        assert_eq!(
+            world.agents.updates(&turn).await.unwrap(),
+            [AgentUpdate::Asks(request.clone())],
+            "it is told again"
+        );
+        let wrong = [("other", Some("once")), (request.request.as_str(), Some("unknown"))];
+        for (id, option) in wrong {
+            assert!(matches!(world.agents.answer(&turn, id, option).await, Err(Error::Conflict { .. })));
+        }
+        world.agents.answer(&turn, &request.request, option).await.unwrap();
+        let again = world.agents.answer(&turn, &request.request, Some("once")).await;
+        assert!(matches!(again, Err(Error::Conflict { .. })), "a request is answered once");
+        assert_eq!(text(&world.end(&turn).await), told);
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_are_told_one_after_the_other() {
+    let mut world = World::new("");
+    let (turn, first) = world.asked("asktwice").await;
+    world.agents.answer(&turn, &first.request, Some("once")).await.unwrap();
+    let second = world.request(&turn).await;
+    assert_eq!((first.title.as_str(), second.title.as_str()), ("one", "two"));
+    world.agents.answer(&turn, &second.request, Some("no")).await.unwrap();
+    assert!(text(&world.end(&turn).await).ends_with("no "));
+}
+
+#[tokio::test]
+async fn a_crash_ends_the_turn_with_its_exit_code_and_last_words_without_secrets() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("crash").await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    let reason = why(&updates);
+    assert!(reason.contains("exit code 7") && reason.contains("about to fail"), "{reason}");
+    assert!(!reason.contains("hunter2-secret"), "{reason}");
+    assert!(world.said("blocks").await.contains("User: before"), "the next turn begins afresh, with the conversation");
+}
+
+#[tokio::test]
+async fn a_request_of_a_process_that_is_gone_gets_no_answer() {
+    let mut world = World::new("");
+    let (turn, request) = world.asked("ask x").await;
+    world.agents.end(turn.workspace, turn.chat).await.unwrap();
+    let answered = world.agents.answer(&turn, &request.request, Some("once")).await;
+    assert!(matches!(answered, Err(Error::Conflict { .. })), "{answered:?}");
+    let other = AgentTurn { turn: TurnId(Uuid::from_u128(9)), ..turn };
+    assert!(matches!(world.agents.updates(&other).await, Err(Error::Conflict { .. })));
+}
+
+#[tokio::test]
+async fn hostile_output_ends_in_a_clear_error() {
+    let mut world = World::new("");
+    for (words, told) in [
+        ("garbage", "lines that are no JSON"),
+        ("long", "a line of more than 16 MiB"),
+        ("flood", "more than 64 MiB in one turn"),
+        ("refuse", "it does not want to"),
+    ] {
+        let (turn, prompted) = world.prompt(words).await;
+        prompted.unwrap();
+        let updates = world.end(&turn).await;
+        assert!(why(&updates).contains(told), "{words}: {}", why(&updates));
+        assert_eq!(world.said("say still here").await, "still here ");
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_fails_says_why() {
+    for (start, told) in [
+        ("exit", "exit code 3. Its last words:\nno licence"),
+        ("silent", "did not answer initialize within 1 s"),
+        ("version", "speaks version Some(9)"),
+    ] {
+        let mut world = World::with(start, |options| options.start = Duration::from_secs(1));
+        let started = Instant::now();
+        let Err(Error::Unavailable { source, .. }) = world.prompt("say x").await.1 else { panic!("{start}") };
+        assert!(source.to_string().contains(told), "{source}");
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+    let mut noisy = World::new("noise");
+    assert_eq!(noisy.said("say x").await, "x ", "a greeting is no fault");
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_ends_by_itself_or_with_its_process_group() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("slow").await;
+    prompted.unwrap();
+    world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await;
+    let asked_at = Instant::now();
+    world.agents.cancel(&turn).await.unwrap();
+    assert!(asked_at.elapsed() < Duration::from_secs(1));
+    assert_eq!(world.end(&turn).await.last(), Some(&ended("cancelled")));
+    world.agents.cancel(&turn).await.unwrap();
+    let (turn, _) = world.asked("ask x").await;
+    world.agents.cancel(&turn).await.unwrap();
+    assert_eq!(world.end(&turn).await.last(), Some(&ended("cancelled")), "an open request is cancelled with it");
+    let (turn, prompted) = world.prompt("deaf").await;
+    prompted.unwrap();
+    world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await;
+    world.agents.cancel(&turn).await.unwrap();
+    assert!(why(&world.end(&turn).await).contains("signal 9"));
+    assert_eq!(world.said("say again").await, "again ", "the next turn has another process");
+}
+
+#[tokio::test]
+async fn the_whole_process_group_ends_with_the_thread() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("child").await;
+    prompted.unwrap();
+    let child = text(&world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await);
+    assert!(is_alive(&child), "{child}");
+    world.agents.end(turn.workspace, turn.chat).await.unwrap();
+    eventually("the child of the agent ends", || !is_alive(&child)).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_idle_ends_and_its_session_is_loaded_by_the_next() {
+    let mut world = World::with("", |options| options.idle = Duration::from_millis(100));
+    let (turn, prompted) = world.prompt("say x").await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    let Some(AgentUpdate::Bound { session }) = updates.first().cloned() else { panic!("{updates:?}") };
+    let pid = session.trim_start_matches("s-").to_owned();
+    eventually("the idle process ends", || !is_alive(&pid)).await;
+    let (turn, prompted) = world.prompt_in("blocks", Some(&session)).await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    assert_eq!(updates.first(), Some(&AgentUpdate::Bound { session }));
+    assert_eq!(text(&updates), r#"["blocks"]"#, "what was loaded is neither told nor sent again");
+}
+
+#[tokio::test]
+async fn an_agent_that_loads_no_sessions_reads_the_conversation() {
+    let mut world = World::new("forgets");
+    let (turn, prompted) = world.prompt_in("blocks", Some("s-old")).await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    assert!(text(&updates).contains("User: before"), "{updates:?}");
+    assert_ne!(updates.first(), Some(&AgentUpdate::Bound { session: "s-old".into() }));
+}
+
+#[tokio::test]
+async fn files_are_read_and_written_in_the_allowed_roots_alone() {
+    let mut world = World::new("");
+    let app = world.app();
+    fs::write(format!("{app}/a.txt"), "one\ntwo\nthree\n").unwrap();
+    fs::write(world.folder.path().join("secret"), "x\ny\n").unwrap();
+    std::os::unix::fs::symlink(world.folder.path().join("secret"), format!("{app}/link")).unwrap();
+    assert!(world.said(&format!("read {app}/a.txt")).await.contains(r#"{"content": "two\n"}"#));
+    assert!(world.said(&format!("write {app}/new/b.txt")).await.contains(r#""result""#));
+    assert_eq!(fs::read_to_string(format!("{app}/new/b.txt")).unwrap(), "written");
+    let outside = world.folder.path().join("out.txt").display().to_string();
+    for path in [format!("{app}/link"), format!("{app}/../secret"), outside.clone(), "a.txt".into()] {
+        for verb in ["read", "write"] {
+            assert!(world.said(&format!("{verb} {path}")).await.contains(r#""error""#), "{verb} {path}");
+        }
+    }
+    assert!(!fs::exists(&outside).unwrap());
+    assert_eq!(fs::read_to_string(world.folder.path().join("secret")).unwrap(), "x\ny\n");
+    assert!(world.said("other").await.contains("terminal/create is not offered"));
+}
+
+#[tokio::test]
+async fn an_agent_has_no_key_of_ours() {
+    let mut world = World::new("");
+    let names = world.said("env").await;
+    let names: Vec<&str> = names.split(' ').collect();
+    assert!(names.contains(&"PATH") && names.contains(&"GIVEN"), "{names:?}");
+    assert!(!names.contains(&"OPENAI_API_KEY"), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_folder_outside_of_the_roots_and_an_unknown_agent_are_refused() {
+    let world = World::new("");
+    let outside = world.folder.path().display().to_string();
+    assert!(matches!(world.agents.allowed(&outside).await, Err(Error::Invalid(_))));
+    assert_eq!(world.agents.allowed(&world.app()).await.unwrap(), world.app());
+    assert_eq!(world.agents.roots(), [world.app()]);
+    assert!(matches!(world.agents.offers("nobody", &world.app()).await, Err(Error::Invalid(_))));
+    let listed = world.agents.list().await;
+    let test = listed.iter().find(|agent| agent.id == "test").unwrap();
+    assert_eq!(test.unavailable, None);
+    assert!(listed.len() > 8, "{listed:?}");
+}
+
+#[tokio::test]
+async fn offers_and_histories_come_from_processes_of_their_own() {
+    let world = World::new("");
+    let offers = world.agents.offers("test", &world.app()).await.unwrap();
+    assert_eq!(offers.modes, [json!({ "id": "ask", "name": "Ask" })]);
+    let history = world.agents.session_history("test", &world.app(), "s-old").await.unwrap().unwrap();
+    let said: Vec<_> = history.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
+    assert_eq!(said, [("user", "hello"), ("assistant", "hi there")]);
+    assert_eq!(world.agents.sessions("test", &world.app(), None).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_same_prompt_again_is_not_given_twice() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("say once").await;
+    prompted.unwrap();
+    world.turns -= 1;
+    let (again, prompted) = world.prompt("say once").await;
+    prompted.unwrap();
+    assert_eq!(turn, again);
+    assert_eq!(text(&world.end(&turn).await), "once ");
+}

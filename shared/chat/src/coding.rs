@@ -1,0 +1,371 @@
+//! Threads: chats whose turns a coding agent performs, a program with a loop and tools of its own (spec 004 §2).
+//!
+//! The agent takes the place of the model and of the tools. A *leg* is a stretch of its work: from the prompt, or from an answer, to its next
+//! request or its end. An effect follows a leg. A request for permission ends the effect, so that the chat rests like any other that waits for a
+//! person, while the process of the agent waits behind the port. The decision begins the next leg.
+
+mod allow;
+mod choice;
+mod perform;
+
+use crate::{
+    context::assemble,
+    machine::{ChatEffect, Report},
+    phase::Phase,
+    size::{MAX_ANSWER, beginning},
+    state::ChatState,
+    turn::Step,
+};
+use actor::EffectKey;
+pub(crate) use choice::{chosen, no};
+use domain::{
+    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId, PermissionId,
+    Sha256, StopReason, ThreadAgent, Timestamp,
+};
+use ports::{AgentPrompt, AgentRequest, AgentTurn};
+use serde_json::{Value, json};
+
+/// How long a message of an agent gets, in bytes, before the next one begins.
+const MESSAGE: usize = 256 * 1024;
+/// The most that a person is shown of a call before they decide on it, in bytes. A longer one is answered with no.
+const MAX_CALL: usize = 256 * 1024;
+/// The most that a new process reads of the conversation so far, in bytes.
+const CONTEXT: usize = 24 * 1024;
+
+/// A piece of work with the process of a thread.
+#[derive(Debug)]
+pub struct AgentWork {
+    /// The turn.
+    pub turn: AgentTurn,
+    /// The leg that its reports belong to.
+    pub leg: MessageId,
+    /// When the turn's wall time is up.
+    pub deadline: Timestamp,
+    /// The work.
+    pub does: AgentDoes,
+}
+
+/// The kinds of work with the process of a thread.
+#[derive(Debug)]
+pub enum AgentDoes {
+    /// Hand over the person's words, and follow the agent.
+    Prompt(Box<AgentPrompt>),
+    /// Answer a request, and follow the agent.
+    Answer {
+        /// The request.
+        request: String,
+        /// The option of the agent; none cancels the request.
+        option: Option<String>,
+    },
+    /// Follow an agent that was followed by a worker which is gone.
+    Follow,
+    /// Have the agent end the turn.
+    Cancel,
+    /// End the process: the chat was given up.
+    End,
+}
+
+/// A report of a leg.
+#[derive(Debug)]
+pub enum AgentReport {
+    /// The agent works in this session.
+    Bound(String),
+    /// Session updates, each whole.
+    Updated(Vec<Value>),
+    /// The agent asks for permission: the leg is over.
+    Asked(Box<AgentRequest>),
+    /// The agent has ended the turn, for this reason of the Agent Client Protocol.
+    Ended(String),
+    /// No process has the turn.
+    Lost,
+    /// The turn came to nothing.
+    Failed {
+        /// The error.
+        error: Error,
+        /// Whether the turn's wall time was up.
+        timed_out: bool,
+    },
+}
+
+/// The id under which the log has a tool call of an agent.
+fn call_id(turn: AgentTurn, tool_call: &str) -> CallId {
+    CallId::from_key(&turn.turn.to_string(), tool_call)
+}
+
+fn key(leg: MessageId, attempt: u32) -> EffectKey {
+    EffectKey(format!("agent/{leg}/{attempt}"))
+}
+
+impl ChatState {
+    /// Folds an event of a thread.
+    pub(crate) fn apply_agent(&mut self, event: &ChatEvent) {
+        match (event, &mut self.turn) {
+            (ChatEvent::AgentBegan { leg, attempt, answer, at }, Some(turn)) => {
+                if turn.started_at.is_none() {
+                    turn.started_at = Some(*at);
+                    self.active_at = *at;
+                }
+                turn.waited_ms = turn.waited_until(*at);
+                turn.steps += u32::from(*attempt == 1 && answer.is_none());
+                let (leg, attempt, text) = (*leg, *attempt, String::new());
+                let message_id = match turn.phase {
+                    // The message that the agent was at was completed before the leg began again.
+                    Phase::Agent { leg: same, message_id, .. } if same == leg => message_id,
+                    _ => leg,
+                };
+                turn.phase = Phase::Agent { leg, attempt, message_id, text };
+            }
+            (ChatEvent::AgentBound { session_id }, _) => {
+                if let Some(thread) =
+                    self.config.as_mut().and_then(|config| std::sync::Arc::make_mut(config).thread.as_mut())
+                {
+                    thread.options.session_id = Some(session_id.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Step<'_> {
+    fn agent_turn(&self) -> Option<AgentTurn> {
+        let config = self.config().filter(|config| config.thread.is_some())?;
+        Some(AgentTurn { workspace: config.workspace, chat: config.chat, turn: self.turn()?.id })
+    }
+
+    /// Hands the words of the turn to the agent of the thread.
+    pub(crate) fn prompt_agent(&mut self, thread: ThreadAgent, leg: MessageId) {
+        let Some(turn) = self.agent_turn() else { return };
+        if let Some(context) = assemble(self.state()).filter(|context| context.cut > 0) {
+            self.push(ChatEvent::ContextCut { turns: context.cut });
+        }
+        let (content, context) = (words(self.state()), earlier(self.state()));
+        let prompt = Box::new(AgentPrompt { turn, thread, content, context });
+        self.follow(leg, 1, None, AgentDoes::Prompt(prompt));
+    }
+
+    fn follow(&mut self, leg: MessageId, attempt: u32, answer: Option<AgentReply>, does: AgentDoes) {
+        let at = self.stamp.at;
+        self.push(ChatEvent::AgentBegan { leg, attempt, answer, at });
+        let (Some(turn), Some(deadline)) = (self.agent_turn(), self.turn().map(|turn| turn.deadline(at))) else {
+            return;
+        };
+        self.run(key(leg, attempt), ChatEffect::Agent(Box::new(AgentWork { turn, leg, deadline, does })));
+    }
+
+    /// The worker that followed the agent is gone. The agent itself may be there: it is not asked twice for the same work.
+    pub(crate) fn follow_again(&mut self, leg: MessageId, attempt: u32) {
+        self.follow(leg, attempt + 1, None, AgentDoes::Follow);
+    }
+
+    /// Drops the reports of a leg.
+    pub(crate) fn unfollow(&mut self, leg: MessageId, attempt: u32) {
+        self.cancel(key(leg, attempt));
+    }
+
+    /// Has the agent end a turn that has come to its end here, if one performs it.
+    pub(crate) fn leave_agent(&mut self) {
+        let works = matches!(self.turn().map(|turn| &turn.phase), Some(Phase::Agent { .. } | Phase::Permission { .. }));
+        if let Some(turn) = self.agent_turn().filter(|_| works) {
+            self.tell_agent(turn, AgentDoes::Cancel, "leave");
+        }
+    }
+
+    /// Ends the process of a thread that was given up.
+    pub(crate) fn end_agent(&mut self) {
+        let Some(config) = self.config().filter(|config| config.thread.is_some()) else { return };
+        let turn = domain::TurnId(self.stamp.id);
+        let turn = AgentTurn { workspace: config.workspace, chat: config.chat, turn };
+        self.tell_agent(turn, AgentDoes::End, "end");
+    }
+
+    fn tell_agent(&mut self, turn: AgentTurn, does: AgentDoes, what: &str) {
+        let (leg, deadline) = (MessageId(turn.turn.0), self.stamp.at);
+        let work = AgentWork { turn, leg, deadline, does };
+        self.run(EffectKey(format!("{what}/{}", turn.turn)), ChatEffect::Agent(Box::new(work)));
+    }
+
+    /// The request of the agent behind the permission that the turn waits for.
+    pub(crate) fn agent_asks(&self) -> Option<AgentAsk> {
+        match &self.turn()?.phase {
+            Phase::Permission { asked, .. } => match &**asked {
+                ChatEvent::PermissionRequired { agent, .. } => agent.as_deref().cloned(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Answers the request of the agent, which goes on then.
+    pub(crate) fn answer_agent(&mut self, request: String, option: Option<String>, by: String) {
+        let leg = MessageId(self.id());
+        let answer = AgentReply { request: request.clone(), option: option.clone(), by };
+        self.follow(leg, 1, Some(answer), AgentDoes::Answer { request, option });
+    }
+
+    /// Keeps the text of the model or of the agent so far as a message, if there is any.
+    pub fn keep_partial(&mut self) {
+        let (id, text) = match self.turn().map(|turn| &turn.phase) {
+            Some(Phase::Model { message_id, text, .. } | Phase::Agent { message_id, text, .. }) => (*message_id, text),
+            _ => return,
+        };
+        if text.is_empty() {
+            return;
+        }
+        let message = Message::Assistant {
+            id,
+            at: self.stamp.at,
+            content: beginning(text, MAX_ANSWER).to_owned(),
+            calls: Vec::new(),
+            reasoning: String::new(),
+            provider: Value::Null,
+        };
+        self.push(ChatEvent::MessageAdded { message });
+    }
+}
+
+/// The last words of a person, as content of a prompt.
+fn words(state: &ChatState) -> Vec<Value> {
+    let last = state.history.back().into_iter().flat_map(|turn| &turn.messages).find_map(|message| match &**message {
+        Message::User { content, context, .. } => Some((content, context)),
+        _ => None,
+    });
+    let Some((content, context)) = last else { return Vec::new() };
+    let texts = [content, context].into_iter().filter(|text| !text.is_empty());
+    texts.map(|text| json!({ "type": "text", "text": text })).collect()
+}
+
+/// The conversation before the turn that runs, as much of its end as fits.
+fn earlier(state: &ChatState) -> String {
+    let (mut said, mut room) = (Vec::new(), CONTEXT);
+    let past = state.history.iter().rev().skip(1).flat_map(|turn| turn.messages.iter().rev());
+    for message in past {
+        let line = match &**message {
+            Message::User { content, .. } => format!("User: {content}"),
+            Message::Assistant { content, .. } if !content.is_empty() => format!("Assistant: {content}"),
+            Message::System { content, .. } => content.clone(),
+            Message::Assistant { .. } | Message::Tool { .. } => continue,
+        };
+        let Some(left) = room.checked_sub(line.len() + 2) else { break };
+        room = left;
+        said.push(line);
+    }
+    said.reverse();
+    said.join("\n\n")
+}
+
+/// Takes in a report while an agent works; gives back one that is about something else.
+pub(crate) fn reported(step: &mut Step<'_>, report: Report) -> Option<Report> {
+    let Some(Phase::Agent { leg, message_id, text, .. }) = step.turn().map(|turn| &turn.phase) else {
+        return Some(report);
+    };
+    let (current, message_id, length) = (*leg, *message_id, text.len());
+    match report {
+        Report::Wrote { message_id: leg, text } if leg == current => {
+            let is_full = length + text.len() > MESSAGE;
+            step.push(ChatEvent::Chunk { text, message_id });
+            if is_full {
+                step.keep_partial();
+            }
+        }
+        Report::Reasoned { message_id: leg, text } if leg == current => {
+            step.push(ChatEvent::Thought { text, message_id })
+        }
+        Report::Agent { leg, report } if leg == current => told(step, report),
+        _ => {}
+    }
+    None
+}
+
+fn told(step: &mut Step<'_>, report: AgentReport) {
+    match report {
+        AgentReport::Bound(session_id) => {
+            let known = step.config().and_then(|config| config.thread.as_ref()?.options.session_id.clone());
+            if known.as_ref() != Some(&session_id) {
+                step.push(ChatEvent::AgentBound { session_id });
+            }
+        }
+        AgentReport::Updated(updates) => updates.into_iter().for_each(|update| updated(step, update)),
+        AgentReport::Asked(request) => {
+            step.keep_partial();
+            asked(step, *request);
+        }
+        AgentReport::Ended(reason) => ended(step, &reason),
+        AgentReport::Lost => {
+            let error =
+                Error::new(Code::UpstreamUnavailable, "the process of the agent is gone, and with it this turn")
+                    .hint("what it has changed is kept; send a message to go on: it loads its session where it can");
+            fail(step, error, false);
+        }
+        AgentReport::Failed { error, timed_out } => fail(step, error, timed_out),
+    }
+}
+
+fn updated(step: &mut Step<'_>, update: Value) {
+    let call_id = update["toolCallId"].as_str().zip(step.agent_turn()).map(|(id, turn)| call_id(turn, id));
+    if update["sessionUpdate"] == "tool_call" {
+        // Its words so far come before the call.
+        step.keep_partial();
+    }
+    step.push(ChatEvent::AgentUpdated { call_id, update, at: step.stamp.at });
+}
+
+fn fail(step: &mut Step<'_>, error: Error, timed_out: bool) {
+    step.keep_partial();
+    if !timed_out {
+        step.push(ChatEvent::Failed { error });
+    }
+    step.finish(if timed_out { StopReason::TimeLimit } else { StopReason::Error });
+}
+
+fn ended(step: &mut Step<'_>, reason: &str) {
+    step.keep_partial();
+    let reason = match reason {
+        "end_turn" => StopReason::EndTurn,
+        "max_tokens" => StopReason::MaxOutputTokens,
+        "max_turn_requests" => StopReason::StepLimit,
+        "refusal" => StopReason::Refusal,
+        // By itself: a stop of ours has ended the turn before.
+        "cancelled" => return crate::cancel::ended_by_agent(step),
+        other => {
+            let message = format!("the agent ended the turn for a reason that is not known: {other}");
+            step.push(ChatEvent::Failed { error: Error::new(Code::UpstreamUnavailable, message) });
+            StopReason::Error
+        }
+    };
+    step.finish(reason);
+}
+
+/// The agent asks for permission: a rule answers, or a person is asked.
+fn asked(step: &mut Step<'_>, request: AgentRequest) {
+    let Some(turn) = step.agent_turn() else { return };
+    let AgentRequest { request, category, title, call, options } = request;
+    if call.len() > MAX_CALL {
+        let option = no(&options);
+        return step.answer_agent(request, option, "a call that is too long to be shown is not allowed".into());
+    }
+    let parsed: Value = serde_json::from_str(&call).unwrap_or_default();
+    let rule = step.config().and_then(|config: &std::sync::Arc<ChatConfig>| allow::rule(config, &category, &parsed));
+    let once = options.iter().find(|option| option.kind == "allow_once").map(|option| option.id.clone());
+    let covered = allow::covered(&parsed, rule.as_ref(), step.permissions());
+    if let (Some(rule), Some(option)) = (covered, once) {
+        return step.answer_agent(request, Some(option), format!("rule: {rule}"));
+    }
+    let permission_id = PermissionId(step.id());
+    let (at, expires_at) = (step.stamp.at, step.stamp.at + step.machine.gate.patience());
+    let digest = Sha256::of(json!([&category, &call, &options]).to_string().as_bytes());
+    let tool = parsed["kind"].as_str().unwrap_or("other").to_owned();
+    step.push(ChatEvent::PermissionRequired {
+        permission_id,
+        call_id: call_id(turn, parsed["toolCallId"].as_str().unwrap_or_default()),
+        category,
+        tool,
+        args: call,
+        reason: title,
+        always: rule,
+        agent: Some(Box::new(AgentAsk { request, options, digest })),
+        at,
+        expires_at,
+    });
+    step.later(expires_at, &ChatCommand::Expire { permission_id: Some(permission_id), question_id: None });
+}

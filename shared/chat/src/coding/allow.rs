@@ -1,0 +1,73 @@
+//! The rules of a chat, for the calls of a coding agent: the same kinds as for tools, with `cwd` as the root of their paths. A call whose words
+//! or file are not certain has no rule.
+
+use crate::allow::Plain;
+use domain::{ChatConfig, FilePath, Mode, PermissionRule};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The rule that a person can grant along with a yes to this call; none where there is none to grant.
+pub(super) fn rule(config: &ChatConfig, category: &str, call: &Value) -> Option<PermissionRule> {
+    let thread = config.thread.as_deref().filter(|_| config.mode != Mode::Plan)?;
+    match category {
+        "command" => {
+            let rule = command(&thread.cwd, call)?.rule();
+            (domain::json_length(&rule) <= crate::allow::MAX_RULE).then_some(rule)
+        }
+        "file" => file(&thread.cwd, call).map(|path| PermissionRule::File { path }),
+        _ => None,
+    }
+}
+
+/// The granted rule that covers a call, which is looked for by the rule that the call itself would get: so a call without one is covered by none.
+pub(super) fn covered<'a>(
+    call: &Value,
+    own: Option<&PermissionRule>,
+    granted: &'a [PermissionRule],
+) -> Option<&'a PermissionRule> {
+    match own? {
+        PermissionRule::File { .. } => granted.iter().find(|rule| Some(*rule) == own),
+        PermissionRule::Command { .. } | PermissionRule::CommandPrefix { .. } => {
+            let command = words(call)?;
+            granted.iter().find(|rule| command.is_covered_by(rule))
+        }
+    }
+}
+
+/// The command of a call that runs in the folder of the thread.
+fn command(cwd: &str, call: &Value) -> Option<Plain> {
+    let input = &call["rawInput"];
+    let elsewhere =
+        ["cwd", "workdir", "directory", "dir_path", "working_directory"].iter().any(|name| match &input[*name] {
+            Value::Null => false,
+            Value::String(folder) => !folder.is_empty() && folder != cwd,
+            _ => true,
+        });
+    if elsewhere || ["stdin", "env", "environment"].iter().any(|name| !input[*name].is_null()) {
+        return None;
+    }
+    words(call)
+}
+
+fn words(call: &Value) -> Option<Plain> {
+    let args = match &call["rawInput"]["command"] {
+        line @ Value::String(_) => json!({ "command": line }),
+        words @ Value::Array(_) => json!({ "words": words }),
+        _ => return None,
+    };
+    Plain::of(&args.to_string())
+}
+
+/// The one file in the folder of the thread that a call writes anew.
+fn file(cwd: &str, call: &Value) -> Option<FilePath> {
+    if call["kind"] != "edit" {
+        return None;
+    }
+    let of = |list: &'static str| call[list].as_array().into_iter().flatten().filter_map(|one| one["path"].as_str());
+    let mut paths: Vec<&str> = of("content").chain(of("locations")).collect();
+    paths.dedup();
+    let [path] = paths[..] else { return None };
+    let inside = Path::new(path).strip_prefix(cwd).ok()?.to_str()?;
+    // A path with `..` in it is no path of a file here.
+    FilePath::parse(&format!("/{inside}")).ok()
+}

@@ -1,0 +1,167 @@
+//! The work with the process of a thread: its updates are joined, bounded and reported, until the leg is over.
+
+use super::{AgentDoes, AgentReport, AgentWork};
+use crate::{
+    machine::{ChatMachine, Report},
+    perform::{ChatEffects, Kind, Pieces},
+};
+use actor::EffectContext;
+use domain::{Code, Error, json_length};
+use ports::AgentUpdate;
+use serde_json::{Value, json};
+
+/// How much of an update the log has, in bytes.
+const MAX_UPDATE: usize = 128 * 1024;
+/// How long a text in a long update may be, in bytes: shorter ones are tried until it fits.
+const TEXTS: [usize; 4] = [32 * 1024, 8 * 1024, 1024, 128];
+
+impl ChatEffects {
+    pub(crate) async fn work_with_agent(&self, work: AgentWork, context: &EffectContext<ChatMachine>) -> Report {
+        let AgentWork { turn, leg, deadline, does } = work;
+        let report = |report| Report::Agent { leg, report };
+        let done = match does {
+            AgentDoes::Cancel => self.agents.cancel(&turn).await,
+            AgentDoes::End => self.agents.end(turn.workspace, turn.chat).await,
+            does => {
+                let left = deadline.since(self.clock.now());
+                let mut pieces = Pieces::new(leg);
+                let ended = tokio::select! {
+                    biased;
+                    ended = self.follow_agent(AgentWork { turn, leg, deadline, does }, &mut pieces, context) => {
+                        ended.unwrap_or_else(|error| failed(&error))
+                    }
+                    // The report of a leg that was dropped is dropped.
+                    () = context.cancelled.cancelled() => return Report::Told,
+                    () = tokio::time::sleep(left) => {
+                        if let Err(error) = self.agents.cancel(&turn).await {
+                            tracing::warn!(%error, "an agent whose time is up was not told so");
+                        }
+                        let error = Error::new(Code::Timeout, "the turn's time is up");
+                        AgentReport::Failed { error, timed_out: true }
+                    }
+                };
+                pieces.report(context).await;
+                return report(ended);
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, chat = %turn.chat, "an agent was not told to end");
+        }
+        Report::Told
+    }
+
+    async fn follow_agent(
+        &self,
+        work: AgentWork,
+        pieces: &mut Pieces,
+        context: &EffectContext<ChatMachine>,
+    ) -> ports::Result<AgentReport> {
+        let AgentWork { turn, leg, does, .. } = work;
+        match does {
+            AgentDoes::Prompt(prompt) => self.agents.prompt(*prompt).await?,
+            AgentDoes::Answer { request, option } => {
+                self.agents.answer(&turn, &request, option.as_deref()).await?;
+            }
+            AgentDoes::Follow | AgentDoes::Cancel | AgentDoes::End => {}
+        }
+        loop {
+            let updates = tokio::select! {
+                biased;
+                updates = self.agents.updates(&turn) => updates?,
+                () = tokio::time::sleep_until(pieces.due), if !pieces.is_empty() => {
+                    pieces.report(context).await;
+                    continue;
+                }
+            };
+            let mut told = Vec::new();
+            for update in updates {
+                if !matches!(update, AgentUpdate::Session(_)) && !told.is_empty() {
+                    let report = AgentReport::Updated(std::mem::take(&mut told));
+                    context.report(Report::Agent { leg, report }).await;
+                }
+                match update {
+                    AgentUpdate::Text(text) => pieces.add(Kind::Text, &text, context).await,
+                    AgentUpdate::Thought(text) => pieces.add(Kind::Reasoning, &text, context).await,
+                    AgentUpdate::Session(update) => {
+                        pieces.report(context).await;
+                        told.push(bounded(update));
+                    }
+                    AgentUpdate::Bound { session } => {
+                        let report = AgentReport::Bound(session);
+                        context.report(Report::Agent { leg, report }).await;
+                    }
+                    AgentUpdate::Asks(request) => return Ok(AgentReport::Asked(Box::new(request))),
+                    AgentUpdate::Ended { stop_reason } => return Ok(AgentReport::Ended(stop_reason)),
+                    AgentUpdate::Gone { reason } => {
+                        let error = Error::new(Code::UpstreamUnavailable, reason)
+                            .hint("what it has changed is kept; the next message starts the agent afresh");
+                        return Ok(AgentReport::Failed { error, timed_out: false });
+                    }
+                }
+            }
+            if !told.is_empty() {
+                context.report(Report::Agent { leg, report: AgentReport::Updated(told) }).await;
+            }
+        }
+    }
+}
+
+fn failed(error: &ports::Error) -> AgentReport {
+    let error = match error {
+        ports::Error::Conflict { .. } => return AgentReport::Lost,
+        ports::Error::Invalid(why) => Error::new(Code::Unprocessable, why.clone())
+            .hint("GET /api/v1/agents lists the agents that can be started, and the folders that they may work in"),
+        ports::Error::Unavailable { source, .. } => {
+            Error::new(Code::UpstreamUnavailable, source.to_string()).hint("the next message starts the agent afresh")
+        }
+        ports::Error::Damaged(why) => Error::new(Code::Internal, why.clone()),
+    };
+    AgentReport::Failed { error, timed_out: false }
+}
+
+/// An update as the log has it: whole, or with its long texts cut.
+fn bounded(mut update: Value) -> Value {
+    for most in TEXTS {
+        if json_length(&update) <= MAX_UPDATE {
+            return update;
+        }
+        cut(&mut update, most);
+    }
+    if json_length(&update) <= MAX_UPDATE {
+        return update;
+    }
+    json!({
+        "sessionUpdate": update["sessionUpdate"], "toolCallId": update["toolCallId"], "status": update["status"],
+        "title": "an update that is too long for the log",
+    })
+}
+
+fn cut(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) if text.len() > most => {
+            text.truncate(text.floor_char_boundary(most));
+            text.push('…');
+        }
+        Value::Array(all) => all.iter_mut().for_each(|one| cut(one, most)),
+        Value::Object(all) => all.values_mut().for_each(|one| cut(one, most)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_update_is_cut_and_stays_json() {
+        let small = json!({ "sessionUpdate": "plan", "entries": [] });
+        assert_eq!(bounded(small.clone()), small);
+        let long = bounded(
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "rawOutput": "ä".repeat(1 << 20) }),
+        );
+        assert!(json_length(&long) <= MAX_UPDATE);
+        assert_eq!(long["toolCallId"], "t");
+        let wide = bounded(json!({ "sessionUpdate": "plan", "entries": vec!["x"; 1 << 17] }));
+        assert_eq!(wide["title"], "an update that is too long for the log");
+    }
+}

@@ -1,0 +1,299 @@
+//! Turns that a coding agent performs.
+
+use crate::play::Play;
+use actor::Input;
+use buildscale_chat::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report};
+use domain::{
+    AgentOption, ChatCommand, ChatEvent, Code, Error, Mode, Principal, StopId, ThreadAgent, event::PermissionOutcome,
+};
+use ports::AgentRequest;
+use serde_json::{Value, json};
+
+const CWD: &str = "/home/ann/app";
+
+/// Work in words.
+pub fn does(work: &AgentWork) -> String {
+    match &work.does {
+        AgentDoes::Prompt(prompt) => {
+            let texts = prompt.content.iter().filter_map(|block| block["text"].as_str());
+            let session = prompt.thread.options.session_id.as_deref().unwrap_or("-");
+            format!("prompt {session}: {}", texts.collect::<Vec<_>>().join(" + "))
+        }
+        AgentDoes::Answer { request, option } => format!("answer {request}: {}", option.as_deref().unwrap_or("-")),
+        AgentDoes::Follow => "follow".into(),
+        AgentDoes::Cancel => "cancel".into(),
+        AgentDoes::End => "end".into(),
+    }
+}
+
+fn thread() -> Play {
+    let agent = ThreadAgent { agent: "test".into(), cwd: CWD.into(), options: Default::default() };
+    let mut play = Play::with(|config| config.thread = Some(Box::new(agent)));
+    play.may_approve = true;
+    play
+}
+
+impl Play {
+    fn leg(&self) -> domain::MessageId {
+        let leg = self.running.values().find_map(|effect| match effect {
+            ChatEffect::Agent(work) => Some(work.leg),
+            _ => None,
+        });
+        leg.unwrap_or(domain::MessageId(uuid::Uuid::nil()))
+    }
+
+    fn wrote(&mut self, text: &str) -> Vec<String> {
+        let message_id = self.leg();
+        self.input(Input::Report(Report::Wrote { message_id, text: text.into() }))
+    }
+
+    fn tells(&mut self, report: AgentReport) -> Vec<String> {
+        let leg = self.leg();
+        let is_last = !matches!(report, AgentReport::Bound(_) | AgentReport::Updated(_));
+        if is_last {
+            self.running.clear();
+        }
+        self.input(Input::Report(Report::Agent { leg, report }))
+    }
+
+    fn updates(&mut self, update: Value) -> Vec<String> {
+        self.tells(AgentReport::Updated(vec![update]))
+    }
+
+    fn asks(&mut self, request: &str, call: &Value) -> Vec<String> {
+        let option = |id: &str, kind: &str| AgentOption { id: id.into(), name: id.into(), kind: kind.into() };
+        let options = vec![option("yes", "allow_once"), option("ever", "allow_always"), option("no", "reject_once")];
+        let category = if call["kind"] == "edit" { "file" } else { "command" };
+        self.tells(AgentReport::Asked(Box::new(AgentRequest {
+            request: request.into(),
+            category: category.into(),
+            title: "Run it".into(),
+            call: call.to_string(),
+            options,
+        })))
+    }
+
+    fn decides(&mut self, outcome: PermissionOutcome, always: bool, option_id: Option<&str>) -> Vec<String> {
+        let (permission_id, option_id) = (self.permission(), option_id.map(String::from));
+        self.command(ChatCommand::Decide { permission_id, outcome, always, reason: None, option_id })
+    }
+}
+
+fn command(id: &str, line: &str) -> Value {
+    json!({ "toolCallId": id, "kind": "execute", "title": line, "rawInput": { "command": line } })
+}
+
+fn tool_call(id: &str) -> Value {
+    json!({ "sessionUpdate": "tool_call", "toolCallId": id, "kind": "execute", "title": "make" })
+}
+
+#[test]
+fn an_agent_performs_the_turn_and_its_text_between_calls_becomes_messages() {
+    let mut play = thread();
+    assert_eq!(play.say("build it"), ["created", "turn_started 1", "user: build it", "agent_began"]);
+    assert_eq!(play.worked, ["prompt -: build it"]);
+    assert_eq!(play.tells(AgentReport::Bound("s1".into())), ["agent_bound"]);
+    assert_eq!(play.tells(AgentReport::Bound("s1".into())), [""; 0], "a known session is no news");
+    assert_eq!(play.wrote("I "), ["chunk"]);
+    assert_eq!(play.wrote("look."), ["chunk"]);
+    assert_eq!(play.updates(tool_call("t1")), ["assistant: I look.", "agent_updated"]);
+    assert_eq!(play.wrote("Built."), ["chunk"]);
+    assert_eq!(play.tells(AgentReport::Ended("end_turn".into())), ["assistant: Built.", "done EndTurn: Built."]);
+    let ids = play.log.iter().filter_map(|event| match event {
+        ChatEvent::Chunk { message_id, .. } => Some(*message_id),
+        _ => None,
+    });
+    let ids: Vec<_> = ids.collect();
+    assert_eq!(ids[0], ids[1]);
+    assert_ne!(ids[1], ids[2], "the text after a call is another message");
+    play.say("more");
+    assert_eq!(play.worked[1], "prompt s1: more", "the next turn goes on in the session");
+    assert!(play.asked.is_empty(), "no model is asked");
+}
+
+#[test]
+fn a_request_suspends_the_turn_and_the_decision_answers_that_request() {
+    for (outcome, option, chosen, who) in [
+        (PermissionOutcome::Approved, None, "yes", "Approved"),
+        (PermissionOutcome::Approved, Some("ever"), "ever", "Approved"),
+        (PermissionOutcome::Declined, None, "no", "Declined"),
+        (PermissionOutcome::Declined, Some("no"), "no", "Declined"),
+    ] {
+        let mut play = thread();
+        play.say("build it");
+        play.wrote("May I?");
+        assert_eq!(play.asks("r1", &command("t1", "rm -r x")), ["assistant: May I?", "permission_required"]);
+        let Some(ChatEvent::PermissionRequired { agent: Some(asked), .. }) = play.log.last() else {
+            panic!("{:?}", play.log.last())
+        };
+        assert_eq!((asked.request.as_str(), asked.options.len()), ("r1", 3));
+        let resolved = format!("{who} by {}", Principal::local());
+        assert_eq!(play.decides(outcome, false, option), [resolved.as_str(), "agent_began"]);
+        assert_eq!(play.worked[1], format!("answer r1: {chosen}"));
+        assert_eq!(play.decides(outcome, false, option), [""; 0], "a second answer changes nothing");
+        assert_eq!(play.tells(AgentReport::Ended("end_turn".into())), ["done EndTurn: May I?"]);
+    }
+}
+
+#[test]
+fn a_decision_whose_option_does_not_fit_answers_nothing() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "make"));
+    for (outcome, option) in [
+        (PermissionOutcome::Approved, "no"),
+        (PermissionOutcome::Declined, "yes"),
+        (PermissionOutcome::Approved, "unknown"),
+    ] {
+        assert_eq!(play.decides(outcome, false, Some(option)), ["failed INVALID_ARGUMENT"]);
+    }
+    assert_eq!(play.worked.len(), 1, "the agent still waits");
+}
+
+#[test]
+fn silence_is_a_no_and_the_agent_is_told_so() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "make"));
+    assert_eq!(play.message(), ["Cancelled by timeout", "agent_began"]);
+    assert_eq!(play.worked[1], "answer r1: no");
+    assert_eq!(play.message(), [""; 0], "a late one changes nothing");
+}
+
+#[test]
+fn a_granted_rule_answers_the_next_request_that_it_covers_and_no_other() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "cargo test"));
+    play.decides(PermissionOutcome::Approved, true, None);
+    assert_eq!(play.worked[1], "answer r1: yes", "the rule is ours: the agent is allowed this once");
+    assert_eq!(play.asks("r2", &command("t2", "cargo test --all")), ["agent_began"]);
+    assert_eq!(play.worked[2], "answer r2: yes");
+    assert_eq!(play.asks("r3", &command("t3", "cargo test; rm -r x")), ["permission_required"]);
+    play.decides(PermissionOutcome::Declined, false, None);
+    let elsewhere = json!({
+        "toolCallId": "t4", "kind": "execute", "rawInput": { "command": "cargo test", "cwd": "/elsewhere" },
+    });
+    assert_eq!(play.asks("r4", &elsewhere), ["permission_required"]);
+    play.decides(PermissionOutcome::Declined, false, None);
+    play.command(ChatCommand::ForgetPermissions);
+    assert_eq!(play.asks("r5", &command("t5", "cargo test")), ["permission_required"], "rules are taken back");
+}
+
+#[test]
+fn a_rule_for_a_file_covers_that_file_under_the_folder_alone() {
+    let edit =
+        |path: &str| json!({ "toolCallId": path, "kind": "edit", "content": [{ "type": "diff", "path": path }] });
+    let mut play = thread();
+    play.say("write it");
+    play.asks("r1", &edit("/home/ann/app/src/a.rs"));
+    play.decides(PermissionOutcome::Approved, true, None);
+    assert_eq!(play.asks("r2", &edit("/home/ann/app/src/a.rs")), ["agent_began"]);
+    assert_eq!(play.asks("r3", &edit("/home/ann/app/src/b.rs")), ["permission_required"]);
+    play.decides(PermissionOutcome::Declined, false, None);
+    for outside in ["/home/ann/apple/src/a.rs", "/home/ann/app/../b/src/a.rs", "src/a.rs"] {
+        play.asks("r4", &edit(outside));
+        let Some(ChatEvent::PermissionRequired { always, .. }) = play.log.last() else { panic!("{outside}") };
+        assert_eq!(*always, None, "{outside}");
+        play.decides(PermissionOutcome::Declined, false, None);
+    }
+}
+
+#[test]
+fn a_call_that_is_too_long_to_be_shown_is_refused() {
+    let mut play = thread();
+    play.say("build it");
+    assert_eq!(play.asks("r1", &command("t1", &"x".repeat(300_000))), ["agent_began"]);
+    assert_eq!(play.worked[1], "answer r1: no");
+}
+
+#[test]
+fn a_stop_cancels_the_agent_wherever_the_turn_is() {
+    let mut play = thread();
+    play.say("build it");
+    play.wrote("Half");
+    let stopped = play.stop();
+    assert_eq!(stopped.last().map(String::as_str), Some("stopped user_cancelled: Half"));
+    assert!(stopped.contains(&"assistant: Half".to_owned()), "{stopped:?}");
+    assert_eq!(play.worked[1], "cancel");
+    play.say("again");
+    play.asks("r1", &command("t1", "make"));
+    assert_eq!(play.stop()[0], "Cancelled by stop");
+    assert_eq!(play.worked[3], "cancel");
+    play.say("again");
+    let stop_id = StopId(play.id());
+    play.stop_again(stop_id, actor::Target::Everything);
+    assert_eq!(play.worked[5..], ["cancel", "end"], "the process of a deleted chat ends");
+}
+
+#[test]
+fn a_crash_of_the_worker_follows_the_agent_and_gives_no_prompt_twice() {
+    let mut play = thread();
+    play.say("build it");
+    play.wrote("Half");
+    assert_eq!(play.crash(), ["assistant: Half", "turn_started 2", "agent_began"]);
+    assert_eq!(play.worked[1], "follow");
+    assert_eq!(play.wrote(" done"), ["chunk"]);
+    assert_eq!(play.tells(AgentReport::Ended("end_turn".into())), ["assistant:  done", "done EndTurn:  done"]);
+}
+
+#[test]
+fn a_turn_whose_process_is_gone_ends_with_an_error_and_the_answer_reaches_nobody() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "make"));
+    assert_eq!(play.crash(), [""; 0], "a request outlives the worker");
+    play.decides(PermissionOutcome::Approved, false, None);
+    assert_eq!(play.tells(AgentReport::Lost), ["failed UPSTREAM_UNAVAILABLE", "done Error: "]);
+    assert_eq!(play.say("again"), ["turn_started 1", "user: again", "agent_began"]);
+}
+
+#[test]
+fn the_end_of_an_agent_has_its_reason() {
+    for (reason, told) in [
+        ("max_tokens", "done MaxOutputTokens: "),
+        ("max_turn_requests", "done StepLimit: "),
+        ("refusal", "done Refusal: "),
+        ("cancelled", "stopped agent_cancelled: "),
+        ("whatever", "done Error: "),
+    ] {
+        let mut play = thread();
+        play.say("build it");
+        assert_eq!(play.tells(AgentReport::Ended(reason.into())).last().map(String::as_str), Some(told), "{reason}");
+    }
+    let mut play = thread();
+    play.say("build it");
+    let error = Error::new(Code::UpstreamUnavailable, "exit code 7");
+    let failed = AgentReport::Failed { error, timed_out: false };
+    assert_eq!(play.tells(failed), ["failed UPSTREAM_UNAVAILABLE", "done Error: "]);
+}
+
+#[test]
+fn a_new_process_reads_the_end_of_the_conversation_within_a_budget() {
+    let mut play = thread();
+    for turn in 0..4 {
+        play.say(&format!("question {turn}"));
+        play.wrote(&"x".repeat(10_000));
+        play.tells(AgentReport::Ended("end_turn".into()));
+    }
+    play.say("last");
+    let context = play.running.values().find_map(|effect| match effect {
+        ChatEffect::Agent(work) => match &work.does {
+            AgentDoes::Prompt(prompt) => Some(prompt.context.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let context = context.unwrap_or_default();
+    assert!(context.len() <= 24 * 1024, "{}", context.len());
+    assert!(context.contains("User: question 3") && !context.contains("question 0") && !context.contains("last"));
+}
+
+#[test]
+fn in_plan_mode_no_rule_is_granted() {
+    let mut play = thread();
+    play.config.mode = Mode::Plan;
+    play.say("build it");
+    play.asks("r1", &command("t1", "cargo test"));
+    assert_eq!(play.decides(PermissionOutcome::Approved, true, None), ["failed INVALID_ARGUMENT"]);
+}

@@ -35,6 +35,7 @@ mod jwks;
 mod keys;
 mod login;
 mod marks;
+mod mcp;
 mod members;
 mod metrics;
 mod models;
@@ -147,7 +148,10 @@ pub struct Context {
 /// The whole of door 1, to be served as it is.
 pub fn router(context: Arc<Context>) -> axum::Router {
     let base = context.base.clone();
-    served(openapi::streams().with_state(base.clone()).merge(openapi::commands().with_state(context)), base)
+    // Hosts of another protocol come in by one route, and go on by all others.
+    let behind = mcp::Behind(served(openapi::commands().with_state(context.clone()), base.clone()));
+    let commands = openapi::commands().with_state(context).layer(axum::Extension(behind));
+    served(openapi::streams().with_state(base.clone()).merge(commands), base)
 }
 
 /// The event streams alone, and the routes for operators: for a server that does nothing but hold streams. The same code checks the permission to

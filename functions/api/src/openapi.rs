@@ -2,7 +2,7 @@
 
 use crate::{
     Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
-    home, insight, keys, login, members, models, personas, portable, presence, refusals, relations, rewinds, sandbox, schedules,
+    home, insight, keys, login, mcp, members, models, personas, portable, presence, refusals, relations, rewinds, sandbox, schedules,
     schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
@@ -128,6 +128,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(relations::get_network))
         .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
+        .routes(routes!(mcp::take_message))
         .routes(routes!(search::search))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))

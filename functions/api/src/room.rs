@@ -16,8 +16,8 @@ pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
 const ADD_NOTHING: [&str; 5] = ["/stop", "/pause", "/check", "/stream-tickets", "/presence"];
-/// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]).
-const TOOLS: &str = "/workspaces/{workspace_id}/tools";
+/// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]). Messages of a host's protocol become other requests.
+const TOOLS: [&str; 2] = ["/workspaces/{workspace_id}/tools", "/workspaces/{workspace_id}/mcp"];
 
 /// The middleware.
 pub(crate) async fn demand(
@@ -33,7 +33,7 @@ pub(crate) async fn demand(
 }
 
 fn adds(method: &Method, route: &str) -> bool {
-    let mut elsewhere = ADD_NOTHING.iter().chain([&TOOLS]);
+    let mut elsewhere = ADD_NOTHING.iter().chain(&TOOLS);
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     writes && !elsewhere.any(|end| route.ends_with(end))
 }

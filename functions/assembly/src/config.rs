@@ -57,6 +57,8 @@ pub struct Config {
     pub hub: Hub,
     /// Coding agents, by their names. The hub's alone.
     pub agents: BTreeMap<String, Agent>,
+    /// Servers of tools that speak the Model Context Protocol, by name; a workspace may declare its own in `/system/mcp.json`.
+    pub mcp: BTreeMap<String, mcp::ServerConfig>,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,

@@ -1,6 +1,10 @@
-//! The addresses that providers of flows may reach from this host.
+//! The addresses that providers of flows and servers of tools may reach from this host.
 
 use sinks::address;
+use std::time::Duration;
+
+/// How long a connection to a server of tools may take.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Public addresses only, unless the configuration allows private ones.
 pub struct HostEgress {
@@ -18,5 +22,17 @@ impl models::EgressPolicy for HostEgress {
 
     fn client(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
         if self.allow_private { builder } else { address::public_only(builder) }
+    }
+}
+
+impl mcp::Egress for HostEgress {
+    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
+        let allow_private = allow_private || self.allow_private;
+        address::check(url, allow_private).map_err(|error| error.message)?;
+        // The second time it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(CONNECT);
+        let builder = if allow_private { builder } else { address::public_only(builder) };
+        builder.build().map_err(|error| format!("there is no HTTP client: {error}"))
     }
 }

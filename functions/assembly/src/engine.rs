@@ -23,7 +23,7 @@ use flow::op::Functions;
 use identity::Members;
 use ports::{
     Agents, Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret,
-    SecretRef, Secrets,
+    SecretRef, Secrets, ToolServers,
 };
 use schedule::{ScheduleEffects, ScheduleMachine};
 use sinks::Otlp;
@@ -145,6 +145,13 @@ impl Engine {
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }
+    }
+
+    /// The same, with the tools of these servers.
+    #[must_use]
+    pub fn with_servers(self, servers: Arc<dyn ToolServers>) -> Self {
+        let tools = Arc::new((*self.tools).clone().with_servers(servers));
+        Self { tools, ..self }
     }
 
     /// The same, with the traces of turns sent to this collector.

@@ -2,6 +2,7 @@
 
 mod dead_letters;
 mod files;
+mod mcp;
 mod people;
 mod portable;
 mod rewind;
@@ -13,6 +14,7 @@ mod work;
 
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
+pub(crate) use mcp::McpArgs;
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
 pub(crate) use portable::{ExportArgs, ImportArgs};
@@ -76,6 +78,8 @@ pub enum Command {
     /// Search files, documents and conversations by their words, best matches first
     #[command(after_help = EXIT_CODES)]
     Search(SearchArgs),
+    /// Offer a workspace to a host of the Model Context Protocol that starts programs: messages on standard input, answers on standard output
+    Mcp(McpArgs),
     /// Show the machine on which a workspace's commands run; run a command there, start it or end it
     Sandbox(SandboxArgs),
     /// Make and look at schedules: chats, messages and tasks that begin at a time, or again and again

@@ -33,6 +33,7 @@ mod local;
 mod locate;
 mod login;
 mod markdown;
+mod mcp;
 mod output;
 mod people;
 mod portable;
@@ -95,6 +96,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Rewind(args) => return rewind::run(args, out).await,
         Command::Fork(args) => rewind::fork(args, out).await?,
         Command::Search(args) => search::search(args, out).await?,
+        Command::Mcp(args) => mcp::run(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Schedule(args) => schedules::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,

@@ -4,6 +4,7 @@ use crate::{
     HubError, coding_agents,
     layout::{STORE, WORKSPACES},
     parts, secrets,
+    servers::servers,
 };
 use actor::held::Watchdog;
 use assembly::{
@@ -108,8 +109,9 @@ pub fn assemble(
     let embedder = config.embedder(environment)?;
     let base =
         Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes, embedder };
+    let servers = servers(data, config, environment, sandboxes.as_ref(), keys.clone(), &known)?;
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
-    let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines);
+    let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines).with_servers(servers);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
 

@@ -12,6 +12,7 @@ mod occupied;
 mod parts;
 mod secrets;
 pub mod serve;
+mod servers;
 mod sweeping;
 mod transcripts;
 

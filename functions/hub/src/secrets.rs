@@ -17,6 +17,11 @@ pub(crate) fn of_host(
     Arc::new(Noted::new(Arc::new(host), known.clone()))
 }
 
+/// The same secrets without the rule, for what the operator's own configuration refers to.
+pub(crate) fn of_operator(data: &Path, environment: &[(String, String)], known: &KnownSecrets) -> Arc<dyn Secrets> {
+    Arc::new(Noted::new(Arc::new(local(data, environment)), known.clone()))
+}
+
 /// Learns the current secrets of the folder.
 pub(crate) fn learn_folder(data: &Path, known: &KnownSecrets) {
     known.learn(&local(data, &[]).of_folder());

@@ -29,6 +29,12 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
     agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
 }
 
+/// Whether tools of servers are offered in this chat, beside those of [`specs`].
+pub(crate) fn offers_served(machine: &ChatMachine, config: &ChatConfig) -> bool {
+    let is_persons = config.agent.is_none() && reach::may_have_served(config);
+    machine.tools.has_servers() && is_persons && machine.gate.offers(config, ToolKind::Served)
+}
+
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.
 fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
     let (does, parameters) = match &tool.runs {

@@ -61,7 +61,7 @@ impl Plain {
                 !words.is_empty() && self.words.starts_with(words) && self.folder == *folder
             }
             PermissionRule::Command { words, folder } => self.words == *words && self.folder == *folder,
-            PermissionRule::File { .. } => false,
+            PermissionRule::File { .. } | PermissionRule::Tool { .. } => false,
         }
     }
 }
@@ -89,6 +89,11 @@ fn of_file(effects: &Effects) -> Option<PermissionRule> {
     is_only.then(|| PermissionRule::File { path: one.path.clone() })
 }
 
+/// The rule for a tool of a server. What its arguments mean is known to the server alone, so they are no part of it.
+fn of_tool(request: &GateRequest<'_>) -> PermissionRule {
+    PermissionRule::Tool { tool: request.tool.to_owned() }
+}
+
 /// Whether rules count in this chat: in `plan` mode nothing is permitted that people are asked about, and the agent of a task has its flow.
 fn count(request: &GateRequest<'_>) -> bool {
     request.config.mode != Mode::Plan && request.config.agent.is_none()
@@ -99,6 +104,7 @@ pub(crate) fn rule(request: &GateRequest<'_>) -> Option<PermissionRule> {
     let rule = match request.effects.kind {
         ToolKind::Exec => Plain::of(request.args)?.rule(),
         ToolKind::Write => of_file(request.effects)?,
+        ToolKind::Served => of_tool(request),
         ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => return None,
     };
     (count(request) && json_length(&rule) <= MAX_RULE).then_some(rule)
@@ -115,6 +121,7 @@ pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
             Plain::of(request.args).is_some_and(|command| rules.iter().any(|rule| command.is_covered_by(rule)))
         }
         ToolKind::Write => of_file(request.effects).is_some_and(|rule| rules.contains(&rule)),
+        ToolKind::Served => rules.contains(&of_tool(request)),
         ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => false,
     }
 }

@@ -2,7 +2,7 @@
 //! sent once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
-    machine::{model_key, plan_key},
+    machine::{ChatEffect, kill_key, model_key, plan_key, tool_key},
     phase::Phase,
     report,
     size::{MAX_ANSWER, beginning},
@@ -12,11 +12,39 @@ use actor::{StopRequest, Target};
 use domain::{
     CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, event::PermissionOutcome,
 };
+use tools::ToolKind;
 
 /// The reason of a stop by a person, as spec 000 §6 has it.
 pub(crate) const USER_CANCELLED: &str = "user_cancelled";
 /// The reason when the chat is deleted.
 pub(crate) const DELETED: &str = "deleted";
+
+impl Step<'_> {
+    /// Whether a call that runs is a command, or is run by a server: it may take long, and nothing of ours is lost when it is ended.
+    pub fn may_be_ended(&self, call_id: CallId) -> bool {
+        matches!(self.kind_of_call(call_id), Some(ToolKind::Exec | ToolKind::Served))
+    }
+
+    fn kind_of_call(&self, call_id: CallId) -> Option<ToolKind> {
+        let call = self.turn()?.calls.iter().find(|call| call.call_id == call_id)?;
+        self.kind(&call.tool)
+    }
+
+    /// Ends a call that may be ended, and drops its report. A server is told by the end of the effect.
+    pub fn end_call(&mut self, call_id: CallId, attempt: u32) {
+        let is_command = self.kind_of_call(call_id) == Some(ToolKind::Exec);
+        self.cancel(tool_key(call_id, attempt));
+        if is_command {
+            self.end_command(call_id);
+        }
+    }
+
+    /// Ends a command that no effect follows.
+    pub fn end_command(&mut self, call_id: CallId) {
+        let Some(workspace) = self.config().map(|config| config.workspace) else { return };
+        self.run(kill_key(call_id), ChatEffect::KillCommand { workspace, call_id });
+    }
+}
 
 /// Takes in a request to stop the turn.
 pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
@@ -40,7 +68,7 @@ pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
 /// The task that the agent works for was stopped, and nothing of the turn runs.
 pub(crate) fn halt(step: &mut Step<'_>, request: &StopRequest) {
     match step.turn().map(|turn| &turn.phase) {
-        Some(&Phase::Tool { call_id, attempt }) if step.runs_command(call_id) => step.kill_command(call_id, attempt),
+        Some(&Phase::Tool { call_id, attempt }) if step.may_be_ended(call_id) => step.end_call(call_id, attempt),
         Some(&Phase::Place { call_id, attempt, .. }) => end_if_begun(step, call_id, attempt),
         _ => {}
     }
@@ -57,7 +85,7 @@ fn end_if_begun(step: &mut Step<'_>, call_id: CallId, attempt: u32) {
 fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
     let Some(turn) = step.turn() else { return };
     match turn.phase {
-        Phase::Tool { call_id, attempt } if step.runs_command(call_id) => step.kill_command(call_id, attempt),
+        Phase::Tool { call_id, attempt } if step.may_be_ended(call_id) => step.end_call(call_id, attempt),
         Phase::Tool { .. } => return step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
         Phase::Place { call_id, attempt, .. } => end_if_begun(step, call_id, attempt),
         Phase::Model { message_id, attempt, .. } => step.cancel(model_key(message_id, attempt)),

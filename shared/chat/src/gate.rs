@@ -18,6 +18,8 @@ pub struct GateRequest<'a> {
     pub config: &'a ChatConfig,
     /// Its effects, by its arguments.
     pub effects: &'a Effects,
+    /// The name of the tool.
+    pub tool: &'a str,
     /// Its arguments, as JSON, for people to read.
     pub args: &'a str,
     /// Whether a version of a plan is approved; that the plan is still the same is looked at before a command runs.
@@ -84,6 +86,7 @@ impl Gate for SimpleGate {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.effects.kind {
             ToolKind::Exec => self.command(request),
+            ToolKind::Served => self.served(request),
             ToolKind::Read | ToolKind::Ask | ToolKind::Write | ToolKind::Arrange => self.files(request),
         }
     }
@@ -140,6 +143,20 @@ impl SimpleGate {
         }
     }
 
+    /// An approved plan is no permission for a tool of a server: a plan is carried out with files and commands of the workspace.
+    fn served(&self, request: &GateRequest<'_>) -> GateDecision {
+        match request.config.mode {
+            Mode::Plan => GateDecision::Deny { reason: "in plan mode no tool of a server is called".into() },
+            Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
+            Mode::Chat | Mode::Build => GateDecision::Ask {
+                category: "mcp".into(),
+                reason: format!("it wants to call {} with {}", request.tool, beginning(request.args)),
+                always: allow::rule(request),
+                timeout: self.timeout,
+            },
+        }
+    }
+
     fn command(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.config.mode {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no command runs".into() },
@@ -158,15 +175,20 @@ impl SimpleGate {
 
 /// A command as people read it before they let it run; the whole of it is in the call's arguments.
 fn shown(text: &str) -> String {
-    const SHOWN: usize = 200;
     let args: Value = serde_json::from_str(text).unwrap_or_default();
     let line = match (&args["command"], &args["words"]) {
         (Value::String(line), _) => line.clone(),
         (_, Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         _ => text.to_owned(),
     };
+    beginning(&line)
+}
+
+/// The beginning of a text that may be long.
+fn beginning(line: &str) -> String {
+    const SHOWN: usize = 200;
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        None => line.to_owned(),
     }
 }

@@ -50,6 +50,8 @@ pub enum ChatEffect {
         request: Box<ModelRequest>,
         /// When the turn's wall time is up.
         deadline: Timestamp,
+        /// The chat, where tools of servers are offered in it. Which ones there are is asked outside, along with the model.
+        served: Option<Arc<ChatConfig>>,
     },
     /// Run a tool.
     CallTool {
@@ -57,6 +59,8 @@ pub enum ChatEffect {
         call: ToolCall,
         /// The chat that it is made in.
         config: Arc<ChatConfig>,
+        /// How often it was begun, with this one.
+        attempt: u32,
         /// The files that the agent has read, each by its hash; none for an absent file.
         seen: Vec<(FilePath, Option<Sha256>)>,
         /// The plan.
@@ -250,7 +254,7 @@ impl Machine for ChatMachine {
             ChatEffect::CallModel { .. } | ChatEffect::Agent(_) | ChatEffect::KillCommand { .. } => true,
             ChatEffect::CheckPlan { .. } => false,
             ChatEffect::CallTool { call, config, .. } => {
-                agent::kind(&self.tools, config, &call.tool) == Some(ToolKind::Exec)
+                matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
             }
         }
     }

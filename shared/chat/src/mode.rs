@@ -42,7 +42,7 @@ pub(crate) fn system(config: &ChatConfig, left_out: Option<&LeftOut>) -> std::sy
 /// Whether a tool does anything in this mode. One that does nothing is not offered to the model.
 pub(crate) fn offers(mode: Mode, kind: ToolKind) -> bool {
     match (mode, kind) {
-        (Mode::Plan, ToolKind::Exec | ToolKind::Arrange) => false,
+        (Mode::Plan, ToolKind::Exec | ToolKind::Arrange | ToolKind::Served) => false,
         (Mode::Plan, ToolKind::Read | ToolKind::Ask | ToolKind::Write) | (Mode::Chat | Mode::Build, _) => true,
     }
 }

@@ -3,12 +3,14 @@
 use crate::{
     agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
+    reach,
     size::{MAX_ANSWER, beginning, in_json},
 };
 use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;
 use domain::{
-    Approval, CallId, ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall, WorkspaceId,
+    Approval, CallId, ChatConfig, Code, Error, FilePath, Message, MessageId, Principal, Sha256, Timestamp, ToolCall,
+    WorkspaceId,
 };
 use futures::StreamExt;
 use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest};
@@ -40,13 +42,13 @@ pub struct ChatEffects {
 impl EffectRunner<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline } => {
-                self.call_model(message_id, *request, deadline, &context).await
+            ChatEffect::CallModel { message_id, request, deadline, served } => {
+                self.call_model(message_id, *request, deadline, served, &context).await
             }
-            ChatEffect::CallTool { call, config, seen, plan_path, waited, allowed } => tokio::select! {
+            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed } => tokio::select! {
                 biased;
-                report = self.call_tool(call, &config, seen, plan_path, (waited, allowed)) => report,
-                // Of commands alone: each other tool completes.
+                report = self.call_tool(call, &config, attempt, seen, plan_path, (waited, allowed)) => report,
+                // Of commands and tools of servers alone: each other tool completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::CheckPlan { workspace, call_id, approval } => tokio::select! {
@@ -71,13 +73,17 @@ impl ChatEffects {
         message_id: MessageId,
         request: ModelRequest,
         deadline: Timestamp,
+        served: Option<Arc<ChatConfig>>,
         context: &EffectContext<ChatMachine>,
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
         let named = request.model.clone();
         let mut pieces = Pieces::new(message_id);
-        let answering = self.read_answer(message_id, request, &mut pieces, context);
+        let answering = async {
+            let request = self.with_served(request, served).await;
+            self.read_answer(message_id, request, &mut pieces, context).await
+        };
         let report = tokio::select! {
             biased;
             answer = answering => match answer {
@@ -101,6 +107,24 @@ impl ChatEffects {
         // The pieces that were still being joined: the message keeps everything that arrived.
         pieces.report(context).await;
         report
+    }
+
+    /// The request, with the tools of servers that are offered in this chat. The machine decides that they are; servers know which ones there are.
+    async fn with_served(&self, mut request: ModelRequest, served: Option<Arc<ChatConfig>>) -> ModelRequest {
+        let Some(config) = served else { return request };
+        let Ok(workspace) = self.workspaces.open(config.workspace, Access::of(&agent_of(&config), None)).await else {
+            return request;
+        };
+        let searched = request.messages.iter().filter_map(|message| match &**message {
+            Message::Tool { tool, output, .. } if tool == tools::SERVED_SEARCH => Some(output.as_str()),
+            _ => None,
+        });
+        let found: String = searched.collect();
+        let specs = self.tools.served(&workspace, |name| reach::has(&config, name), &found).await;
+        if !specs.is_empty() {
+            request.tools = request.tools.iter().cloned().chain(specs).collect();
+        }
+        request
     }
 
     async fn read_answer(
@@ -178,12 +202,13 @@ impl ChatEffects {
         &self,
         call: ToolCall,
         config: &Arc<ChatConfig>,
+        attempt: u32,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
         (waited, allowed): (Duration, bool),
     ) -> Report {
         let call_id = call.call_id;
-        let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+        let by = agent_of(config);
         let access = Access::of(&by, None).gated(allowed);
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
         let outcome = match agent::runs(config, &call) {
@@ -198,6 +223,11 @@ impl ChatEffects {
             Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
+                    if attempt > 1
+                        && let Err(error) = self.tools.check_repeat(&workspace, name).await
+                    {
+                        return Report::ToolFinished { call_id, outcome: Box::new(error.into()) };
+                    }
                     let seen = seen.into_iter().collect();
                     let (chat, waited) = (Some(config.chat), Some(waited));
                     let context = Call { workspace, call_id, by, chat, seen: &seen, plan_path, waited, may_run: true };
@@ -207,6 +237,11 @@ impl ChatEffects {
         };
         Report::ToolFinished { call_id, outcome: Box::new(outcome) }
     }
+}
+
+/// The agent of a chat, as the author of its writes.
+fn agent_of(config: &ChatConfig) -> Principal {
+    Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user }
 }
 
 /// Why an answer was not read to its end.

@@ -17,14 +17,14 @@ impl Step<'_> {
         }
         let (Some(config), Some(Ok(effects))) = (self.config(), self.effects(call)) else { return false };
         let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
-        allow::is_covered(&GateRequest { config, effects: &effects, args, approved, permissions })
+        allow::is_covered(&GateRequest { config, effects: &effects, tool: &call.tool, args, approved, permissions })
     }
 
     /// The question to a person about a call that a policy of the workspace asks about; none where the gate has none to ask.
     fn question_about(&self, call: &ToolCall, reason: &str) -> Option<GateDecision> {
         let (config, effects) = (self.config()?, self.effects(call)?.ok()?);
         let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
-        let request = GateRequest { config, effects: &effects, args, approved, permissions };
+        let request = GateRequest { config, effects: &effects, tool: &call.tool, args, approved, permissions };
         Some(self.machine.gate.ask(&request, reason))
     }
 }

@@ -34,6 +34,10 @@ pub(crate) fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
         let name = name.to_lowercase();
         // A deployable that only accepts chats has no index to search, and its chats are driven by one that has.
         let search = (name == SEARCH).then_some(ToolKind::Read);
+        if tools::is_served(&name) && glob.is_none() {
+            // Names of servers' tools are told apart by case.
+            return Ok(entry.trim().to_owned());
+        }
         let Some(kind) = registry.kind(&name).or(search) else {
             let specs = registry.specs();
             let names = specs.iter().map(|spec| spec.name.as_str()).chain([SEARCH]).collect::<Vec<_>>().join(", ");
@@ -56,9 +60,20 @@ pub(crate) fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
     entries.iter().map(one).collect()
 }
 
-/// Whether a chat's persona has a tool.
+/// Whether a chat's persona has a tool. An entry that ends in `*`, as `mcp__github__*`, stands for all tools of servers that begin so.
 pub(crate) fn has(config: &ChatConfig, tool: &str) -> bool {
-    config.tools.as_ref().is_none_or(|entries| entries.iter().any(|entry| parts(entry).0 == tool))
+    let Some(entries) = &config.tools else { return true };
+    let is_meant = |name: &str| match name.strip_suffix('*').filter(|start| tools::is_served(start)) {
+        Some(start) => tool.starts_with(start),
+        None => name == tool,
+    };
+    let searches = tool == tools::SERVED_SEARCH && may_have_served(config);
+    searches || entries.iter().any(|entry| is_meant(parts(entry).0))
+}
+
+/// Whether a chat's persona may have tools of servers.
+pub(crate) fn may_have_served(config: &ChatConfig) -> bool {
+    config.tools.as_ref().is_none_or(|entries| entries.iter().any(|entry| tools::is_served(entry)))
 }
 
 /// The tools of a chat's persona, by name; nothing for a persona that has all.
@@ -70,6 +85,10 @@ pub(crate) fn names(config: &ChatConfig) -> Option<Vec<&str>> {
 
 /// The globs of a tool; none when it may touch every path.
 fn globs<'a>(config: &'a ChatConfig, tool: &str) -> Option<Vec<&'a str>> {
+    // Their arguments name no paths.
+    if tools::is_served(tool) || tool == tools::SERVED_SEARCH {
+        return None;
+    }
     let entries = config.tools.as_ref()?.iter().map(|entry| parts(entry));
     entries.filter(|(name, _)| *name == tool).map(|(_, glob)| glob).collect()
 }
@@ -110,8 +129,10 @@ mod tests {
         let entries = ["Read", " write( /projects/**/Review.md )", "write(/**/*-{a,b}.md)"];
         let kept = ["read", "write(/projects/**/Review.md)", "write(/**/*-{a,b}.md)"];
         assert_eq!(parsed(&entries), Ok(kept.map(str::to_owned).to_vec()));
+        assert_eq!(parsed(&["mcp__Git__*", "read"]), Ok(vec!["mcp__Git__*".into(), "read".into()]));
         for (entry, word) in [
             ("raed", "no tool"),
+            ("mcp__git__log(/x)", "no tool"),
             ("exec(/x)", "no glob"),
             ("write(x.md)", "no tool with a glob"),
             ("write(/x", "no tool with a glob"),

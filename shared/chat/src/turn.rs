@@ -5,7 +5,7 @@ use crate::{
     agent, ask, cancel, coding,
     context::assemble,
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, kill_key, model_key, tool_key},
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, model_key, tool_key},
     mode,
     phase::Phase,
     policy, report,
@@ -189,7 +189,8 @@ impl<'a> Step<'a> {
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
         });
         let deadline = turn.deadline(self.stamp.at);
-        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
+        let served = agent::offers_served(self.machine, &config).then_some(config);
+        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline, served });
     }
 
     /// Goes on with the first call that has no answer yet, or with the model when there is none.
@@ -229,8 +230,8 @@ impl<'a> Step<'a> {
         let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
         let decision = match self.effects(call) {
             Some(Ok(effects)) => {
-                let (args, effects, permissions) = (&*call.args, &effects, self.permissions());
-                self.machine.gate.decide(&GateRequest { config, effects, args, approved, permissions })
+                let (tool, args, effects, permissions) = (&*call.tool, &*call.args, &effects, self.permissions());
+                self.machine.gate.decide(&GateRequest { config, effects, tool, args, approved, permissions })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
             None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
@@ -267,25 +268,7 @@ impl<'a> Step<'a> {
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         let key = tool_key(call.call_id, attempt);
-        self.run(key, ChatEffect::CallTool { call, config, seen, plan_path, waited, allowed });
-    }
-
-    /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
-    pub fn runs_command(&self, call_id: CallId) -> bool {
-        let call = self.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id));
-        call.is_some_and(|call| self.kind(&call.tool) == Some(ToolKind::Exec))
-    }
-
-    /// Ends a command, and drops its report.
-    pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
-        self.cancel(tool_key(call_id, attempt));
-        self.end_command(call_id);
-    }
-
-    /// Ends a command that no effect follows.
-    pub fn end_command(&mut self, call_id: CallId) {
-        let Some(workspace) = self.config().map(|config| config.workspace) else { return };
-        self.run(kill_key(call_id), ChatEffect::KillCommand { workspace, call_id });
+        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed });
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {

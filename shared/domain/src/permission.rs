@@ -31,6 +31,11 @@ pub enum PermissionRule {
         /// The file.
         path: FilePath,
     },
+    /// A tool of a server, with any arguments.
+    Tool {
+        /// Its name for agents, such as `mcp__github__create_issue`.
+        tool: String,
+    },
 }
 
 impl PermissionRule {
@@ -48,6 +53,7 @@ impl fmt::Display for PermissionRule {
             Self::CommandPrefix { words, folder } => ("commands that begin with", words, folder),
             Self::Command { words, folder } => ("the command", words, folder),
             Self::File { path } => return write!(f, "new contents of {path}"),
+            Self::Tool { tool } => return write!(f, "the tool {tool} with any arguments"),
         };
         let quoted = |word: &String| if Self::is_plain(word) { word.clone() } else { format!("{word:?}") };
         write!(f, "{meaning} `{}`", words.iter().map(quoted).collect::<Vec<_>>().join(" "))?;

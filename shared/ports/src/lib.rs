@@ -34,6 +34,7 @@ mod search;
 mod secrets;
 mod spill;
 mod table;
+mod tool_servers;
 mod turns;
 pub mod validate;
 
@@ -64,4 +65,5 @@ pub use search::{
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
+pub use tool_servers::{SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, ToolServers};
 pub use turns::Turns;

@@ -73,6 +73,10 @@ impl Commands {
         Self(Arc::new(Inner { options, calls, swept: Once::new(), freed: Notify::new() }))
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
     /// Asks for a place, as [`ports::Sandbox::reserve`] says.
     pub async fn reserve(&self, workspace: WorkspaceId, asked: &Reserve) -> Place {
         let key = (workspace, asked.call);

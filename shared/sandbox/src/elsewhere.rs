@@ -4,10 +4,16 @@ use crate::{
     options::Options,
     plan::{Plan, find, open_folder},
     run::{Refusal, Run},
+    talking::Talking,
 };
 use domain::WorkspaceId;
 use ports::Exec;
 use std::{path::Path, sync::Arc};
+
+/// Runs nothing.
+pub(crate) async fn talk(_: &Options, _: WorkspaceId, _: &Path, _: Exec) -> Result<Talking, Refusal> {
+    Err(Refusal::Refused("programs are confined by Landlock and seccomp, which only Linux has".into()))
+}
 
 /// Runs nothing.
 pub(crate) async fn run(

@@ -26,6 +26,8 @@ mod plan;
 mod remote;
 mod run;
 mod scratch;
+mod talk;
+mod talking;
 pub mod wire;
 
 #[cfg(target_os = "linux")]
@@ -58,6 +60,7 @@ pub use local::Local;
 pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};
 pub use remote::Remote;
+pub use talking::Talking;
 #[cfg(target_os = "linux")]
 pub use world::{enter, world};
 

@@ -34,7 +34,11 @@ impl Local {
         self.commands.end(None).await;
     }
 
-    fn latest(&self, workspace: WorkspaceId) -> PathBuf {
+    pub(crate) fn options(&self) -> &Options {
+        self.commands.options()
+    }
+
+    pub(crate) fn latest(&self, workspace: WorkspaceId) -> PathBuf {
         self.files.join(workspace.to_string()).join("latest")
     }
 }

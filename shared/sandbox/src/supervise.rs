@@ -8,6 +8,7 @@ use crate::{
     plan::Plan,
     run::{Ended, Refusal, Run, Used},
     seen,
+    talking::Talking,
     world::{self, World},
 };
 use domain::{WorkspaceId, task::Resources};
@@ -26,6 +27,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::{Instant, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 /// How much is read at once.
 const READ: usize = 16 * 1024;
@@ -53,6 +55,41 @@ pub(crate) async fn run(
     }
     run.ended(end);
     Ok(())
+}
+
+/// Runs a program that is spoken to by its pipes, until it ends or `Talking` is dropped.
+///
+/// # Errors
+/// When nothing runs.
+pub(crate) async fn talk(
+    options: &Options,
+    workspace: WorkspaceId,
+    latest: &Path,
+    command: Exec,
+) -> Result<Talking, Refusal> {
+    let start = start(options.clone(), workspace, latest.to_owned(), command);
+    let started = spawn_blocking(start).await.map_err(|error| Refusal::Failed(error.to_string()))??;
+    let Started { mut held, pipes, .. } = started;
+    let (stop, limits) = (CancellationToken::new(), options.limits.clone());
+    let (stopped, end) = (stop.clone(), stop.drop_guard());
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = held.comes_to(&limits) => {}
+            () = stopped.cancelled() => {}
+        }
+        held.end().await;
+        if let Err(error) = spawn_blocking(move || drop(held)).await {
+            tracing::error!(%error, "a scratch folder could not be removed");
+        }
+    });
+    let failed = |error: io::Error| Refusal::Failed(format!("there are no pipes: {error}"));
+    let Some(input) = pipes.input else { return Err(Refusal::Failed("there is no input".into())) };
+    Ok(Talking {
+        input: Box::new(Sender::from_owned_fd(input.into()).map_err(failed)?),
+        output: Box::new(Receiver::from_owned_fd(pipes.output.into()).map_err(failed)?),
+        errors: Box::new(Receiver::from_owned_fd(pipes.errors.into()).map_err(failed)?),
+        end: Box::new(end),
+    })
 }
 
 /// A command that runs.

@@ -12,6 +12,8 @@
 //! if one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in
 //! tools; `allow_network` and `allow_shell` apply to its commands.
 //!
+//! Tools of servers ([`Registry::with_servers`]) are called in the same way, and do what their servers like (`served`).
+//!
 //! Searches walk `latest/` on disk; on a disk that does not last, it is brought in line with the index first. They skip no hidden and no
 //! ignored files: an agent's workspace is not a checkout, and an agent takes a file for absent when a search silently skips it. They follow
 //! no symbolic links. `search` asks an index instead, where one is configured ([`Registry::with_search`]).
@@ -35,6 +37,7 @@ mod recall;
 mod registry;
 mod relate;
 mod search;
+mod served;
 mod write;
 
 pub use ask::parse_questions;
@@ -47,3 +50,4 @@ pub use recall::NAME as SEARCH;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;
 pub use search::{check_search, search_folder};
+pub use served::{DECLARED as SERVERS, SEARCH as SERVED_SEARCH, is_served};

@@ -7,11 +7,12 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read, recall, relate, write,
+    exec, find, glob, grep, list, plan, read, recall, relate, served, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
+use ports::ToolServers;
 use schema::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -32,6 +33,8 @@ pub enum ToolKind {
     Exec,
     /// It is not run: it suspends the turn until people have answered.
     Ask,
+    /// A server of others runs it, which does what it likes: it may have taken effect when it is interrupted.
+    Served,
 }
 
 type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
@@ -95,6 +98,7 @@ pub struct Registry {
     functions: Option<Arc<dyn Functions>>,
     commands: Option<Commands>,
     search: Option<::search::Search>,
+    servers: Option<Arc<dyn ToolServers>>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -157,6 +161,17 @@ impl Registry {
         Self { search: Some(search), ..self }.anew()
     }
 
+    /// The same tools, and those of servers, which are on no list: they are asked for by [`Registry::served`].
+    #[must_use]
+    pub fn with_servers(self, servers: Arc<dyn ToolServers>) -> Self {
+        Self { servers: Some(servers), ..self }
+    }
+
+    /// The servers of tools; none where there are none.
+    pub(crate) fn servers(&self) -> Option<&Arc<dyn ToolServers>> {
+        self.servers.as_ref()
+    }
+
     /// With the tools that its parts make possible.
     fn anew(self) -> Self {
         let mut all = Self::make();
@@ -183,7 +198,7 @@ impl Registry {
 
     fn of(all: Builder) -> Self {
         let tools = Arc::new(Tools { specs: all.specs.into(), tools: all.tools });
-        Self { tools, functions: None, commands: None, search: None }
+        Self { tools, functions: None, commands: None, search: None, servers: None }
     }
 
     /// Providers cache the order: add new tools at the end.
@@ -229,7 +244,7 @@ impl Registry {
 
     /// The kind of this tool; none when there is no such tool.
     pub fn kind(&self, name: &str) -> Option<ToolKind> {
-        self.find(name).map(|(_, tool)| tool.kind)
+        self.find(name).map(|(_, tool)| tool.kind).or_else(|| self.servers.as_ref().and_then(|_| served::kind(name)))
     }
 
     /// The effects of a call of a tool, from its arguments as JSON text. `plan` is the plan file of a call that names none.
@@ -238,6 +253,9 @@ impl Registry {
     /// `NOT_FOUND` when there is no such tool, `INVALID_ARGUMENT` for arguments that it does not take. A call that this refuses does
     /// nothing.
     pub fn effects(&self, name: &str, text: &str, plan: &FilePath) -> Result<Effects, Error> {
+        if let Some(kind) = self.kind_of_served(name) {
+            return served::args(text).map(|_| Effects::none(kind));
+        }
         let (tool, args) = self.checked(name, text)?;
         let mut declaration = Declaration::new(plan);
         (tool.declares)(args, &mut declaration)?;
@@ -302,7 +320,15 @@ impl Registry {
         Ok(exec::told(&command::run_command(workspace, &command).await?))
     }
 
+    /// The kind of a tool that servers have, or that searches theirs.
+    fn kind_of_served(&self, name: &str) -> Option<ToolKind> {
+        self.kind(name).filter(|_| served::kind(name).is_some())
+    }
+
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
+        if let (Some(_), Some(servers)) = (self.kind_of_served(name), &self.servers) {
+            return served::call(&**servers, call, name, text).await;
+        }
         let (tool, args) = self.checked(name, text)?;
         (tool.run)(call, args).await
     }

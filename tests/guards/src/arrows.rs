@@ -30,6 +30,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),
     ("client", &[]),
+    ("mcp", &["domain", "ports"]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];

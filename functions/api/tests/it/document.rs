@@ -109,6 +109,7 @@ POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks
 POST /api/v1/workspaces/{workspace_id}/members
 POST /api/v1/workspaces/{workspace_id}/rewind
 POST /api/v1/workspaces/{workspace_id}/sandbox
+POST /api/v1/workspaces/{workspace_id}/mcp
 POST /api/v1/workspaces/{workspace_id}/search
 POST /api/v1/workspaces/{workspace_id}/stream-tickets
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}

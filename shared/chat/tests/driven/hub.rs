@@ -6,7 +6,7 @@ use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Tra
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
 use ports::{
-    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, NoAgents, QueueReceiver, Spilling, Table,
+    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, NoAgents, QueueReceiver, Spilling, Table, ToolServers,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -69,10 +69,23 @@ impl Hub {
         Self::over(model, |_, fake, _| fake).await
     }
 
+    /// With the tools of these servers.
+    pub async fn serving(model: Arc<dyn Model>, servers: Arc<dyn ToolServers>) -> Self {
+        Self::built(model, |_, fake, _| fake, Registry::builtin().with_servers(servers)).await
+    }
+
     /// Over another table than the fake one: it gets the clock and a folder.
     pub async fn over(
         model: Arc<dyn Model>,
         store: impl FnOnce(Arc<TestClock>, Arc<dyn Table>, &std::path::Path) -> Arc<dyn Table>,
+    ) -> Self {
+        Self::built(model, store, Registry::builtin()).await
+    }
+
+    async fn built(
+        model: Arc<dyn Model>,
+        store: impl FnOnce(Arc<TestClock>, Arc<dyn Table>, &std::path::Path) -> Arc<dyn Table>,
+        tools: Registry,
     ) -> Self {
         let (clock, root) = (Arc::new(TestClock::new(1)), TempDir::new().unwrap());
         let fake = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
@@ -83,7 +96,7 @@ impl Hub {
         let workspaces = Workspaces::new(table.clone(), blobs.clone(), clock.clone(), root.path().into());
         let workspace = WorkspaceId(clock.id());
         workspaces.create(workspace, "test", &Principal::local()).await.unwrap();
-        let tools = Arc::new(Registry::builtin());
+        let tools = Arc::new(tools);
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate::default()),
             tools: tools.clone(),

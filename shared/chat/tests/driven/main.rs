@@ -11,3 +11,4 @@ mod hub;
 mod long;
 mod paused;
 mod prompt;
+mod served;

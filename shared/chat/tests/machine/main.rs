@@ -8,6 +8,7 @@ mod modes;
 mod permissions;
 mod play;
 mod thread;
+mod served;
 
 use actor::{Input, Machine, StopRequest, Target};
 use buildscale_chat::{ChatMachine, Report};

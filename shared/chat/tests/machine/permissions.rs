@@ -70,7 +70,7 @@ fn becomes(play: &mut Play, tool: &str, args: &Value) -> String {
 fn gate(mode: Mode, args: &Value, permissions: &[PermissionRule]) -> GateDecision {
     let config = &ChatConfig { mode, ..*Play::new().config };
     let (effects, args) = (&Effects::none(ToolKind::Exec), &*args.to_string());
-    SimpleGate::default().decide(&GateRequest { config, effects, args, approved: false, permissions })
+    SimpleGate::default().decide(&GateRequest { config, effects, tool: "exec", args, approved: false, permissions })
 }
 
 fn offered(args: &Value) -> Option<PermissionRule> {

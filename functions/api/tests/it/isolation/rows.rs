@@ -98,6 +98,12 @@ pub const ROWS: &[Row] = {
             r#"{"tool": "read", "args": {"path": "/notes.md"}}"#,
         ),
         row("POST /api/v1/workspaces/{workspace_id}/search", In(Read), "", r#"{"query": "notes"}"#),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/mcp",
+            In(Read),
+            "",
+            r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#,
+        ),
         // Chats.
         row("GET /api/v1/workspaces/{workspace_id}/chats", In(Read), "", ""),
         row(
@@ -321,7 +327,7 @@ fn every_route_into_a_workspace_needs_a_role_there() {
         let inside = row.route.contains("/{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
         let reads = row.method() == "GET"
-            || ["/check", "/search", "/stream-tickets", "/presence"].iter().any(|end| row.route.ends_with(end));
+            || ["/check", "/mcp", "/search", "/stream-tickets", "/presence"].iter().any(|end| row.route.ends_with(end));
         if let Needs::In(action) = row.needs {
             assert_eq!(action == Action::Read, reads, "{} changes something, or does not", row.route);
         }

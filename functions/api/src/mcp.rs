@@ -1,0 +1,148 @@
+//! A host of the Model Context Protocol at a workspace: its messages become requests to the other routes, which decide (spec 004 §12).
+//!
+//! The requests are made of the very router, with the headers of the message. So credentials, roles, limits and refusals are those of each route, and
+//! there is none here.
+
+use crate::{
+    access::{Access, Read},
+    error::{Answer, internal},
+    extract::Json,
+    workspaces::InWorkspace,
+};
+use axum::{
+    Extension, Router,
+    body::{Body, Bytes, to_bytes},
+    response::{IntoResponse, Response},
+};
+use domain::{Error, WorkspaceId};
+use doors::mcp::{Request, Taken, VERSIONS, take};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use tower::ServiceExt;
+
+/// The longest answer to a request that a host gets, in bytes.
+const MAX_ANSWER: usize = 8 << 20;
+/// The version of the protocol that a client speaks.
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Headers that are about the message itself.
+const OWN: [HeaderName; 6] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::TRANSFER_ENCODING,
+    header::ACCEPT,
+    header::EXPECT,
+    HeaderName::from_static("idempotency-key"),
+];
+
+/// The routes that messages become requests to.
+#[derive(Clone)]
+pub(crate) struct Behind(pub Router);
+
+/// Takes a message of a host of the Model Context Protocol (streamable HTTP), and answers it as JSON. Stateless: no session, and no stream to get or
+/// to delete. The tools are those of `GET …/tools`, and some for chats and flows; each call needs the right that its own route needs.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/mcp", tag = "tools", params(InWorkspace),
+    request_body(content = Value, description = "A message of JSON-RPC 2.0."),
+    responses(
+        (status = 200, description = "The answer, a message of JSON-RPC 2.0.", body = Value),
+        (status = 202, description = "It is a notification, and has no answer."),
+    ))]
+pub(crate) async fn take_message(
+    Extension(Behind(routes)): Extension<Behind>,
+    Access { at, .. }: Access<Read, InWorkspace>,
+    headers: HeaderMap,
+    Json(message): Json<Value>,
+) -> Answer<Response> {
+    if let Some(version) = headers.get(VERSION).map(|version| version.to_str().unwrap_or_default())
+        && !VERSIONS.contains(&version)
+    {
+        let version: String = version.chars().take(32).collect();
+        return Err(Error::invalid("mcp-protocol-version", format!("the version {version:?} is not spoken here"))
+            .hint(format!("speak one of {}", VERSIONS.join(", ")))
+            .into());
+    }
+    Ok(match take(&message) {
+        Taken::Silent => StatusCode::ACCEPTED.into_response(),
+        // A message that is none has no id, and its sender no other way to hear of it than by the refusal.
+        Taken::Answer(answer) if answer["id"].is_null() => {
+            let why = answer["error"]["message"].as_str().unwrap_or_default();
+            return Err(Error::invalid("body", why).hint("send one message of JSON-RPC 2.0").into());
+        }
+        Taken::Answer(answer) => axum::Json(answer).into_response(),
+        Taken::Ask(ask) => {
+            let answered = request(routes, at.workspace_id, &ask.request, headers).await?;
+            axum::Json(ask.answer(answered)).into_response()
+        }
+    })
+}
+
+/// Makes a request of the routes: the body of its answer, or the error of its envelope.
+async fn request(
+    routes: Router,
+    workspace: WorkspaceId,
+    asked: &Request,
+    headers: HeaderMap,
+) -> Answer<Result<Value, Value>> {
+    let mut uri = format!("/api/v1/workspaces/{workspace}");
+    for segment in &asked.path {
+        uri.push('/');
+        uri.push_str(&escaped(segment));
+    }
+    for (position, (name, value)) in asked.query.iter().enumerate() {
+        uri.push_str(if position == 0 { "?" } else { "&" });
+        uri.push_str(&format!("{name}={}", escaped(value)));
+    }
+    let body = asked.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
+    let mut request =
+        http::Request::builder().method(asked.method).uri(uri).body(Body::from(body)).map_err(|_| internal())?;
+    *request.headers_mut() = headers;
+    for name in OWN {
+        request.headers_mut().remove(name);
+    }
+    request.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    let response = match routes.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let is_success = response.status().is_success();
+    let Ok(body) = to_bytes(response.into_body(), MAX_ANSWER).await else {
+        return Ok(Err(json!({ "code": "TOO_LARGE", "message": "the answer is too long", "hint": "ask for less" })));
+    };
+    let mut value: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(if is_success { Ok(value) } else { Err(value["error"].take()) })
+}
+
+/// A segment of a path, or a value of a query, as a URL has it. It comes from a model.
+fn escaped(text: &str) -> String {
+    let mut url = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => url.push(char::from(byte)),
+            // Writing to a text does not fail.
+            _ => drop(write!(url, "%{byte:02X}")),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::tools::{Registry, ToolKind};
+    use doors::mcp::LOOKING;
+
+    #[test]
+    fn hosts_are_told_which_tools_only_look() {
+        let registry = Registry::builtin();
+        for spec in registry.specs().iter() {
+            let looks = registry.kind(&spec.name) == Some(ToolKind::Read);
+            assert_eq!(LOOKING.contains(&spec.name.as_str()), looks, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn words_of_a_model_stay_within_their_segment() {
+        assert_eq!(escaped("../a?b=c#d/é"), "%2E%2E%2Fa%3Fb%3Dc%23d%2F%C3%A9");
+        assert_eq!(escaped("019bf537-f228_A"), "019bf537-f228_A");
+    }
+}

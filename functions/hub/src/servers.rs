@@ -1,0 +1,52 @@
+//! The servers of tools that this hub speaks to: programs in the sandbox of their workspace, children of the hub, and services over HTTP.
+
+use crate::{HubError, secrets};
+use assembly::{Config, HostEgress};
+use async_trait::async_trait;
+use domain::WorkspaceId;
+use mcp::{Children, Parts, Program, Programs, Servers, Talk};
+use ports::{KnownSecrets, Secrets, ToolServers};
+use std::{path::Path, sync::Arc};
+
+/// Programs in the sandbox, where commands run, too.
+struct Confined {
+    sandbox: sandbox::Local,
+    /// Whether commands may open sockets here at all.
+    network: bool,
+}
+
+#[async_trait]
+impl Programs for Confined {
+    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
+        let Program { words, env, folder, network } = program;
+        let talking = self.sandbox.talk(workspace, words, env, folder, network && self.network).await;
+        let sandbox::Talking { input, output, errors, end } = talking.map_err(|error| error.to_string())?;
+        Ok(Talk { input, output, errors, held: end })
+    }
+}
+
+/// The servers of the configuration, and those that workspaces declare.
+///
+/// # Errors
+/// [`HubError::Config`] for a declaration that makes no sense.
+pub(crate) fn servers(
+    data: &Path,
+    config: &Config,
+    environment: &[(String, String)],
+    sandbox: Option<&sandbox::Local>,
+    granted: Arc<dyn Secrets>,
+    known: &KnownSecrets,
+) -> Result<Arc<dyn ToolServers>, HubError> {
+    let confined = sandbox.map(|sandbox| {
+        Arc::new(Confined { sandbox: sandbox.clone(), network: config.sandbox.network }) as Arc<dyn Programs>
+    });
+    let parts = Parts {
+        confined,
+        children: Some(Arc::new(Children::new(environment))),
+        // A workspace's own servers are public ones, also where flows may reach private providers.
+        egress: Arc::new(HostEgress { allow_private: false }),
+        secrets: granted,
+        host_secrets: secrets::of_operator(data, environment, known),
+    };
+    Ok(Arc::new(Servers::new(&config.mcp, parts).map_err(HubError::Config)?))
+}

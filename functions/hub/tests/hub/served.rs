@@ -1,0 +1,151 @@
+//! Servers of tools on a hub (spec 004 §11): programs in the sandbox of their workspace, and the chats that call them.
+
+use crate::support::{Client, Hub, Result, start};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const SCRIPT: &str = r#"
+rules:
+- when: {user: '^echo'}
+  steps:
+  - {calls: [{tool: mcp__own__echo, args: {message: hello there}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^look'}
+  steps:
+  - {calls: [{tool: mcp__own__notes, args: {}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^search'}
+  steps:
+  - {calls: [{tool: mcp_search, args: {query: echo}}]}
+  - {text: 'It said {{result}}'}
+- when: {user: '^wait'}
+  steps:
+  - {calls: [{tool: mcp__own__hang, args: {}}]}
+  - {text: 'It ended.'}
+"#;
+
+/// A server as small as one can be. Real ones are in the tests of the crate `mcp`: here they would have to be where every user may read them.
+const SERVER: &str = r#"
+tool() { printf '{"name":"%s","inputSchema":{"type":"object"}}' "$1"; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"own","version":"1"}}' ;;
+  *'"tools/list"'*) r="{\"tools\":[$(tool echo),$(tool notes),$(tool hang)]}" ;;
+  *'"hang"'*) sleep 1000 ;;
+  *'"notes"'*) r="{\"content\":[{\"type\":\"text\",\"text\":\"$(cat /workspace/projects/notes.md) $(touch /workspace/made 2>/dev/null || echo unchanged)\"}]}" ;;
+  *'"tools/call"'*) r='{"content":[{"type":"text","text":"hello there"}]}' ;;
+  *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+done
+"#;
+
+/// The folder of the servers that `scripts/mcp-parts` installs.
+pub fn installed() -> PathBuf {
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).map(|it| it.join("buildscale"));
+    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or(cache).unwrap_or_default();
+    let folder = cache.join("mcp/installed").canonicalize();
+    folder.unwrap_or_else(|_| panic!("scripts/mcp-parts installs the servers"))
+}
+
+async fn hub(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
+    std::fs::create_dir_all(data)?;
+    let script = data.join("served.yaml");
+    std::fs::write(&script, SCRIPT)?;
+    let script = script.display().to_string();
+    start(data, &[&[("BUILDSCALE__AI__SCRIPT", script.as_str())], settings].concat()).await
+}
+
+async fn declare(client: &Client, place: &str) -> Result {
+    client.file(place, "/projects/server.sh", SERVER).await?;
+    let own = json!({ "command": "/bin/sh", "args": ["/workspace/projects/server.sh"] });
+    client.file(place, "/system/mcp.json", &json!({ "mcpServers": { "own": own } }).to_string()).await?;
+    Ok(())
+}
+
+async fn decide(client: &Client, chat: &str, body: Value) -> Result<Value> {
+    let asked = client.watch(chat).until_event("permission_required").await?;
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    client.post(&format!("{chat}/permissions/{permission}"), body).await?;
+    Ok(asked.data)
+}
+
+async fn said(client: &Client, chat: &str) -> Result<String> {
+    let done = client.watch(chat).until_event("done").await?;
+    Ok(done.data["message"].as_str().ok_or("no message")?.to_owned())
+}
+
+#[tokio::test]
+async fn an_agent_calls_a_tool_of_a_declared_server_when_a_person_lets_it() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    declare(&client, &place).await?;
+    let chat = client.chat(&place, "echo it").await?;
+    let asked = decide(&client, &chat, json!({ "outcome": "approved", "always": true })).await?;
+    assert_eq!((&asked["category"], &asked["tool"]), (&json!("mcp"), &json!("mcp__own__echo")));
+    assert_eq!(asked["always"], json!({ "kind": "tool", "tool": "mcp__own__echo" }));
+    let words = said(&client, &chat).await?;
+    assert!(words.starts_with("It said") && words.contains("hello there"), "{words}");
+    // The rule covers the next call; a no is told to the model.
+    client.post(&chat, json!({ "content": "echo again" })).await?;
+    client.until(&chat, |view| view["turns"] == 2).await?;
+    let other = client.chat(&place, "echo it").await?;
+    decide(&client, &other, json!({ "outcome": "declined" })).await?;
+    let words = said(&client, &other).await?;
+    assert!(words.contains("It failed") && words.contains("a person declined"), "{words}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_in_the_sandbox_sees_the_files_of_its_workspace() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    client.file(&place, "/projects/notes.md", "the words of the notes").await?;
+    declare(&client, &place).await?;
+    let chat = client.chat(&place, "look at it").await?;
+    decide(&client, &chat, json!({ "outcome": "approved" })).await?;
+    let words = said(&client, &chat).await?;
+    assert!(words.starts_with("It said") && words.contains("the words of the notes unchanged"), "{words}");
+    let search = client.chat(&place, "search it").await?;
+    let words = said(&client, &search).await?;
+    assert!(words.contains("mcp__own__echo"), "{words}");
+    // People call the same tools, without a question: they are asked before the agent's calls.
+    let asked = json!({ "tool": "mcp__own__echo", "args": { "message": "by hand" } });
+    let answer = client.post(&format!("{place}/tools"), asked).await?;
+    assert!(answer["output"].as_str().is_some_and(|it| it.contains("hello there")), "{answer}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_turn_whose_server_hangs() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    declare(&client, &place).await?;
+    let chat = client.chat(&place, "wait for it").await?;
+    decide(&client, &chat, json!({ "outcome": "approved" })).await?;
+    client.watch(&chat).until_event("call").await?;
+    client.post(&format!("{chat}/stop"), json!({})).await?;
+    client.watch(&chat).until_event("stopped").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_commands_a_workspace_declares_no_programs() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[("BUILDSCALE__SANDBOX__COMMANDS", "false")]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    declare(&client, &place).await?;
+    let chat = client.chat(&place, "search it").await?;
+    let words = said(&client, &chat).await?;
+    assert!(words.contains("programs of servers run in a sandbox, and there is none here"), "{words}");
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The Model Context Protocol as a server (spec 004 §12): messages of a host become requests to the HTTP API, and their answers become results.
+//!
+//! It is stateless: `initialize` answers and remembers nothing, and each message stands alone. There is no rule here: a request is made under the
+//! credential of the message, and whatever the API refuses is refused.
+
+mod offer;
+mod request;
+
+pub use offer::LOOKING;
+pub use request::Request;
+
+use serde_json::{Value, json};
+
+/// The versions of the protocol that are spoken, the newest first. They differ in nothing that is offered here.
+pub const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
+const INVALID_REQUEST: i64 = -32_600;
+const METHOD_NOT_FOUND: i64 = -32_601;
+const INVALID_PARAMS: i64 = -32_602;
+
+/// What a message asks for.
+#[derive(Debug, PartialEq)]
+pub enum Taken {
+    /// It is answered so.
+    Answer(Value),
+    /// A notification, or a response to a question that was never asked: it has no answer.
+    Silent,
+    /// A request to the API has to be made first.
+    Ask(Box<Ask>),
+}
+
+/// A request to the API, and the message that waits for its answer.
+#[derive(Debug, PartialEq)]
+pub struct Ask {
+    /// The request.
+    pub request: Request,
+    id: Value,
+    becomes: Becomes,
+}
+
+/// The result that an answer becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Becomes {
+    /// The list of tools.
+    Tools,
+    /// The result of a tool of the workspace.
+    Outcome,
+    /// The answer itself, as data.
+    Data,
+}
+
+/// Reads a message of a host.
+pub fn take(message: &Value) -> Taken {
+    let refused = |id: &Value, code, why: &str| Taken::Answer(failure(id, code, why));
+    if message.is_array() {
+        return refused(&Value::Null, INVALID_REQUEST, "messages are sent one by one");
+    }
+    let id = &message["id"];
+    if message["jsonrpc"] != "2.0" || !(id.is_null() || id.is_string() || id.is_i64() || id.is_u64()) {
+        return refused(&Value::Null, INVALID_REQUEST, "this is no message of JSON-RPC 2.0");
+    }
+    let Some(method) = message["method"].as_str() else {
+        let is_response = message.get("result").is_some() || message.get("error").is_some();
+        return if is_response { Taken::Silent } else { refused(id, INVALID_REQUEST, "it has no method") };
+    };
+    if message.get("id").is_none() {
+        return Taken::Silent;
+    }
+    if id.is_null() {
+        return refused(id, INVALID_REQUEST, "a request has an id");
+    }
+    let params = &message["params"];
+    match method {
+        "initialize" => Taken::Answer(success(id, initialized(params))),
+        "ping" => Taken::Answer(success(id, json!({}))),
+        "tools/list" => {
+            let request = Request { method: "GET", path: vec!["tools".into()], query: Vec::new(), body: None };
+            Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes: Becomes::Tools }))
+        }
+        "tools/call" => match called(params) {
+            Ok((request, becomes)) => Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
+            Err(why) => refused(id, INVALID_PARAMS, &why),
+        },
+        _ => refused(id, METHOD_NOT_FOUND, "there is no such method here"),
+    }
+}
+
+fn initialized(params: &Value) -> Value {
+    let asked = params["protocolVersion"].as_str().unwrap_or_default();
+    let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
+    json!({
+        "protocolVersion": version,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "buildscale", "title": "BuildScale", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": "The files, chats and flows of one workspace. Paths are absolute, and every write is a new version. A chat is an agent that \
+            works on its own: start one, then read it until its status is idle. Permissions and questions of agents are answered by people, in BuildScale.",
+    })
+}
+
+fn called(params: &Value) -> Result<(Request, Becomes), String> {
+    let name = params["name"].as_str().ok_or("params has no name")?;
+    let none = json!({});
+    let args = match &params["arguments"] {
+        Value::Null => &none,
+        args @ Value::Object(_) => args,
+        _ => return Err("arguments is no object".into()),
+    };
+    if let Some(request) = offer::request(name, args)? {
+        return Ok((request, Becomes::Data));
+    }
+    if offer::HIDDEN.contains(&name) {
+        return Err(format!("there is no tool {name:?}"));
+    }
+    let body = Some(json!({ "tool": name, "args": args }));
+    Ok((Request { method: "POST", path: vec!["tools".into()], query: Vec::new(), body }, Becomes::Outcome))
+}
+
+impl Ask {
+    /// The answer to the message, from that to the request: its body, or the error of its envelope.
+    pub fn answer(&self, answered: Result<Value, Value>) -> Value {
+        let body = match answered {
+            Ok(body) => body,
+            // A list has no result that says so.
+            Err(error) if self.becomes == Becomes::Tools => return failure(&self.id, INVALID_PARAMS, &words(&error)),
+            Err(error) => return success(&self.id, told(&words(&error), None, true)),
+        };
+        match self.becomes {
+            Becomes::Tools => success(&self.id, json!({ "tools": offer::tools(&body) })),
+            Becomes::Data => success(&self.id, told(&body.to_string(), Some(&body), false)),
+            Becomes::Outcome if is_unknown(&body) => failure(&self.id, INVALID_PARAMS, &words(&body["error"])),
+            Becomes::Outcome => {
+                let output = body["output"].as_str().unwrap_or_default();
+                success(&self.id, told(output, Some(&body["result"]), body["success"] != true))
+            }
+        }
+    }
+}
+
+/// Whether a tool was called that there is not.
+fn is_unknown(body: &Value) -> bool {
+    let error = &body["error"];
+    error["code"] == "NOT_FOUND" && error["details"]["field"] == "tool"
+}
+
+/// The words of an error of the API.
+fn words(error: &Value) -> String {
+    let text = |key: &str| error[key].as_str().unwrap_or_default();
+    let (code, message, hint) = (text("code"), text("message"), text("hint"));
+    let hint = if hint.is_empty() { String::new() } else { format!("\nHint: {hint}") };
+    format!("Error ({code}): {message}{hint}")
+}
+
+fn told(text: &str, data: Option<&Value>, is_error: bool) -> Value {
+    let mut result = json!({ "content": [{ "type": "text", "text": text }], "isError": is_error });
+    if let Some(data) = data.filter(|data| data.is_object()) {
+        result["structuredContent"] = data.clone();
+    }
+    result
+}
+
+fn success(id: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+fn failure(id: &Value, code: i64, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}

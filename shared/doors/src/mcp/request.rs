@@ -1,0 +1,16 @@
+//! Requests to the API that messages become.
+
+use serde_json::Value;
+
+/// A request to the API, below the workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// The segments of its path.
+    pub path: Vec<String>,
+    /// Its query.
+    pub query: Vec<(&'static str, String)>,
+    /// Its body.
+    pub body: Option<Value>,
+}

@@ -1,0 +1,166 @@
+//! Bounds on all that a server says: its names, its words, its schemas and its answers are a stranger's input.
+
+use domain::{FilePath, Sha256};
+use ports::{SERVED_PREFIX, ServedAnswer, ServedTool};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
+use serde_json::{Value, json};
+
+/// The most tools of one server.
+pub(crate) const MAX_TOOLS: usize = 256;
+/// The longest name that providers of models take.
+const MAX_NAME: usize = 64;
+/// The longest description, in characters.
+const MAX_DESCRIPTION: usize = 1_024;
+/// The longest schema, in bytes, and its depth.
+const MAX_SCHEMA: usize = 16 * 1024;
+const MAX_DEPTH: usize = 24;
+/// The longest answer, in bytes: as text, and as data. Tools cap what a model reads of it.
+const MAX_ANSWER: usize = 256 * 1024;
+
+/// A tool as agents may see it; none for one that no model could call.
+pub(crate) fn tool(server: &str, tool: &Tool, sees: Option<&FilePath>) -> Option<ServedTool> {
+    let parameters = Value::Object((*tool.input_schema).clone());
+    if parameters["type"] != "object" || depth(&parameters) > MAX_DEPTH || parameters.to_string().len() > MAX_SCHEMA {
+        tracing::warn!(
+            server,
+            "a tool of an MCP server is left out: its schema is none of an object, too long or too deep"
+        );
+        return None;
+    }
+    let hints = tool.annotations.as_ref();
+    let is_repeatable =
+        hints.is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true));
+    let description = printable(tool.description.as_deref().unwrap_or_default(), MAX_DESCRIPTION);
+    Some(ServedTool { name: name(server, &tool.name), description, parameters, is_repeatable, sees: sees.cloned() })
+}
+
+/// `mcp__server__tool`, in signs that every provider takes. One that would be too long, or has others, ends with a digest of the whole.
+pub(crate) fn name(server: &str, tool: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let mut name = format!("{SERVED_PREFIX}{server}__");
+    let plain: String = tool.chars().take(MAX_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
+    if plain == tool && !plain.is_empty() && name.len() + plain.len() <= MAX_NAME {
+        return name + &plain;
+    }
+    let digest: String = ['_'].into_iter().chain(Sha256::of(tool.as_bytes()).to_string().chars().take(8)).collect();
+    name.extend(plain.chars().take(MAX_NAME - name.len() - digest.len()));
+    name + &digest
+}
+
+/// At most so many characters, without those that act on a terminal.
+pub(crate) fn printable(text: &str, most: usize) -> String {
+    let is_plain = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(is_plain).take(most).collect()
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// An answer as agents may read it.
+pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
+    let (mut text, mut is_cut) = (String::new(), false);
+    for block in &result.content {
+        let words = shown(block);
+        let room = MAX_ANSWER.saturating_sub(text.len());
+        if !text.is_empty() && room > 0 {
+            text.push('\n');
+        }
+        let end = (0..=room.min(words.len())).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
+        text.push_str(&words[..end]);
+        is_cut |= end < words.len();
+    }
+    let data = result.structured_content.unwrap_or_default();
+    let is_long = data.to_string().len() > MAX_ANSWER || depth(&data) > MAX_DEPTH;
+    if text.is_empty() && !data.is_null() && !is_long {
+        text = data.to_string();
+    }
+    let data = if is_long { json!({ "left_out": "the data is too long or too deep" }) } else { data };
+    ServedAnswer { text, data, is_error: result.is_error == Some(true), is_cut: is_cut || is_long }
+}
+
+fn shown(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => binary("image", &image.mime_type, image.data.len()),
+        ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, audio.data.len()),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => format!("[{}]\n{text}", printable(uri, 512)),
+            ResourceContents::BlobResourceContents { uri, blob, .. } => binary("resource", uri, blob.len()),
+            _ => "[a resource of an unknown kind]".into(),
+        },
+        ContentBlock::ResourceLink(link) => format!("[resource {}]", printable(&link.uri, 512)),
+        _ => "[content of an unknown kind]".into(),
+    }
+}
+
+fn binary(kind: &str, about: &str, base64: usize) -> String {
+    format!("[{kind} {}, {} bytes, not shown]", printable(about, 256), base64 / 4 * 3)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn served(value: Value) -> Option<ServedTool> {
+        tool("s", &serde_json::from_value(value).unwrap(), None)
+    }
+
+    #[test]
+    fn names_are_those_that_providers_take() {
+        assert_eq!(name("git", "git_log"), "mcp__git__git_log");
+        let (odd, other, long) = (name("s", "a.b"), name("s", "a/b"), name("s", &"x".repeat(500)));
+        assert!(odd.starts_with("mcp__s__a_b_") && odd != other, "{odd} {other}");
+        assert_eq!(long.len(), MAX_NAME);
+        assert_eq!(name(&"n".repeat(24), &"é".repeat(100)).len(), MAX_NAME);
+        assert!(name("s", "").starts_with("mcp__s___"));
+    }
+
+    #[test]
+    fn a_tool_of_a_hostile_server_is_bounded_or_left_out() {
+        let plain = json!({ "type": "object" });
+        let long = "a\u{1b}[31m".repeat(10_000);
+        let bounded = served(json!({ "name": "t", "description": long, "inputSchema": plain })).unwrap();
+        assert_eq!(bounded.description.chars().count(), MAX_DESCRIPTION);
+        assert!(!bounded.description.contains('\u{1b}'));
+        let mut deep = json!({});
+        for _ in 0..50 {
+            deep = json!({ "properties": { "a": deep } });
+        }
+        deep["type"] = "object".into();
+        let fat = json!({ "type": "object", "description": "x".repeat(MAX_SCHEMA) });
+        for schema in [json!({ "type": "string" }), json!({}), deep, fat] {
+            assert_eq!(served(json!({ "name": "t", "inputSchema": schema })), None);
+        }
+    }
+
+    #[test]
+    fn a_hint_says_that_a_call_may_be_repeated() {
+        let of =
+            |hints: Value| served(json!({ "name": "t", "inputSchema": { "type": "object" }, "annotations": hints }));
+        assert!(of(json!({ "readOnlyHint": true })).unwrap().is_repeatable);
+        assert!(of(json!({ "idempotentHint": true })).unwrap().is_repeatable);
+        assert!(!of(json!({ "destructiveHint": false })).unwrap().is_repeatable);
+    }
+
+    #[test]
+    fn an_answer_is_cut_at_a_character() {
+        let long = "é".repeat(MAX_ANSWER);
+        let result = json!({ "content": [{ "type": "text", "text": long }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }] });
+        let answer = answer(serde_json::from_value(result).unwrap());
+        assert!(answer.is_cut && answer.text.len() <= MAX_ANSWER + 1, "{}", answer.text.len());
+    }
+
+    #[test]
+    fn content_that_is_no_text_is_told_of() {
+        let result =
+            json!({ "isError": true, "content": [{ "type": "image", "data": "AAAA", "mimeType": "image/png" }] });
+        let answer = answer(serde_json::from_value(result).unwrap());
+        assert_eq!((answer.text.as_str(), answer.is_error), ("[image image/png, 3 bytes, not shown]", true));
+    }
+}

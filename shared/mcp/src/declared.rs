@@ -1,0 +1,257 @@
+//! Declarations of servers: those of the configuration, and those of a workspace in the format that hosts of the protocol share.
+
+use domain::FilePath;
+use ports::SecretRef;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{collections::BTreeMap, time::Duration};
+
+/// The longest name of a server. It is a part of the names of its tools, which providers of models bound at 64 characters.
+const MAX_NAME: usize = 24;
+/// The longest declaration of a workspace, in bytes.
+const MAX_TEXT: usize = 64 * 1024;
+/// The most servers that a workspace declares.
+const MAX_SERVERS: usize = 16;
+/// The longest time that a call may take.
+const LONGEST: Duration = Duration::from_secs(600);
+/// The time of a call where none is declared.
+const USUAL: Duration = Duration::from_secs(60);
+
+/// `[mcp.NAME]`: a server of tools that speaks the Model Context Protocol, for all workspaces. Either `command` or `url`. A text such as
+/// `${env:NAME}` or `${secret:NAME}` in `env` or `headers` is a secret by reference.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The program, which is spoken to by its standard input and output.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its variables, beside the few that every command gets.
+    pub env: BTreeMap<String, String>,
+    /// The folder of the workspace that it sees and runs in.
+    pub cwd: Option<String>,
+    /// Whether it runs in the sandbox of the workspace. Else it is a child of the hub, with the rights of its user.
+    pub confined: bool,
+    /// Whether it may open sockets in the sandbox, where `sandbox.network` gives commands a network.
+    pub network: bool,
+    /// The address of a server that is reached over HTTP.
+    pub url: Option<String>,
+    /// Headers of each request to it.
+    pub headers: BTreeMap<String, String>,
+    /// Whether its address may be private.
+    pub allow_private: bool,
+    /// After so many seconds a call has failed.
+    pub timeout_s: u64,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            confined: true,
+            network: false,
+            url: None,
+            headers: BTreeMap::new(),
+            allow_private: false,
+            timeout_s: USUAL.as_secs(),
+        }
+    }
+}
+
+/// A declared server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub how: How,
+    /// The time of a call.
+    pub timeout: Duration,
+    /// Whether the operator of the installation declares it, whose word needs no grant.
+    pub is_own: bool,
+}
+
+/// The way to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Program { words: Vec<String>, env: BTreeMap<String, String>, folder: FilePath, confined: bool, network: bool },
+    Http { url: String, headers: BTreeMap<String, String>, allow_private: bool },
+}
+
+impl ServerConfig {
+    /// Why this is no server, if so.
+    ///
+    /// # Errors
+    /// The fault, for people.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        self.declared(name).map(drop)
+    }
+
+    pub(crate) fn declared(&self, name: &str) -> Result<Declared, String> {
+        check_name(name)?;
+        let Self { command, args, env, cwd, confined, network, url, headers, allow_private, timeout_s } = self.clone();
+        if !confined && cwd.is_some() {
+            return Err("cwd is a folder of the workspace, which a program outside of the sandbox does not see".into());
+        }
+        let how = match (command, url) {
+            (Some(command), None) => {
+                How::Program { words: words(command, args)?, env, folder: folder(cwd.as_deref())?, confined, network }
+            }
+            (None, Some(url)) => How::Http { url, headers, allow_private },
+            (Some(_), Some(_)) => return Err("it has a command and a url; give one of them".into()),
+            (None, None) => return Err("it has neither a command nor a url".into()),
+        };
+        Ok(Declared { how, timeout: Duration::from_secs(timeout_s.max(1)).min(LONGEST), is_own: true })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fits) {
+        return Err(format!("a name has at most {MAX_NAME} letters, digits, - and _"));
+    }
+    // Else the server of a tool could not be told from the tool's name.
+    if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
+        return Err("a name has single _ between other signs".into());
+    }
+    Ok(())
+}
+
+fn words(command: String, args: Vec<String>) -> Result<Vec<String>, String> {
+    if command.trim().is_empty() {
+        return Err("its command is empty".into());
+    }
+    Ok([command].into_iter().chain(args).collect())
+}
+
+fn folder(cwd: Option<&str>) -> Result<FilePath, String> {
+    cwd.map_or(Ok(FilePath::root()), |path| {
+        FilePath::parse(path).map_err(|error| format!("its cwd is no folder of the workspace: {error}"))
+    })
+}
+
+/// A server as hosts declare it. Keys of other hosts mean nothing here.
+#[derive(Deserialize)]
+struct Pasted {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    disabled: bool,
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+}
+
+/// The servers that a workspace declares, each with its fault if it has one; and the fault of the whole, if so.
+pub(crate) fn parse(text: &str) -> Result<Vec<(String, Result<Declared, String>)>, String> {
+    if text.len() > MAX_TEXT {
+        return Err(format!("it is longer than {} KiB", MAX_TEXT >> 10));
+    }
+    let whole: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let servers = whole.get("mcpServers").or_else(|| whole.get("servers")).and_then(Value::as_object);
+    let servers = servers.ok_or("it has no object mcpServers")?;
+    if servers.len() > MAX_SERVERS {
+        return Err(format!("it declares {} servers; the limit is {MAX_SERVERS}", servers.len()));
+    }
+    let one = |(name, value): (&String, &Value)| match Pasted::deserialize(value) {
+        Ok(pasted) if pasted.disabled => None,
+        Ok(pasted) => Some((shown(name), pasted.declared(name))),
+        Err(error) => Some((shown(name), Err(error.to_string()))),
+    };
+    Ok(servers.iter().filter_map(one).collect())
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
+
+impl Pasted {
+    fn declared(self, name: &str) -> Result<Declared, String> {
+        if self.kind.as_deref() == Some("sse") {
+            return Err(
+                "servers of the old transport over SSE are not spoken to; most offer streamable HTTP, too".into()
+            );
+        }
+        let Self { command, args, env, cwd, url, headers, .. } = self;
+        let config = ServerConfig { command, args, env, cwd, url, headers, ..ServerConfig::default() };
+        Ok(Declared { is_own: false, ..config.declared(name)? })
+    }
+}
+
+/// A piece of a declared value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Secret(SecretRef),
+}
+
+/// The pieces of a value: `${secret:NAME}` and `${env:NAME}` are secrets by reference, and so is `${NAME}`, as most hosts write it.
+pub(crate) fn pieces(value: &str) -> Vec<Piece> {
+    let (mut found, mut rest) = (Vec::new(), value);
+    while let Some((before, (name, after))) =
+        rest.split_once("${").and_then(|(before, inside)| Some((before, inside.split_once('}')?)))
+    {
+        if !before.is_empty() {
+            found.push(Piece::Text(before.to_owned()));
+        }
+        let reference = match name.split_once(':') {
+            Some(("secret", name)) => SecretRef::Named(name.to_owned()),
+            Some(("env", name)) => SecretRef::Env(name.to_owned()),
+            _ => SecretRef::Env(name.to_owned()),
+        };
+        found.push(Piece::Secret(reference));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        found.push(Piece::Text(rest.to_owned()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_declaration_of_another_host_is_read_as_it_is() {
+        let text = json!({ "mcpServers": {
+            "everything": { "command": "npx", "args": ["-y", "x"], "env": { "A": "${secret:a}" }, "autoApprove": ["echo"] },
+            "far": { "type": "http", "url": "https://mcp.example.com/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" } },
+            "off": { "command": "x", "disabled": true },
+            "old": { "type": "sse", "url": "https://mcp.example.com/sse" },
+            "bad name": { "command": "x" },
+            "none": {},
+        } });
+        let servers = parse(&text.to_string()).unwrap();
+        let names: Vec<_> = servers.iter().map(|(name, declared)| (name.as_str(), declared.is_ok())).collect();
+        let expected = [("everything", true), ("far", true), ("old", false), ("bad name", false), ("none", false)];
+        assert_eq!(names, expected);
+        let Ok(Declared { how: How::Program { words, confined, .. }, is_own, .. }) = &servers[0].1 else { panic!() };
+        assert_eq!((words.join(" ").as_str(), *confined, *is_own), ("npx -y x", true, false));
+    }
+
+    #[test]
+    fn a_declaration_is_bounded() {
+        let many: serde_json::Map<_, _> = (0..17).map(|n| (format!("s{n}"), json!({ "command": "x" }))).collect();
+        assert!(parse(&json!({ "mcpServers": many }).to_string()).unwrap_err().contains("limit is 16"));
+        assert!(parse(&" ".repeat(MAX_TEXT + 1)).unwrap_err().contains("64 KiB"));
+        assert!(parse("[]").unwrap_err().contains("mcpServers"));
+    }
+
+    #[test]
+    fn secrets_are_references_within_a_value() {
+        let named = |name: &str| Piece::Secret(SecretRef::Named(name.into()));
+        let env = |name: &str| Piece::Secret(SecretRef::Env(name.into()));
+        assert_eq!(pieces("Bearer ${secret:a}"), [Piece::Text("Bearer ".into()), named("a")]);
+        assert_eq!(pieces("${env:A}${B}-${"), [env("A"), env("B"), Piece::Text("-${".into())]);
+        assert_eq!(pieces("plain"), [Piece::Text("plain".into())]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Servers of tools that are programs or services of others, spoken to in the Model Context Protocol (spec 004 §11).
+
+use async_trait::async_trait;
+use domain::{Error, FilePath, WorkspaceId};
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Duration};
+
+/// The start of the names of tools of servers, as agents call them.
+pub const SERVED_PREFIX: &str = "mcp__";
+
+/// The servers of tools that this installation and its workspaces declare.
+///
+/// Nothing here is durable: a connection, and the process behind it, may be gone at any moment, and the next use makes another one. All
+/// that a server says is input of a stranger: names, descriptions, schemas and answers are bounded here, before anybody else reads them.
+#[async_trait]
+pub trait ToolServers: Send + Sync {
+    /// The tools of all servers of a workspace, in the order of their names, and the servers that do not answer. Connects to those that are not
+    /// connected, and waits for them for so long at most; one that takes longer is told of as missing, and goes on connecting.
+    async fn tools(&self, of: &ServersOf, wait: Duration) -> Served;
+    /// Calls a tool. Dropping it tells the server that the call is cancelled.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a tool that there is not; `TIMEOUT` when the server does not answer in its time; `UPSTREAM_UNAVAILABLE` when it is
+    /// gone, and the call may have taken effect; `UNPROCESSABLE` when it refuses the call.
+    async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error>;
+}
+
+/// The servers of a workspace.
+#[derive(Clone, Debug)]
+pub struct ServersOf {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The text of its own declaration, beside the servers of the installation; none where it has none, or the caller may not read it.
+    pub declared: Option<Arc<str>>,
+}
+
+/// The tools that servers give.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// By name.
+    pub tools: Vec<ServedTool>,
+    /// The servers without tools, each with the reason.
+    pub missing: Vec<(String, String)>,
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServedTool {
+    /// The name for agents: `mcp__server__tool`.
+    pub name: String,
+    /// Its purpose, in the server's words.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Whether a second call does no more than the first, as the server says.
+    pub is_repeatable: bool,
+    /// The folder of the workspace that the server's program sees; none for a server that sees no files.
+    pub sees: Option<FilePath>,
+}
+
+/// The answer of a tool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServedAnswer {
+    /// Its words. Content that is no text is told of by its kind and size.
+    pub text: String,
+    /// Its data; null where it gives none.
+    pub data: Value,
+    /// Whether the tool itself says that it failed.
+    pub is_error: bool,
+    /// Whether the answer was cut for its length.
+    pub is_cut: bool,
+}

@@ -293,7 +293,11 @@ impl Named {
 }
 
 /// The caller's role in a workspace.
-async fn role(context: &StreamContext, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>, Error> {
+pub(crate) async fn role(
+    context: &StreamContext,
+    caller: &Caller,
+    workspace: WorkspaceId,
+) -> Result<Option<Role>, Error> {
     let role = context.members().role(caller, workspace).await?;
     if role.is_some() || !caller.reaches(workspace) {
         return Ok(role);

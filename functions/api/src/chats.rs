@@ -74,7 +74,7 @@ pub(crate) struct NewChat {
     #[schema(example = "codex")]
     agent: Option<String>,
     /// The folder in which that agent works: an absolute path on the machine of the hub.
-    #[schema(example = "/home/ann/app")]
+    #[schema(example = "/srv/app")]
     cwd: Option<String>,
 }
 
@@ -159,9 +159,20 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     let thread = thread(&context, agent, cwd).await?;
-    let plan = plan_id;
-    let new =
-        chat::NewChat { goal, files, role: persona, model, mode, limits, plan, plan_v, may_approve, trace, thread };
+    let new = chat::NewChat {
+        goal,
+        files,
+        role: persona,
+        model,
+        mode,
+        limits,
+        plan: plan_id,
+        plan_v,
+        may_approve,
+        trace,
+        thread,
+        ..chat::NewChat::default()
+    };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
@@ -277,7 +288,7 @@ pub(crate) async fn configure_chat(
     let title = title.map(checked_title).transpose()?;
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let setup = chat::Setup { title, model, mode, may_approve };
+    let setup = chat::Setup { title, model, mode, may_approve, session: None };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

@@ -43,6 +43,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod planner;
 mod portable;
 mod presence;
 mod refusals;

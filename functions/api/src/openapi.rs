@@ -2,7 +2,7 @@
 
 use crate::{
     Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
-    home, insight, keys, login, mcp, members, models, personas, portable, presence, refusals, relations, rewinds, sandbox, schedules,
+    home, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
     schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
@@ -33,6 +33,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "keys", description = "API keys: for programs that work for you."),
         (name = "login", description = "How to get a token."),
         (name = "chats", description = "Durable conversations with agents."),
+        (name = "planner", description = "The planner chat: messages that are answered, or planned and carried out."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
         (name = "schedules", description = "Chats, messages and tasks that begin at a time, or again and again."),
@@ -139,6 +140,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(usage::get_usage))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
+        .routes(routes!(planner::agent_stream, planner::agent_sessions))
         .routes(routes!(health::openapi))
         .routes(routes!(home::home))
 }

@@ -13,7 +13,8 @@ const ALONE: [&str; 4] = ["health", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
 const OPEN: [&str; 5] = ["health", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 13] = [
+const PACED: [&str; 14] = [
+    "agent_stream",
     "approve_plan",
     "check_flow",
     "create_chat",
@@ -48,7 +49,7 @@ const FLOWS: [&str; 14] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 3] = ["approve_plan", "create_chat", "post_message"];
+const ATTACHING: [&str; 4] = ["agent_stream", "approve_plan", "create_chat", "post_message"];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.
@@ -99,7 +100,8 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&["resource_metadata"]) {
         add(&[Code::InvalidArgument]);
     }
-    if path.contains('{') || is(&["create_key", "list_dead_letters", "redrive_dead_letters"]) {
+    let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
+    if path.contains('{') || is(&names_no_path) {
         add(&[Code::NotFound]);
     }
     if is(&["export_workspace"]) {

@@ -192,6 +192,7 @@ impl Engine {
             workspaces: workspaces.clone(),
             agents: self.services.agents.clone(),
             clock: clock.clone(),
+            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
         };
         let of_chats: Arc<dyn EntryObserver<ChatMachine>> = match base.keeps_mirrors {
             true => self.transcript.clone(),

@@ -3,8 +3,8 @@
 
 use crate::{ChatMachine, reach};
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatView, Code, Error, FilePath, Principal, Status,
-    TaskId, ToolCall, ToolSpec,
+    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, ChatView, Code, Error, FilePath, Principal,
+    Status, TaskId, ToolCall, ToolSpec,
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -175,12 +175,24 @@ fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {
 pub(crate) fn refuses(config: &ChatConfig, command: &ChatCommand, by: &Principal) -> Option<Error> {
     let agent = config.agent.as_ref()?;
     let theirs = matches!(command, ChatCommand::StartTurn { .. } | ChatCommand::Configure { .. });
-    (theirs && *by != Principal::System).then(|| belongs_to(agent.task))
+    (theirs && *by != Principal::System).then(|| match &agent.executor {
+        Some(executor) => of_session(executor.session),
+        None => belongs_to(agent.task),
+    })
 }
 
 /// Refuses a person's command to the chat of a task.
 pub(crate) fn check_not_of_task(view: &ChatView) -> Result<(), Error> {
+    if let Some(executor) = view.executor {
+        return Err(of_session(executor.session));
+    }
     view.task_id.map_or(Ok(()), |task| Err(belongs_to(task)))
+}
+
+fn of_session(session: ChatId) -> Error {
+    Error::new(Code::Conflict, "this chat is an executor of a session of the planner chat")
+        .hint(format!("it belongs to the session {session}: say it there, or stop the session"))
+        .detail("session_id", session.to_string())
 }
 
 fn belongs_to(task: TaskId) -> Error {

@@ -59,6 +59,7 @@ pub(crate) fn answer(
         Phase::Begun
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
+        | Phase::Plan { .. }
         | Phase::Model { .. }
         | Phase::Agent { .. }
         | Phase::Place { .. }

@@ -90,6 +90,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
         Phase::Place { call_id, attempt, .. } => end_if_begun(step, call_id, attempt),
         Phase::Model { message_id, attempt, .. } => step.cancel(model_key(message_id, attempt)),
         Phase::Agent { leg, attempt, .. } => step.unfollow(leg, attempt),
+        Phase::Plan { .. } => step.stop_executors(stop_id, reason),
         Phase::Slots { .. } | Phase::Backoff { .. } | Phase::Begun => {
             // Before a command that rests on a plan, the turn waits for a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
@@ -170,6 +171,7 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Place { .. }
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
+        | Phase::Plan { .. }
         | Phase::Begun => turn.last_text.clone(),
     };
     let open = match turn.phase {
@@ -195,7 +197,7 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
     // A call that has begun is only answered; the others are told of, too.
     let begun = turn.calls.front().map(|call| call.call_id).zip(match &turn.phase {
         Phase::Question { .. } => Some(NOT_RUN),
-        Phase::Tool { .. } | Phase::Place { attempt: 2.., .. } => Some(GIVEN_UP),
+        Phase::Tool { .. } | Phase::Place { attempt: 2.., .. } | Phase::Plan { .. } => Some(GIVEN_UP),
         Phase::Begun
         | Phase::Model { .. }
         | Phase::Agent { .. }

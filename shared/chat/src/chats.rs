@@ -9,6 +9,7 @@ use crate::{
     attached, cancel,
     machine::{actor_id, view, view_index, view_key},
     prompt,
+    session::open,
     state::ChatState,
     transcript,
     waits::QueuedBehind,
@@ -17,13 +18,18 @@ use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
     ActorKind, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode,
     OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
-    event::Question,
+    chat::SessionConfig, event::Question,
 };
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use workspace::{Access, Workspaces};
+
+/// How long the title of a chat is that nobody named, in characters, without the mark of what is left out.
+const TITLE: usize = 60;
+/// The role of sessions of the planner chat.
+const SESSION_ROLE: &str = "planner";
 
 /// Chats, for those who talk to them.
 ///
@@ -81,6 +87,10 @@ pub struct NewChat {
     pub trace: Option<TraceContext>,
     /// The coding agent that performs its turns, with a folder that is allowed.
     pub thread: Option<ThreadAgent>,
+    /// The context of a session of the planner chat; none for any other chat.
+    pub session: Option<Box<SessionConfig>>,
+    /// The conversation before the first message, for the model.
+    pub earlier: String,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -94,6 +104,8 @@ pub struct Setup {
     pub mode: Option<Mode>,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Another context of a session.
+    pub session: Option<Box<SessionConfig>>,
 }
 
 /// A message to a chat.
@@ -174,26 +186,43 @@ impl Chats {
             }
             (Mode::Chat | Mode::Plan, _, None) => None,
         };
-        let (attached, context) = attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
-        let persona = prompt::persona(&files, &role).await?;
+        let (attached, mut context) =
+            attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
+        context.push_str(&new.earlier);
         let now = self.clock.now();
+        let (role, persona, session, system) = match new.session {
+            Some(setup) => {
+                let SessionConfig { session, system, tools } = *setup;
+                let persona = prompt::Persona { text: String::new(), tools: Some(tools), model: None };
+                (SESSION_ROLE.to_owned(), persona, Some(Box::new(session)), system)
+            }
+            None => {
+                let persona = prompt::persona(&files, &role).await?;
+                let system = prompt::system(&files, &persona).await?;
+                (role, persona, None, system)
+            }
+        };
         let config = ChatConfig {
             workspace,
             chat,
             user: by.user(),
-            title: title_of(&new.goal),
-            system: prompt::system(&files, &persona).await?,
+            title: title_of(&new.goal, if session.is_some() { open::TITLE } else { TITLE }),
+            system,
             role,
             model: new.model.or(persona.model),
             tools: persona.tools,
             plan,
             mode: new.mode,
             limits: new.limits.map_or(self.settings.limits, |asked| asked.within(self.settings.limits)),
-            context_tokens: self.settings.context_tokens,
+            context_tokens: match session {
+                Some(_) => open::context_tokens(self.settings.context_tokens),
+                None => self.settings.context_tokens,
+            },
             created_at: now,
             agent: None,
             thread: new.thread.map(Box::new),
             forked_from: None,
+            session,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);
@@ -379,7 +408,7 @@ impl Chats {
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        Setup { title, model, mode, may_approve }: Setup,
+        Setup { title, model, mode, may_approve, session }: Setup,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
@@ -388,7 +417,7 @@ impl Chats {
             return Err(error);
         }
         // The view may be behind: the chat itself asks the same again.
-        let command = ChatCommand::Configure { title, model, mode, may_approve };
+        let command = ChatCommand::Configure { title, model, mode, may_approve, session };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 
@@ -429,11 +458,14 @@ impl Chats {
     }
 }
 
-/// The first line of the goal, cut to 60 characters.
-fn title_of(goal: &str) -> String {
+/// The first line of the goal, cut to so many characters.
+pub(crate) fn title_of(goal: &str, most: usize) -> String {
     let line = goal.trim().lines().next().unwrap_or_default();
-    let mut title: String = line.chars().take(60).collect();
+    let mut title: String = line.chars().take(most).collect();
     if title.len() < line.len() {
+        if most < TITLE {
+            title.pop();
+        }
         title.push('…');
     }
     title

@@ -1,10 +1,10 @@
 //! The chat: a state machine for turns of a conversation, its effects on the outside, and the API for people.
 //!
 //! The way of a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`], whose
-//! parts are `turn` (model, tools, limits), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
+//! parts are `turn` (model, tools, limits), `reported` (what effects report), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
 //! (questions, permissions), and `slots`, `backoff` and
 //! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
-//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be
+//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. `session` is what the turns of the planner chat have beside that. A chat can also be
 //! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
 //! turn.
 
@@ -35,7 +35,9 @@ mod prompt;
 mod reach;
 mod reading;
 mod report;
+mod reported;
 mod resume;
+mod session;
 mod shelf;
 mod size;
 mod slots;
@@ -59,6 +61,7 @@ pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
 pub use prompt::system_text;
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
+pub use session::{NewSessionMessage, SessionChange, Sessions};
 pub use shelf::{Described, Shelf, described, persona_file};
 pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};

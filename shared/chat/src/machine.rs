@@ -3,19 +3,19 @@
 use crate::{
     Gate, TurnUsage, agent,
     approve::check_mode,
-    ask, cancel,
+    ask, cancel, chats,
     coding::{AgentReport, AgentWork},
     decide::Decision,
     phase::Phase,
-    resume,
+    reported, resume,
     state::{ChatState, QueuedTurn},
     turn::{self, Step},
 };
-use actor::{ActorId, Announcement, EffectKey, Input, Machine, Target, Tree, View};
+use actor::{ActorId, Announcement, EffectKey, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
     ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId,
-    Error, FileId, FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage,
-    UserId, WorkspaceEvent, WorkspaceId, event::StopReason, native,
+    Error, FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
+    WorkspaceEvent, WorkspaceId, chat::SessionConfig, event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -87,6 +87,15 @@ pub enum ChatEffect {
         workspace: WorkspaceId,
         /// The call that it is.
         call_id: CallId,
+    },
+    /// Have the executors of a session's plan stop, and none of them begin.
+    StopExecutors {
+        /// The session.
+        session: ActorId,
+        /// The plan.
+        plan: CallId,
+        /// The request.
+        request: StopRequest,
     },
 }
 
@@ -218,7 +227,7 @@ pub(crate) fn spent_partition(user: UserId) -> String {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -233,7 +242,7 @@ impl Machine for ChatMachine {
         let mut step = Step::new(self, step, stamp);
         match input {
             Input::Command { id, by, at, command } => take_in(&mut step, id, &by, at, command),
-            Input::Report(report) => turn::effect_reported(&mut step, report),
+            Input::Report(report) => reported::effect_reported(&mut step, report),
             Input::Resume => resume::resume(&mut step),
             Input::Stop(request) => cancel::stop(&mut step, &request),
             Input::Halt(request) => cancel::halt(&mut step, &request),
@@ -251,7 +260,10 @@ impl Machine for ChatMachine {
 
     fn waits(&self, effect: &ChatEffect) -> bool {
         match effect {
-            ChatEffect::CallModel { .. } | ChatEffect::Agent(_) | ChatEffect::KillCommand { .. } => true,
+            ChatEffect::CallModel { .. }
+            | ChatEffect::Agent(_)
+            | ChatEffect::KillCommand { .. }
+            | ChatEffect::StopExecutors { .. } => true,
             ChatEffect::CheckPlan { .. } => false,
             ChatEffect::CallTool { call, config, .. } => {
                 matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
@@ -282,6 +294,10 @@ impl Machine for ChatMachine {
             (None, _) => return None,
         };
         let agent = config.agent.as_ref()?;
+        if let Some(executor) = &agent.executor {
+            // A stop names the plan, so that it is none of a later plan's executors.
+            return Some(Tree { root: actor_id(config.workspace, executor.session), members: vec![executor.plan.0] });
+        }
         let task = *agent.above.first().unwrap_or(&agent.task);
         let root = ActorRef::Task { workspace: config.workspace, task };
         Some(Tree { root: root.into(), members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
@@ -318,7 +334,7 @@ impl Machine for ChatMachine {
             day,
             chat_id: config.chat,
             turn_id: turn.id,
-            task_id: config.agent.as_ref().map(|agent| agent.task),
+            task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
             model: config.model.clone(),
             calls: turn.steps,
             usage: turn.usage,
@@ -369,21 +385,28 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::RefuseCall { call_id } => step.refuse_call(call_id),
         ChatCommand::Prioritize { priority } => step.prioritize(priority),
         ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
-        ChatCommand::Configure { title, model, mode, may_approve } => {
+        ChatCommand::ExecutorEnded { answer } => step.executor_ended(*answer),
+        ChatCommand::Configure { title, model, mode, may_approve, session } => {
             let now = step.config().map(|config| config.mode);
             match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
                 Some(error) => step.push(ChatEvent::Failed { error }),
-                None => configure(step, title, model, mode, by),
+                None => configure(step, chats::Setup { title, model, mode, may_approve, session }, by),
             }
         }
     }
 }
 
-fn configure(step: &mut Step<'_>, title: Option<String>, model: Option<String>, mode: Option<Mode>, by: &Principal) {
+fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
+    let chats::Setup { title, model, mode, may_approve: _, session } = setup;
     let Some(config) = step.config().cloned() else { return };
     let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
     changed.model = model.or(changed.model);
+    // A chat that is no session does not become one.
+    if let Some(setup) = session.filter(|_| config.session.is_some()) {
+        let SessionConfig { session, system, tools } = *setup;
+        (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
+    }
     if changed != *config {
         step.push(ChatEvent::Configured { config: Box::new(changed) });
     }
@@ -424,6 +447,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         | Phase::Model { .. }
         | Phase::Agent { .. }
         | Phase::Place { .. }
+        | Phase::Plan { .. }
         | Phase::Tool { .. } => None,
     });
     let status = match turn {
@@ -455,8 +479,11 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         approval: state.approval.as_deref().cloned(),
         permissions: state.permissions.clone(),
         file_id: FileId(config.chat.0),
-        task_id: config.agent.as_ref().map(|agent| agent.task),
+        task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
         forked_from: config.forked_from,
+        user_id: config.session.as_ref().map(|_| config.user),
+        session: config.session.as_deref().cloned(),
+        executor: config.agent.as_ref().and_then(|agent| agent.executor.as_deref().copied()),
         created_at: config.created_at,
         active_at: state.active_at,
     }

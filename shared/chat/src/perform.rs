@@ -6,7 +6,7 @@ use crate::{
     reach,
     size::{MAX_ANSWER, beginning, in_json},
 };
-use actor::{EffectContext, EffectRunner};
+use actor::{EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
 use domain::{
     Approval, CallId, ChatConfig, Code, Error, FilePath, Message, MessageId, Principal, Sha256, Timestamp, ToolCall,
@@ -36,6 +36,8 @@ pub struct ChatEffects {
     pub agents: Arc<dyn Agents>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The way to the executors of sessions.
+    pub mailbox: Mailbox,
 }
 
 #[async_trait]
@@ -60,6 +62,12 @@ impl EffectRunner<ChatMachine> for ChatEffects {
             ChatEffect::KillCommand { workspace, call_id } => {
                 if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
                     tools::kill_command(&workspace, call_id).await;
+                }
+                Report::Told
+            }
+            ChatEffect::StopExecutors { session, plan, request } => {
+                if let Err(error) = self.mailbox.stop_tree(&session, plan.0, &request).await {
+                    tracing::warn!(%session, %plan, %error, "executors run to their limits: they could not be stopped");
                 }
                 Report::Told
             }

@@ -57,6 +57,11 @@ pub enum Phase {
         /// Counts from 1.
         attempt: u32,
     },
+    /// The executors of a plan are at work: the first of `calls`, in a session.
+    Plan {
+        /// The call that is the plan.
+        call_id: CallId,
+    },
     /// A person is asked for permission for the first of `calls`.
     Permission {
         /// The permission.
@@ -80,14 +85,15 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether nothing runs: it waits for a person, for slots, for a place, or for a provider that is to be asked again later.
+    /// Whether nothing runs: it waits for a person, for slots, for a place, for executors, or for a provider that is to be asked again later.
     pub fn is_suspended(&self) -> bool {
         match self {
             Self::Permission { .. }
             | Self::Question { .. }
             | Self::Slots { .. }
             | Self::Backoff { .. }
-            | Self::Place { .. } => true,
+            | Self::Place { .. }
+            | Self::Plan { .. } => true,
             Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => false,
         }
     }
@@ -105,7 +111,12 @@ impl Phase {
             | Self::Question { since, .. }
             | Self::Slots { since, .. }
             | Self::Place { since, .. } => Some(*since),
-            Self::Begun | Self::Backoff { .. } | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => None,
+            Self::Begun
+            | Self::Backoff { .. }
+            | Self::Model { .. }
+            | Self::Agent { .. }
+            | Self::Tool { .. }
+            | Self::Plan { .. } => None,
         }
     }
 

@@ -4,8 +4,9 @@
 use crate::{
     allow, ask,
     gate::{GateDecision, GateRequest},
+    reported,
     state::Turn,
-    turn::{self, Step},
+    turn::Step,
 };
 use domain::{CallId, ToolCall};
 
@@ -31,13 +32,13 @@ impl Step<'_> {
 
 /// Takes in the outcome of a call, or asks a person where the outcome is a question of the workspace's policies.
 pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
-    let asked = step.turn().and_then(|turn| asked_about(turn, call_id, &outcome));
+    let asked = step.turn().filter(|_| !step.is_executor()).and_then(|turn| asked_about(turn, call_id, &outcome));
     let question = asked.and_then(|(call, reason)| Some((step.question_about(&call, &reason)?, call)));
     match question {
         Some((GateDecision::Ask { category, reason, always, timeout }, call)) => {
             ask::permission(step, &call, category, reason, always, timeout);
         }
-        _ => turn::tool_finished(step, call_id, outcome),
+        _ => reported::tool_finished(step, call_id, outcome),
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::{state::ChatState, uses::Uses};
 use actor::OutboxMessage;
 use domain::{
-    ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, Usage, json_length,
+    ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, Status, StopReason, TaskCommand, Usage, json_length,
     task::{AgentAnswer, ToolUse},
 };
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,18 @@ pub struct Round {
 }
 
 impl Round {
+    /// How many calls were answered.
+    pub(crate) fn calls(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// How often this very call failed.
+    pub(crate) fn failed(&self, tool: &str, args: &str) -> usize {
+        let args = cut(args, SHOWN);
+        let is_same = |used: &&ToolUse| used.tool == tool && used.args == args && used.status != Status::Success;
+        self.tools.iter().filter(is_same).count()
+    }
+
     /// Folds one event of the turn.
     pub(crate) fn apply(&mut self, event: &ChatEvent) {
         match event {
@@ -97,8 +109,13 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
 }
 
 fn message(config: &ChatConfig, answer: AgentAnswer) -> Option<OutboxMessage> {
-    let task = config.agent.as_ref()?.task;
-    let to = ActorRef::Task { workspace: config.workspace, task }.into();
+    let agent = config.agent.as_ref()?;
+    if let Some(executor) = &agent.executor {
+        let to = ActorRef::Chat { workspace: config.workspace, chat: executor.session }.into();
+        let command = serde_json::to_value(ChatCommand::ExecutorEnded { answer: Box::new(answer) }).ok()?;
+        return Some(OutboxMessage { to, command, deliver_at: None, priority: 0 });
+    }
+    let to = ActorRef::Task { workspace: config.workspace, task: agent.task }.into();
     let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
     Some(OutboxMessage { to, command, deliver_at: None, priority: 0 })
 }

@@ -15,6 +15,7 @@ pub(crate) fn resume(step: &mut Step<'_>) {
         | Phase::Question { .. }
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
+        | Phase::Plan { .. }
         | Phase::Place { .. } => {}
         Phase::Model { message_id, attempt, .. } => {
             step.push(started);

@@ -4,6 +4,7 @@ use crate::{
     context::{LeftOut, PastTurn},
     phase::Phase,
     report::Round,
+    session::carry_out::Planning,
 };
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
@@ -183,6 +184,9 @@ pub struct Turn {
     /// A postponed call of the model, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postponed: Option<Postponed>,
+    /// Of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<Box<Planning>>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// Its present activity.
@@ -393,10 +397,13 @@ impl ChatState {
             }
             ChatEvent::PermissionsForgotten { .. } => self.permissions.clear(),
             ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } => self.apply_agent(event),
-            // For people only.
+            // For people only, or folded below.
             ChatEvent::AgentUpdated { .. } => {}
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
+            ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
+            ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } => {}
         }
+        self.apply_to_session(event);
         self.count_lines(event);
     }
 
@@ -446,6 +453,7 @@ impl ChatState {
             place: None,
             unready_since: None,
             postponed: None,
+            planning: self.config.as_ref().and_then(|config| config.session.as_ref()).map(|_| Box::default()),
             stopping: None,
             phase: Phase::Begun,
         });

@@ -5,10 +5,12 @@ use crate::{
     agent, ask, cancel, coding,
     context::assemble,
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, model_key, tool_key},
+    machine::{ChatEffect, ChatMachine, actor_id, kill_key, model_key, tool_key},
     mode,
     phase::Phase,
-    policy, report,
+    report,
+    session::{carry_out, executor::Refused},
+    size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
 use actor::{EffectKey, OutboxMessage};
@@ -140,9 +142,13 @@ impl<'a> Step<'a> {
         let Asked { id, at: asked_at, content, files, context, limits: _, may_approve, trace } = asked;
         self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
         let message_id = MessageId(self.id());
+        let words = self.turn().and_then(|turn| turn.planning.as_ref()).map(|_| content.clone());
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
         self.push(ChatEvent::MessageAdded { message });
-        self.call_model();
+        match words {
+            Some(words) => self.analyse(&words),
+            None => self.call_model(),
+        }
     }
 
     /// Asks the model, unless a limit is reached.
@@ -175,11 +181,11 @@ impl<'a> Step<'a> {
         }
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at });
         let Some(turn) = self.turn() else { return };
-        let request = Box::new(ModelRequest {
+        let mut request = Box::new(ModelRequest {
             model: config.model.clone(),
             system: mode::system(&config, self.state().left_out.as_ref()),
             messages: context.messages,
-            tools: agent::specs(self.machine, &config),
+            tools: self.offered(&config),
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
@@ -188,6 +194,9 @@ impl<'a> Step<'a> {
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
         });
+        if carry_out::analyses(self.state()) {
+            carry_out::as_analysis(self.state(), &config, &mut request);
+        }
         let deadline = turn.deadline(self.stamp.at);
         let served = agent::offers_served(self.machine, &config).then_some(config);
         self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline, served });
@@ -196,6 +205,15 @@ impl<'a> Step<'a> {
     /// Goes on with the first call that has no answer yet, or with the model when there is none.
     pub fn next_call(&mut self) {
         while let Some(call) = self.next_unanswered() {
+            match self.executor_refuses(&call) {
+                Some(Refused::Over(error)) => return self.give_up_turn(error, StopReason::StepLimit),
+                Some(Refused::Again(why)) => {
+                    self.refuse(&call, &why, Status::Partial);
+                    continue;
+                }
+                None if self.is_plan(&call) => return self.run_plan(&call),
+                None => {}
+            }
             let refusal = self.config().and_then(|config| agent::runs(config, &call).err());
             let refusal = refusal.or_else(|| self.out_of_reach(&call));
             if let Some(agent::Refusal { error, status }) = refusal {
@@ -212,6 +230,10 @@ impl<'a> Step<'a> {
                 GateDecision::Permit => return self.call_permitted(call),
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
+                }
+                // Nobody watches an executor: the planner reads why it could not, and tells the person.
+                GateDecision::Ask { reason, .. } if self.is_executor() => {
+                    self.refuse(&call, &format!("it needs the permission of a person: {reason}"), Status::Partial);
                 }
                 GateDecision::Ask { category, reason, always, timeout } => {
                     return ask::permission(self, &call, category, reason, always, timeout);
@@ -316,11 +338,6 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether the call itself was wrong, and not merely its circumstances.
-fn is_misuse(error: &Error) -> bool {
-    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
-}
-
 /// An error as a model reads it.
 pub(crate) fn describe(error: &Error) -> String {
     match &error.hint {
@@ -354,112 +371,5 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace });
     if interrupt && is_suspended {
         cancel::end_at_once(step, None, "interrupted");
-    }
-}
-
-/// Takes in the report of an effect. A report that does not fit the state is late, and is dropped.
-pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
-    let Some(report) = coding::reported(step, report) else { return };
-    let Some(turn) = step.turn() else { return };
-    match (report, &turn.phase) {
-        (Report::Reasoned { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
-            step.push(ChatEvent::Thought { text, message_id });
-        }
-        (Report::Wrote { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
-            step.push(ChatEvent::Chunk { text, message_id });
-        }
-        (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
-            model_finished(step, *answer);
-        }
-        (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, .. })
-            if message_id == *current =>
-        {
-            step.keep_partial();
-            if !timed_out {
-                step.push(ChatEvent::Failed { error });
-            }
-            step.finish(if timed_out { StopReason::TimeLimit } else { StopReason::Error });
-        }
-        (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
-            if message_id == *current =>
-        {
-            step.postpone(message_id, error, failures, after);
-        }
-        (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, attempt })
-            if call_id == *current =>
-        {
-            let attempt = *attempt;
-            let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
-            match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
-                Some((error, after)) => step.come_again(call_id, attempt, error, after),
-                None => policy::tool_finished(step, call_id, *outcome),
-            }
-        }
-        (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
-            if let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) {
-                match changed {
-                    None => step.call_tool(call, 1),
-                    Some(changed) => step.ask_anew(&call, &changed),
-                }
-            }
-        }
-        (
-            _,
-            Phase::Begun
-            | Phase::Slots { .. }
-            | Phase::Backoff { .. }
-            | Phase::Model { .. }
-            | Phase::Agent { .. }
-            | Phase::Place { .. }
-            | Phase::Tool { .. }
-            | Phase::Permission { .. }
-            | Phase::Question { .. },
-        ) => {}
-    }
-}
-
-fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
-    let message_id = answer.message_id;
-    if !answer.unreported.is_empty() {
-        step.push(ChatEvent::Chunk { text: answer.unreported, message_id });
-    }
-    let calls: Vec<ToolCall> =
-        answer.calls.into_iter().map(|(tool, args)| ToolCall { call_id: CallId(step.id()), tool, args }).collect();
-    let is_last = calls.is_empty();
-    // A provider takes back no message that says nothing.
-    if !(answer.text.is_empty() && is_last) {
-        let message = Message::Assistant {
-            id: message_id,
-            at: step.stamp.at,
-            content: answer.text,
-            calls,
-            reasoning: answer.reasoning,
-            provider: answer.provider,
-        };
-        step.push(ChatEvent::MessageAdded { message });
-    }
-    let context_limit = step.config().map_or(0, |config| config.context_tokens);
-    let context_used = answer.usage.input_tokens;
-    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
-    if is_last { step.finish(answer.reason) } else { step.next_call() }
-}
-
-pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
-    let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
-        return;
-    };
-    let tools::Outcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
-    let (tool, at) = (call.tool.clone(), step.stamp.at);
-    let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);
-    let code = error.map(|error| error.code);
-    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
-    events.into_iter().for_each(|event| step.push(event));
-    let Some(turn) = step.turn() else { return };
-    match turn.stopping.clone() {
-        None => step.next_call(),
-        Some((stop_id, reason)) => {
-            let partial_response = turn.last_text.clone();
-            cancel::end(step, Some(stop_id), &reason, partial_response);
-        }
     }
 }

@@ -1,9 +1,13 @@
-//! The commands of a chat, its configuration, and the view of it that lists show.
+//! The commands of a chat, its configuration, and, in `view`, what lists show of it.
+
+mod view;
+
+pub use view::{ChatStatus, ChatView, QueuedMessage};
 
 use crate::{
-    CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, PermissionRule, QuestionId, Sha256, StopId,
-    TaskId, ThreadAgent, Timestamp, TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event,
-    task::FlowRef,
+    CallId, ChatId, ExecutorOf, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Session, Sha256, StopId,
+    TaskId, ThreadAgent, Timestamp, TraceContext, TurnId, UserId, WorkspaceId, event,
+    task::{AgentAnswer, FlowRef},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,7 +137,27 @@ pub enum ChatCommand {
         /// Whether the sender has the right to approve: a mode that lets the agent do more than the present one needs that.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// For a session: another context.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<Box<SessionConfig>>,
     },
+    /// An executor of the session's plan has ended its turn.
+    ExecutorEnded {
+        /// Its answer.
+        answer: Box<AgentAnswer>,
+    },
+}
+
+/// A context of a session, with the text and the tools that belong to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionConfig {
+    /// The context.
+    pub session: Session,
+    /// The system text.
+    pub system: String,
+    /// The tools.
+    pub tools: Vec<String>,
 }
 
 /// The ways to handle a message that comes while a turn runs.
@@ -247,6 +271,9 @@ pub struct ChatConfig {
     /// The chat whose history it begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOf>,
+    /// Set on a session of the planner chat: its turns begin with an analysis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<Session>>,
 }
 
 /// The beginning of a fork.
@@ -260,11 +287,12 @@ pub struct ForkOf {
 }
 
 /// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the
-/// task when it ends. It is on no list of chats and has no file; the task's history has its messages.
+/// task when it ends. It is on no list of chats and has no file; the task's history has its messages. An executor of a session has the same
+/// role: its session stands where the task is, and is told instead of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentOf {
-    /// The task.
+    /// The task; of an executor the session, under its own id.
     pub task: TaskId,
     /// The tasks above it, the root first: a stop of one of them is a stop of this agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -292,6 +320,16 @@ pub struct AgentOf {
     /// The flow, if it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowRef>,
+    /// Set on an executor: the session, and the step of its plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Box<ExecutorOf>>,
+}
+
+impl AgentOf {
+    /// The task that it works for; none for an executor.
+    pub fn of_task(&self) -> Option<TaskId> {
+        self.executor.is_none().then_some(self.task)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
@@ -383,121 +421,5 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { max_steps: 200, max_tokens: 5_000_000, max_wall_ms: 3_600_000, max_cost_usd: 20.0 }
-    }
-}
-
-/// The states of a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatStatus {
-    /// Accepted, not begun.
-    Queued,
-    /// A turn is running.
-    Running,
-    /// A turn waits for an answer or a permission.
-    Suspended,
-    /// Waiting for the next message.
-    Idle,
-    /// A command failed again and again and was put aside; see `paused_reason`.
-    Paused,
-}
-
-/// A message that was accepted and has not begun.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QueuedMessage {
-    /// The turn that it becomes.
-    pub turn_id: TurnId,
-    /// When it was accepted.
-    pub at: Timestamp,
-    /// The beginning of its words: at most [`QueuedMessage::SHOWN`] bytes.
-    pub content: String,
-    /// Attached files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FilePath>,
-}
-
-impl QueuedMessage {
-    /// How much of a message is shown while it waits, in bytes.
-    pub const SHOWN: usize = 1024;
-
-    /// A message with these words.
-    pub fn new(turn_id: TurnId, at: Timestamp, content: &str, files: &[FilePath]) -> Self {
-        let end = content.floor_char_boundary(Self::SHOWN);
-        Self { turn_id, at, content: content[..end].to_owned(), files: files.to_vec() }
-    }
-}
-
-/// A chat as lists and clients see it; written with the log entries that change it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChatView {
-    /// Its id.
-    pub chat_id: ChatId,
-    /// Its workspace.
-    pub workspace_id: WorkspaceId,
-    /// Its title.
-    pub title: String,
-    /// Its persona.
-    pub role: String,
-    /// Its model, if one was chosen.
-    pub model: Option<String>,
-    /// Its mode.
-    pub mode: Mode,
-    /// Its state.
-    pub status: ChatStatus,
-    /// Why it is paused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused_reason: Option<String>,
-    /// The turn that runs or waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_id: Option<TurnId>,
-    /// The sequence number of the running turn's first event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_seq: Option<u64>,
-    /// The open questions and permissions while it is suspended, as their events.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting_for: Vec<Value>,
-    /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub queued: Vec<QueuedMessage>,
-    /// The sum of the usage of all its turns.
-    pub usage: Usage,
-    /// Turns ended.
-    pub turns: u64,
-    /// The plan file, if there is one.
-    pub plan_path: Option<FilePath>,
-    /// The identity of the plan file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan_id: Option<FileId>,
-    /// The approval that the agent works under, in `build` mode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
-    /// The calls that need no further permission, in turns of people who may approve.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub permissions: Vec<PermissionRule>,
-    /// The chat's own file.
-    pub file_id: FileId,
-    /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
-    /// The chat whose history it begins with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<ForkOf>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it last began or ended an interaction.
-    pub active_at: Timestamp,
-}
-
-impl ChatView {
-    /// The event that tells a workspace's clients of this state; none for the chat of a task's agent, which is on no list of people.
-    pub fn event(&self) -> Option<WorkspaceEvent> {
-        self.task_id.is_none().then(|| WorkspaceEvent::ChatUpdated {
-            chat_id: self.chat_id,
-            title: self.title.clone(),
-            status: self.status,
-            turn_id: self.turn_id,
-            waiting_for: self.waiting_for.len() as u64,
-            active_at: self.active_at,
-        })
     }
 }

@@ -4,8 +4,9 @@
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 use crate::{
-    AgentAsk, AgentReply, Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage,
+    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath, Limits,
+    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage,
+    session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
 };
 use serde::{Deserialize, Serialize};
@@ -389,6 +390,50 @@ pub enum ChatEvent {
     /// A person resumed the chat.
     Unpaused {
         /// The time of the resumption.
+        at: Timestamp,
+    },
+    /// The message of a session's turn was analysed.
+    Analysed {
+        /// The analysis.
+        analysis: Analysis,
+        /// Its author.
+        by: AnalysisOrigin,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// A call of `run_plan` was accepted: its steps are carried out by executors, and the call is answered when all have ended.
+    Planned {
+        /// The call, which is the plan.
+        call_id: CallId,
+        /// Counts the plans of the turn, from 1: a later one is the rest of the work, planned anew.
+        version: u32,
+        /// The steps.
+        steps: Vec<PlannedStep>,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// A step of a session's plan has begun: its executor was sent its task.
+    StepStarted {
+        /// The plan.
+        call_id: CallId,
+        /// The step.
+        step: u32,
+        /// The chat of the executor.
+        executor: ChatId,
+        /// Its task.
+        task: Box<ExecutorTask>,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// A step of a session's plan has ended, or cannot begin.
+    StepEnded {
+        /// The plan.
+        call_id: CallId,
+        /// The step.
+        step: u32,
+        /// The result.
+        result: Box<StepOutcome>,
+        /// The time of it.
         at: Timestamp,
     },
 }

@@ -18,7 +18,12 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::RightsNarrowed { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }
-        | ChatEvent::Unpaused { .. } => return None,
+        | ChatEvent::Unpaused { .. }
+        // Clients of sessions have a protocol of their own; a plan is a call here, and its results are the answer to it.
+        | ChatEvent::Analysed { .. }
+        | ChatEvent::Planned { .. }
+        | ChatEvent::StepStarted { .. }
+        | ChatEvent::StepEnded { .. } => return None,
         ChatEvent::SlotsAwaited { message_id, at, .. } => {
             ("waiting", json!({ "reason": "slots", "message_id": message_id, "at": at }))
         }

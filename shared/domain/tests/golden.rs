@@ -4,11 +4,12 @@
 
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error,
-    FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
-    QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView,
-    ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
-    chat::{AgentOf, AgentTool, AgentToolRuns},
+    ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule,
+    PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256, Status, StopId, TaskCommand,
+    TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
+    session::Cut,
     task::{
         AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Handoff, HandoffLink, Origin, Replay, Resources,
         Retry, ToolUse, Wait,
@@ -59,6 +60,33 @@ fn rules() -> Vec<PermissionRule> {
     ]
 }
 
+fn executor() -> ExecutorOf {
+    ExecutorOf { session: ChatId(id(30)), plan: CallId(id(31)), step: 2, max_calls: 10, max_retries: 2 }
+}
+
+fn session() -> Session {
+    Session {
+        context: SessionContext::ProjectAudit,
+        entity: Some("atlas".into()),
+        focus: Some(json!({ "focusType": "task", "focusEntityId": "7" })),
+        executors: ExecutorLimits { at_once: 2, max_calls: 9, max_retries: 1, max_wall_ms: 50_000 },
+        cut: vec![Cut { part: "location".into(), tokens: 1_200, kept: 1_000 }],
+    }
+}
+
+fn agent_answer() -> AgentAnswer {
+    AgentAnswer {
+        chat: ChatId(id(2)),
+        round: 1,
+        text: "done".into(),
+        stop_reason: "end_turn".into(),
+        usage: usage(),
+        steps: 2,
+        tools: Vec::new(),
+        error: None,
+    }
+}
+
 fn chat_config() -> ChatConfig {
     let tool = |name: &str, runs| AgentTool {
         name: name.into(),
@@ -78,7 +106,7 @@ fn chat_config() -> ChatConfig {
         session_id: Some("s-1".into()),
         config_overrides: [("effort".to_owned(), "high".to_owned())].into(),
     };
-    let thread = ThreadAgent { agent: "codex".into(), cwd: "/home/ann/app".into(), options };
+    let thread = ThreadAgent { agent: "codex".into(), cwd: "/srv/app".into(), options };
     let agent = AgentOf {
         task: TaskId(id(4)),
         above: vec![TaskId(id(5))],
@@ -95,6 +123,7 @@ fn chat_config() -> ChatConfig {
         priority: 5,
         turns: vec![("flow".into(), 4)],
         flow: Some(flow()),
+        executor: Some(Box::new(executor())),
     };
     ChatConfig {
         workspace: WorkspaceId(id(1)),
@@ -113,6 +142,7 @@ fn chat_config() -> ChatConfig {
         agent: Some(Box::new(agent)),
         thread: Some(Box::new(thread)),
         forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
+        session: Some(Box::new(session())),
     }
 }
 
@@ -147,6 +177,11 @@ fn commands_of_chats_are_read_for_ever() {
             model: Some("a/b".into()),
             mode: Some(Mode::Plan),
             may_approve: true,
+            session: Some(Box::new(SessionConfig {
+                session: session(),
+                system: "You are a planner.".into(),
+                tools: vec!["read".into()],
+            })),
         },
         ChatCommand::Wake { message_id: MessageId(id(9)) },
         ChatCommand::AskAgain { message_id: MessageId(id(9)), failures: 2 },
@@ -168,6 +203,7 @@ fn commands_of_chats_are_read_for_ever() {
             reason: None,
             option_id: Some("proceed_once".into()),
         },
+        ChatCommand::ExecutorEnded { answer: Box::new(agent_answer()) },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -184,9 +220,10 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::RefuseCall { .. } => 10,
         ChatCommand::Prioritize { .. } => 11,
         ChatCommand::ForgetPermissions => 12,
+        ChatCommand::ExecutorEnded { .. } => 13,
     };
     let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
-    assert_eq!(known, (0..13).collect());
+    assert_eq!(known, (0..14).collect());
     check("chat_commands", &commands);
 }
 
@@ -356,6 +393,9 @@ fn views_are_read_for_ever() {
         file_id: FileId(id(2)),
         task_id: Some(TaskId(id(4))),
         forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
+        user_id: Some(UserId(id(3))),
+        session: Some(session()),
+        executor: Some(executor()),
         created_at: AT,
         active_at: AT,
     };

@@ -6,11 +6,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    AgentAsk, AgentOption, AgentReply, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId,
+    AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId,
     FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256,
-    StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
+    session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
 };
 use serde_json::json;
@@ -43,6 +44,7 @@ fn events() -> Vec<ChatEvent> {
             agent: None,
             thread: None,
             forked_from: None,
+            session: Some(Box::default()),
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));
@@ -255,6 +257,65 @@ fn events() -> Vec<ChatEvent> {
             expires_at: at,
         },
         ChatEvent::PermissionsForgotten { by: Principal::local().to_string(), at },
+        ChatEvent::TurnStarted {
+            turn_id: TurnId(id(40)),
+            attempt: 1,
+            asked_at: at,
+            limits: Limits::default(),
+            may_approve: false,
+            trace: None,
+        },
+        ChatEvent::Analysed {
+            analysis: Analysis {
+                strategy: Strategy::Complex,
+                reasoning: "it has several steps".into(),
+                estimated_operations: 3,
+                requires_tools: true,
+                requires_executors: true,
+            },
+            by: AnalysisOrigin::Model,
+            at,
+        },
+        ChatEvent::Planned { call_id: CallId(id(41)), version: 1, steps: vec![planned(1, &[]), planned(2, &[1])], at },
+        ChatEvent::StepStarted {
+            call_id: CallId(id(41)),
+            step: 1,
+            executor: ChatId(id(42)),
+            task: Box::new(ExecutorTask {
+                id: "41/1".into(),
+                description: "Read the brief".into(),
+                goal: "its budget".into(),
+                data: Some(json!({ "1": "found" })),
+                cut: vec![Cut { part: "data".into(), tokens: 500, kept: 400 }],
+            }),
+            at,
+        },
+        ChatEvent::StepEnded {
+            call_id: CallId(id(41)),
+            step: 1,
+            result: Box::new(StepOutcome {
+                success: true,
+                data: "found".into(),
+                error: None,
+                tool_calls: 2,
+                usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0, cost_usd: 0.25 },
+                duration_ms: 40,
+            }),
+            at,
+        },
+        ChatEvent::StepEnded {
+            call_id: CallId(id(41)),
+            step: 2,
+            result: Box::new(StepOutcome {
+                success: false,
+                data: String::new(),
+                error: Some(Error::new(Code::NotBegun, "step 1 failed")),
+                tool_calls: 0,
+                usage: Usage::default(),
+                duration_ms: 0,
+            }),
+            at,
+        },
     ]
     .into_iter()
     .chain(of_agents(at))
@@ -280,7 +341,7 @@ fn of_agents(at: Timestamp) -> Vec<ChatEvent> {
             Some(call_id),
             json!({
                 "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Run make", "kind": "execute", "status": "pending",
-                "rawInput": { "command": "make" }, "locations": [{ "path": "/home/ann/app/Makefile", "line": 3 }],
+                "rawInput": { "command": "make" }, "locations": [{ "path": "/srv/app/Makefile", "line": 3 }],
             }),
         ),
         updated(
@@ -293,7 +354,7 @@ fn of_agents(at: Timestamp) -> Vec<ChatEvent> {
                 "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "kind": "edit",
                 "content": [
                     { "type": "content", "content": { "type": "text", "text": "built" } },
-                    { "type": "diff", "path": "/home/ann/app/a.rs", "oldText": "a", "newText": "b" },
+                    { "type": "diff", "path": "/srv/app/a.rs", "oldText": "a", "newText": "b" },
                 ],
             }),
         ),
@@ -337,6 +398,17 @@ fn of_agents(at: Timestamp) -> Vec<ChatEvent> {
     ]
 }
 
+fn planned(step: u32, depends_on: &[u32]) -> PlannedStep {
+    PlannedStep {
+        step,
+        kind: "search_project".into(),
+        description: "Read the brief".into(),
+        goal: "its budget".into(),
+        tools: vec!["read".into()],
+        depends_on: depends_on.to_vec(),
+    }
+}
+
 /// A number a variant: a variant that is not in [`events`] does not compile here or fails below.
 fn place(event: &ChatEvent) -> usize {
     match event {
@@ -374,13 +446,17 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::AgentBegan { .. } => 31,
         ChatEvent::AgentBound { .. } => 32,
         ChatEvent::AgentUpdated { .. } => 33,
+        ChatEvent::Analysed { .. } => 34,
+        ChatEvent::Planned { .. } => 35,
+        ChatEvent::StepStarted { .. } => 36,
+        ChatEvent::StepEnded { .. } => 37,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..34).collect());
+    assert_eq!(places, (0..38).collect());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames.
 
 pub mod mcp;
+pub mod planner;
 mod projection;
 
 pub use projection::{Frame, Projection, Span};

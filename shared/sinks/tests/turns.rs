@@ -53,6 +53,7 @@ fn config() -> Arc<ChatConfig> {
         agent: None,
         thread: None,
         forked_from: None,
+        session: None,
     })
 }
 

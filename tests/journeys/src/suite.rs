@@ -10,6 +10,7 @@ mod handoff;
 mod limits;
 mod models;
 mod people;
+mod planner;
 mod reports;
 mod rewinds;
 mod search;
@@ -105,6 +106,8 @@ pub const JOURNEYS: &[Journey] = {
         doors::it_tells_its_state_and_its_abilities [];
         people::people_invite_each_other_and_see_nothing_else [Others];
         people::keys_open_their_scopes_until_they_are_revoked [];
+        planner::a_message_is_answered_looked_up_or_planned_and_carried_out [Script, OneProcess];
+        planner::a_plan_is_stopped_with_its_executors [Script, OneProcess];
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];
         search::a_file_is_found_by_its_words_and_by_its_meaning [Settings];

@@ -235,6 +235,14 @@ pub struct Chat {
     pub file_id: Uuid,
     /// Of a fork: the chat whose history it begins with.
     pub forked_from: Option<ForkOf>,
+    /// Of a session of the planner chat: the person.
+    pub user_id: Option<Uuid>,
+    /// Of a session of the planner chat: its context.
+    #[schema(value_type = Option<Object>)]
+    pub session: Option<Value>,
+    /// Of an executor: its session, its plan and its step.
+    #[schema(value_type = Option<Object>)]
+    pub executor: Option<Value>,
     /// When it was made.
     #[schema(format = DateTime)]
     pub created_at: String,

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
 GET /
+GET /api/agent/stream
+POST /api/agent/stream
 GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}

@@ -39,9 +39,11 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             priority: 0,
             turns: Vec::new(),
             flow: None,
+            executor: None,
         })),
         thread: None,
         forked_from: None,
+        session: None,
     }
 }
 

@@ -61,6 +61,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             agent: None,
             thread: None,
             forked_from: None,
+            session: None,
         };
         let body = ChatCommand::StartTurn {
             content: how.into(),

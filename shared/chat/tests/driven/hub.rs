@@ -109,6 +109,7 @@ impl Hub {
             workspaces: workspaces.clone(),
             agents: Arc::new(NoAgents),
             clock: clock.clone(),
+            mailbox: actor::Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
         });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let spilling: Arc<dyn Table> = Arc::new(Spilling::new(table.clone(), blobs.clone()));

@@ -12,3 +12,4 @@ mod long;
 mod paused;
 mod prompt;
 mod served;
+mod session;

@@ -381,8 +381,13 @@ fn people_do_not_post_into_it_nor_change_it() {
     play.say("go");
     play.by = Principal::local();
     assert_eq!(play.say_with("me, too", true), ["failed CONFLICT"]);
-    let configure =
-        ChatCommand::Configure { title: None, model: Some("other".into()), mode: Some(Mode::Plan), may_approve: true };
+    let configure = ChatCommand::Configure {
+        title: None,
+        model: Some("other".into()),
+        mode: Some(Mode::Plan),
+        may_approve: true,
+        session: None,
+    };
     assert_eq!(play.command(configure), ["failed CONFLICT"]);
     play.answer("ok", &[]);
     assert_eq!(only(&play, "end_turn").error, None, "a person's refused command is not the agent's failure");

@@ -9,6 +9,7 @@ mod permissions;
 mod play;
 mod thread;
 mod served;
+mod session;
 
 use actor::{Input, Machine, StopRequest, Target};
 use buildscale_chat::{ChatMachine, Report};

@@ -38,6 +38,8 @@ pub struct Play {
     pub killed: Vec<CallId>,
     /// The work with a coding agent so far.
     pub worked: Vec<String>,
+    /// How many plans had their executors stopped.
+    pub stopped_plans: u32,
     /// Whether the person who speaks has the right to approve.
     pub may_approve: bool,
     in_flight_is_what_runs: bool,
@@ -66,6 +68,7 @@ impl Play {
             agent: None,
             thread: None,
             forked_from: None,
+            session: None,
         };
         change(&mut config);
         Self {
@@ -89,6 +92,7 @@ impl Play {
             request: None,
             killed: Vec::new(),
             worked: Vec::new(),
+            stopped_plans: 0,
             may_approve: false,
             in_flight_is_what_runs: true,
         }
@@ -118,6 +122,7 @@ impl Play {
             priority: 0,
             turns: Vec::new(),
             flow: None,
+            executor: None,
         };
         let play = Self::with(|config| config.agent = Some(Box::new(agent)));
         Self { by: Principal::System, ..play }
@@ -141,6 +146,10 @@ impl Play {
             assert!(self.running.remove(&key).is_some(), "{key:?} was not running");
         }
         for (key, effect) in effects {
+            if let ChatEffect::StopExecutors { .. } = &effect {
+                self.stopped_plans += 1;
+                continue;
+            }
             if let ChatEffect::KillCommand { call_id, .. } = &effect {
                 // Its report is not needed.
                 self.killed.push(*call_id);
@@ -227,7 +236,8 @@ impl Play {
             ChatEffect::CallTool { .. }
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. } => None,
+            | ChatEffect::KillCommand { .. }
+            | ChatEffect::StopExecutors { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
     }
@@ -295,7 +305,8 @@ impl Play {
             ChatEffect::CallModel { .. }
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. } => None,
+            | ChatEffect::KillCommand { .. }
+            | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
@@ -334,7 +345,8 @@ impl Play {
             ChatEffect::CallModel { .. }
             | ChatEffect::CallTool { .. }
             | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. } => None,
+            | ChatEffect::KillCommand { .. }
+            | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));

@@ -9,7 +9,7 @@ use domain::{
 use ports::AgentRequest;
 use serde_json::{Value, json};
 
-const CWD: &str = "/home/ann/app";
+const CWD: &str = "/srv/app";
 
 /// Work in words.
 pub fn does(work: &AgentWork) -> String {
@@ -186,12 +186,12 @@ fn a_rule_for_a_file_covers_that_file_under_the_folder_alone() {
         |path: &str| json!({ "toolCallId": path, "kind": "edit", "content": [{ "type": "diff", "path": path }] });
     let mut play = thread();
     play.say("write it");
-    play.asks("r1", &edit("/home/ann/app/src/a.rs"));
+    play.asks("r1", &edit("/srv/app/src/a.rs"));
     play.decides(PermissionOutcome::Approved, true, None);
-    assert_eq!(play.asks("r2", &edit("/home/ann/app/src/a.rs")), ["agent_began"]);
-    assert_eq!(play.asks("r3", &edit("/home/ann/app/src/b.rs")), ["permission_required"]);
+    assert_eq!(play.asks("r2", &edit("/srv/app/src/a.rs")), ["agent_began"]);
+    assert_eq!(play.asks("r3", &edit("/srv/app/src/b.rs")), ["permission_required"]);
     play.decides(PermissionOutcome::Declined, false, None);
-    for outside in ["/home/ann/apple/src/a.rs", "/home/ann/app/../b/src/a.rs", "src/a.rs"] {
+    for outside in ["/srv/apple/src/a.rs", "/srv/app/../b/src/a.rs", "src/a.rs"] {
         play.asks("r4", &edit(outside));
         let Some(ChatEvent::PermissionRequired { always, .. }) = play.log.last() else { panic!("{outside}") };
         assert_eq!(*always, None, "{outside}");

@@ -14,7 +14,7 @@ pub(super) async fn chain_of(table: &dyn Table, workspace: WorkspaceId, by: &Pri
         Principal::Agent { chat, .. } => {
             let log = actor::read_after::<ChatEvent>(table, &chat::actor_id(workspace, *chat), 0, 1).await?;
             log.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
-                ChatEvent::Created { config } => config.agent.as_ref().map(|agent| agent.task),
+                ChatEvent::Created { config } => config.agent.as_ref().and_then(|agent| agent.of_task()),
                 _ => None,
             })
         }

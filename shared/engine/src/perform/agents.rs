@@ -102,9 +102,11 @@ impl TaskEffects {
                 priority: config.priority,
                 turns: slots::of_model(flow, node, agent.model.as_deref()),
                 flow: own_provider,
+                executor: None,
             })),
             thread: None,
             forked_from: None,
+            session: None,
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),

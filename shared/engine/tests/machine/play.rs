@@ -214,6 +214,7 @@ impl Play {
             agent: None,
             thread: None,
             forked_from: None,
+            session: None,
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {

@@ -252,7 +252,10 @@ impl Reading<'_> {
             .text("buildscale.stop_reason", &told)
             .whole("buildscale.turn.attempts", u64::from(self.attempts))
             .whole("buildscale.turn.queue_ms", u64::try_from(waited).unwrap_or(u64::MAX))
-            .maybe("buildscale.task.id", config.agent.as_ref().map(|agent| agent.task.to_string()).as_deref())
+            .maybe(
+                "buildscale.task.id",
+                config.agent.as_ref().and_then(|agent| agent.of_task()).map(|task| task.to_string()).as_deref(),
+            )
             .maybe("buildscale.node", config.agent.as_ref().map(|agent| agent.node.as_str()));
         let words = self.error.as_ref().filter(|_| failed.is_some()).map(|error| error.message.as_str());
         let name = format!("invoke_agent {}", config.role);
@@ -296,11 +299,11 @@ impl Call {
 fn place(config: &ChatConfig, turn: TurnId, trace: Option<TraceContext>) -> (u128, Option<u64>) {
     match (trace, &config.agent) {
         (Some(trace), _) => (trace.trace_id, Some(trace.span_id)),
-        (None, Some(agent)) => {
+        (None, Some(agent)) if agent.executor.is_none() => {
             let root = *agent.above.first().unwrap_or(&agent.task);
             (root.0.as_u128(), Some(node_span(agent.task, &agent.node)))
         }
-        (None, None) => (turn.0.as_u128(), None),
+        (None, _) => (turn.0.as_u128(), None),
     }
 }
 

@@ -56,6 +56,8 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/dead-letters", Machine, "", ""),
         row("POST /api/v1/dead-letters/redrive", Machine, "", r#"{"group": "chat/a/b"}"#),
         row("GET /api/v1/agents", Credential(None), "", ""),
+        row("GET /api/agent/stream", In(Read), "workspace_id={workspace_id}", ""),
+        row("POST /api/agent/stream", In(Converse), "workspace_id={workspace_id}", r#"{"message": "go on"}"#),
         row("GET /api/v1/models", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),

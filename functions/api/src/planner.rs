@@ -1,0 +1,348 @@
+//! Door 3, the planner chat (spec 003 §1): a message in, the events of its turn out; and the sessions of a person.
+//!
+//! The paths name no workspace, as its clients know none: `workspace_id` says which one, and without it the caller's first one is meant. So
+//! the right to act is asked here, as [`crate::access`] does it elsewhere.
+
+use crate::{
+    Context,
+    access::demand,
+    auth,
+    error::Answer,
+    extract::{By, Json, Query, TraceParent, Traced, page_length},
+    idempotency::Ids,
+    pace::Paced,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use chat::{NewSessionMessage, SessionChange, Sessions};
+use domain::{
+    ActorRef, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, SessionContext, TurnId,
+    WorkspaceId,
+};
+use doors::{
+    Span,
+    planner::{PlannerTurn, Shows, message, session, session_frame},
+};
+use futures::{StreamExt, stream};
+use http::{HeaderMap, StatusCode};
+use identity::{Action, Caller, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{fmt::Write as _, sync::Arc};
+use utoipa::{IntoParams, ToSchema};
+
+/// The latest messages of a session that are shown with it.
+const MESSAGES: usize = 50;
+/// The most messages that a client may bring along.
+const BROUGHT: usize = 50;
+
+/// A message to the planner chat.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentRequest {
+    /// The words: at most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800, example = "Compare the two drafts and write a recommendation")]
+    message: String,
+    /// The session that goes on; a new one without it.
+    #[schema(value_type = Option<Uuid>)]
+    session_id: Option<ChatId>,
+    /// `global`, `project`, `calendar`, `task`, `project_create`, `project_update`, `project_audit`, `project_forecast`, `task_update` or
+    /// `daily_brief_update`; `general` means `global`. Without it the session keeps its own.
+    #[schema(example = "project")]
+    context_type: Option<String>,
+    /// The entity: for a context of a project the name of its folder below `/projects`.
+    entity_id: Option<String>,
+    /// The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Object>)]
+    project_focus: Option<Value>,
+    /// Earlier messages, of a client that keeps them itself; a new session reads them.
+    #[serde(default, rename = "conversationHistory")]
+    conversation_history: Vec<Brought>,
+    /// The treatment of a message that comes while a turn runs: `enqueue`, `reject` or `interrupt`.
+    #[serde(default)]
+    #[schema(value_type = crate::schema::OnBusy)]
+    on_busy: OnBusy,
+}
+
+/// A message that a client brings along.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct Brought {
+    /// `user` or `assistant`.
+    role: String,
+    /// The words.
+    content: String,
+}
+
+/// Tells a null from nothing.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// The place of a message.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InAny {
+    /// The workspace; the first one of the caller without it.
+    #[param(value_type = Option<Uuid>)]
+    workspace_id: Option<WorkspaceId>,
+}
+
+/// The wanted sessions, or the part of a stream.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// The workspace; the first one of the caller without it.
+    #[param(value_type = Option<Uuid>)]
+    workspace_id: Option<WorkspaceId>,
+    /// The session; a list of them without it.
+    #[param(value_type = Option<Uuid>)]
+    session_id: Option<ChatId>,
+    /// Goes on with the stream of a session after the event with this `id:`; `Last-Event-ID` comes before it.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// At most this many sessions; 1 to 200.
+    #[param(default = 50, minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+}
+
+/// An event of the stream. The fields beside its type are those of the specification of the planner chat.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a stream")]
+pub(crate) struct AgentEvent {
+    /// `session`, `analysis`, `plan_created`, `step_start`, `step_complete`, `executor_spawned`, `executor_result`, `text`, `tool_call`,
+    /// `tool_result`, `error` or `done`.
+    #[schema(example = "analysis")]
+    r#type: String,
+}
+
+/// Sessions, or one with its latest messages.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Found {
+    /// The sessions, the last active first.
+    #[schema(value_type = Option<Vec<Object>>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sessions: Option<Vec<Value>>,
+    /// The session that was asked for.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<Value>,
+    /// Its latest messages, the oldest first.
+    #[schema(value_type = Option<Vec<Object>>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<Value>>,
+    /// The number of its last event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_seq: Option<u64>,
+}
+
+/// Sends a message to a session, or makes one, and answers with the events of its turn: `data:` is one JSON object with a `type`. `session`
+/// comes at once, before any model is asked; `done` is the last, and `error` comes right before it. A message is processed although its
+/// client goes: `GET` with `after` goes on with the stream.
+#[utoipa::path(post, path = "/api/agent/stream", tag = "planner", params(InAny, TraceParent), request_body = AgentRequest,
+    responses((status = 200, description = "The events of the turn, to its end.", body = AgentEvent, content_type = "text/event-stream",
+        example = json!("data: {\"type\":\"session\",\"session\":{…}}\n\nid: 5\ndata: {\"type\":\"analysis\",…}\n\n"))))]
+pub(crate) async fn agent_stream(
+    State(context): State<Arc<Context>>,
+    By(caller): By,
+    Query(InAny { workspace_id }): Query<InAny>,
+    _: Paced,
+    ids: Ids,
+    Traced(trace): Traced,
+    Json(request): Json<AgentRequest>,
+) -> Answer<Response> {
+    let (workspace, role) = place(&context, &caller, workspace_id, Action::Converse).await?;
+    if !context.base.streams.are_here() {
+        return Err(not_here().into());
+    }
+    let AgentRequest { message, session_id, context_type, entity_id, project_focus, conversation_history, on_busy } =
+        request;
+    let new = NewSessionMessage {
+        message,
+        change: SessionChange {
+            context: context_type.as_deref().map(context_of).transpose()?,
+            entity: entity_id,
+            focus: project_focus,
+        },
+        earlier: earlier(&conversation_history)?,
+        on_busy,
+        may_approve: demand(&caller, role, Action::Approve).is_ok(),
+        trace,
+    };
+    let (by, command) = (caller.principal(), CommandId(ids.id("command")));
+    let sessions = Sessions::new(context.chats.clone());
+    let (view, fold_from) = match session_id {
+        Some(chat) => {
+            theirs(&sessions, workspace, chat, &by).await?;
+            // A repeated request may find its turn begun; a new one begins at the end of the log or later.
+            let end = match ids {
+                Ids::Fresh(_) => sessions.next_number(workspace, chat).await?,
+                Ids::Key(..) => 1,
+            };
+            (sessions.post(workspace, chat, command, new, &by).await?, end)
+        }
+        None => (sessions.create(workspace, ChatId(ids.id("chat")), command, new, &by).await?, 1),
+    };
+    let shows = Shows::Turn(TurnId(command.0));
+    let span = Span { fold_from, first: fold_from, to_the_end: true };
+    streamed(&context, workspace, &view, shows, span, (&HeaderMap::new(), None)).await
+}
+
+/// The sessions of the caller; with `session_id` one with its latest messages; with `after` (or `Last-Event-ID`) the rest of the stream of
+/// that session's turn. 204 when the client has all of it.
+#[utoipa::path(get, path = "/api/agent/stream", tag = "planner",
+    params(Wanted, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    responses((status = 200, description = "Sessions, or one with its messages; a stream of events where a cursor is given.", body = Found),
+        (status = 204, description = "No turn runs, and the client has the last event.")))]
+pub(crate) async fn agent_sessions(
+    State(context): State<Arc<Context>>,
+    By(caller): By,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let limit = page_length(wanted.limit, 50, 200)?;
+    let (workspace, _) = place(&context, &caller, wanted.workspace_id, Action::Read).await?;
+    let (by, sessions) = (caller.principal(), Sessions::new(context.chats.clone()));
+    let Some(chat) = wanted.session_id else {
+        let found = sessions.list(workspace, &by, limit).await?;
+        let found = Found {
+            sessions: Some(found.iter().map(session).collect()),
+            session: None,
+            messages: None,
+            last_seq: None,
+        };
+        return Ok(axum::Json(found).into_response());
+    };
+    let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+    if let Some(text) = sent.or(wanted.after.as_deref()) {
+        let after: u64 = text.trim().parse().map_err(|_| {
+            Error::invalid("after", "a cursor is the number of an event")
+                .hint("send the id: of the last event that you have")
+        })?;
+        return resume(&context, &sessions, workspace, chat, &by, after).await;
+    }
+    let view = theirs(&sessions, workspace, chat, &by).await?;
+    let history = context.chats.history_before(workspace, chat, i64::MAX as u64, MESSAGES).await?;
+    let messages = history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
+    let last_seq = Some(history.last_seq);
+    Ok(axum::Json(Found { sessions: None, session: Some(session(&view)), messages: Some(messages), last_seq })
+        .into_response())
+}
+
+async fn resume(
+    context: &Context,
+    sessions: &Sessions,
+    workspace: WorkspaceId,
+    chat: ChatId,
+    by: &Principal,
+    after: u64,
+) -> Answer<Response> {
+    // The end of the log comes first: a turn that begins after the view was read is above it.
+    let next = sessions.next_number(workspace, chat).await?;
+    let view = theirs(sessions, workspace, chat, by).await?;
+    if view.status == ChatStatus::Idle && after.saturating_add(1) >= next {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    // A turn that has ended meanwhile began somewhere before the cursor.
+    let fold_from = view.turn_seq.filter(|begun| *begun <= after.saturating_add(1)).unwrap_or(1);
+    let span = Span { fold_from, first: after.saturating_add(1), to_the_end: false };
+    let cursor = after.to_string();
+    streamed(context, workspace, &view, Shows::EndingAfter(after), span, (&HeaderMap::new(), Some(&cursor))).await
+}
+
+/// The stream of a turn, with the session before it.
+async fn streamed(
+    context: &Context,
+    workspace: WorkspaceId,
+    view: &ChatView,
+    shows: Shows,
+    span: Span,
+    (headers, after): (&HeaderMap, Option<&str>),
+) -> Answer<Response> {
+    let actor = ActorRef::Chat { workspace, chat: view.chat_id };
+    let projection = Box::new(PlannerTurn::new(view.chat_id, view.user_id, shows));
+    let (parts, body) =
+        context.base.streams.open_projected(actor, projection, span, headers, after).await?.into_parts();
+    let first = Bytes::from(session_frame(view));
+    let all = stream::once(async { Ok(first) }).chain(body.into_data_stream());
+    Ok(Response::from_parts(parts, Body::from_stream(all)))
+}
+
+/// The workspace of a request, and the caller's role there.
+async fn place(
+    context: &Context,
+    caller: &Caller,
+    asked: Option<WorkspaceId>,
+    action: Action,
+) -> Result<(WorkspaceId, Role), Error> {
+    let workspace = match asked {
+        Some(workspace) => workspace,
+        None => first_workspace(context, caller).await?,
+    };
+    let role = auth::role(&context.base, caller, workspace).await?;
+    // The very words for one that does not exist.
+    let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+    demand(caller, role, action)?;
+    Ok((workspace, role))
+}
+
+async fn first_workspace(context: &Context, caller: &Caller) -> Result<WorkspaceId, Error> {
+    let ids: Vec<WorkspaceId> = if caller.user == Principal::local().user() {
+        let page = context.base.workspaces.list(200, None).await?;
+        page.workspaces.iter().map(|workspace| workspace.workspace_id).collect()
+    } else {
+        let page = context.base.members().of(caller.user, 200, None).await?;
+        page.memberships.iter().map(|membership| membership.workspace).collect()
+    };
+    ids.into_iter().find(|workspace| caller.reaches(*workspace)).ok_or_else(|| {
+        Error::new(Code::NotFound, "you have no workspace yet")
+            .hint("POST /api/v1/workspaces makes one; sessions live in workspaces")
+    })
+}
+
+/// A session of the caller; that of another person is not there.
+async fn theirs(sessions: &Sessions, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<ChatView, Error> {
+    let view = sessions.get(workspace, chat).await?;
+    match view.user_id == Some(by.user()) {
+        true => Ok(view),
+        false => Err(Error::not_found("session", chat)),
+    }
+}
+
+fn context_of(name: &str) -> Result<SessionContext, Error> {
+    let name = if name == "general" { "global" } else { name };
+    serde_json::from_value(Value::from(name)).map_err(|_| {
+        let name: String = name.chars().take(64).collect();
+        Error::invalid("context_type", format!("{name:?} is no context")).hint(
+            "one of global, project, calendar, task, project_create, project_update, project_audit, project_forecast, task_update, \
+             daily_brief_update",
+        )
+    })
+}
+
+/// The messages that a client brings along, as a text; the first ones of many are left out.
+fn earlier(brought: &[Brought]) -> Result<String, Error> {
+    let mut text = String::new();
+    for Brought { role, content } in brought.iter().skip(brought.len().saturating_sub(BROUGHT)) {
+        let who = match role.as_str() {
+            "user" => "person",
+            "assistant" => "you",
+            // Calls of tools and system texts of a client mean nothing here.
+            "tool" | "system" => continue,
+            _ => return Err(Error::invalid("conversationHistory", "a message is of the user or of the assistant")),
+        };
+        let _ = writeln!(text, "{who}: {content}");
+    }
+    Ok(text)
+}
+
+fn not_here() -> Error {
+    Error::new(Code::UpstreamUnavailable, "this server answers no message with a stream")
+        .hint("the message was not taken; make a chat instead, and watch its events")
+}

@@ -1,0 +1,139 @@
+//! The reports of effects: the answer of a model, and the outcome of a tool.
+
+use crate::{
+    cancel, coding,
+    machine::{ModelAnswer, Report},
+    phase::Phase,
+    policy,
+    session::carry_out,
+    turn::Step,
+};
+use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
+
+/// Whether the call itself was wrong, and not merely its circumstances.
+fn is_misuse(error: &Error) -> bool {
+    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
+}
+
+/// Takes in the report of an effect. A report that does not fit the state is late, and is dropped.
+pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
+    let Some(report) = coding::reported(step, report) else { return };
+    let Some(turn) = step.turn() else { return };
+    let analyses = carry_out::analyses(step.state());
+    match (report, &turn.phase) {
+        // The words of an analysis are for no reader.
+        (Report::Reasoned { .. } | Report::Wrote { .. }, Phase::Model { .. }) if analyses => {}
+        (Report::ModelFinished(answer), Phase::Model { message_id, .. })
+            if analyses && answer.message_id == *message_id =>
+        {
+            step.analysis_answered(*answer);
+        }
+        (Report::ModelFailed { message_id, timed_out: false, .. }, Phase::Model { message_id: current, .. })
+            if analyses && message_id == *current =>
+        {
+            step.analysis_failed();
+        }
+        (Report::Reasoned { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
+            step.push(ChatEvent::Thought { text, message_id });
+        }
+        (Report::Wrote { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
+            step.push(ChatEvent::Chunk { text, message_id });
+        }
+        (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
+            model_finished(step, *answer);
+        }
+        (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, .. })
+            if message_id == *current =>
+        {
+            step.keep_partial();
+            if !timed_out {
+                step.push(ChatEvent::Failed { error });
+            }
+            step.finish(if timed_out { StopReason::TimeLimit } else { StopReason::Error });
+        }
+        (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
+            if message_id == *current =>
+        {
+            step.postpone(message_id, error, failures, after);
+        }
+        (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, attempt })
+            if call_id == *current =>
+        {
+            let attempt = *attempt;
+            let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
+            match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
+                Some((error, after)) => step.come_again(call_id, attempt, error, after),
+                None => policy::tool_finished(step, call_id, *outcome),
+            }
+        }
+        (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
+            if let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) {
+                match changed {
+                    None => step.call_tool(call, 1),
+                    Some(changed) => step.ask_anew(&call, &changed),
+                }
+            }
+        }
+        (
+            _,
+            Phase::Begun
+            | Phase::Slots { .. }
+            | Phase::Backoff { .. }
+            | Phase::Model { .. }
+            | Phase::Agent { .. }
+            | Phase::Place { .. }
+            | Phase::Plan { .. }
+            | Phase::Tool { .. }
+            | Phase::Permission { .. }
+            | Phase::Question { .. },
+        ) => {}
+    }
+}
+
+fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
+    let message_id = answer.message_id;
+    if !answer.unreported.is_empty() {
+        step.push(ChatEvent::Chunk { text: answer.unreported, message_id });
+    }
+    let calls: Vec<ToolCall> =
+        answer.calls.into_iter().map(|(tool, args)| ToolCall { call_id: CallId(step.id()), tool, args }).collect();
+    let is_last = calls.is_empty();
+    // A provider takes back no message that says nothing.
+    if !(answer.text.is_empty() && is_last) {
+        let message = Message::Assistant {
+            id: message_id,
+            at: step.stamp.at,
+            content: answer.text,
+            calls,
+            reasoning: answer.reasoning,
+            provider: answer.provider,
+        };
+        step.push(ChatEvent::MessageAdded { message });
+    }
+    let context_limit = step.config().map_or(0, |config| config.context_tokens);
+    let context_used = answer.usage.input_tokens;
+    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
+    if is_last { step.finish(answer.reason) } else { step.next_call() }
+}
+
+pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+    let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
+        return;
+    };
+    let tools::Outcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
+    let (tool, at) = (call.tool.clone(), step.stamp.at);
+    let (output, is_cut) = step.fit_result(output);
+    let truncated = truncated || is_cut;
+    let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);
+    let code = error.map(|error| error.code);
+    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
+    events.into_iter().for_each(|event| step.push(event));
+    let Some(turn) = step.turn() else { return };
+    match turn.stopping.clone() {
+        None => step.next_call(),
+        Some((stop_id, reason)) => {
+            let partial_response = turn.last_text.clone();
+            cancel::end(step, Some(stop_id), &reason, partial_response);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! A plan is carried out: its executors are sent their tasks and report, until every step has ended. Then the call that is the plan is
+//! answered, and the turn goes on.
+
+use super::{
+    analysis, executor,
+    plan::{self, MAX_VERSIONS, Move, RUN_PLAN, Run, SECOND_CHANCES},
+    rules,
+};
+use crate::{
+    agent,
+    machine::{ChatEffect, ModelAnswer, actor_id},
+    phase::Phase,
+    state::ChatState,
+    turn::Step,
+};
+use actor::{EffectKey, OutboxMessage, StopRequest, Target};
+use domain::{
+    Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Status, StopId, StopReason, Strategy, ToolCall,
+    ToolSpec, Usage,
+    session::{AnalysisOrigin, StepOutcome},
+    task::AgentAnswer,
+};
+use ports::ModelRequest;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Tokens of the results of a plan, and of the result of one tool (spec 003 §3).
+const RESULTS: usize = 1_700;
+/// Tokens of the result of one step that are kept.
+const RESULT: usize = 1_000;
+
+/// The part of a turn that only sessions have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Planning {
+    /// The analysis; none before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Analysis>,
+    /// Plans that could not be carried out.
+    #[serde(default)]
+    pub refused: u32,
+    /// Plans that were carried out, with the one that is.
+    #[serde(default)]
+    pub version: u32,
+    /// The plan that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+}
+
+impl ChatState {
+    /// Folds an event of a session.
+    pub(crate) fn apply_to_session(&mut self, event: &ChatEvent) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(planning) = &mut turn.planning else { return };
+        match event {
+            ChatEvent::Analysed { analysis, .. } => {
+                planning.analysis = Some(analysis.clone());
+                (turn.phase, turn.postponed) = (Phase::Begun, None);
+            }
+            ChatEvent::Planned { call_id, version, steps, .. } => {
+                planning.version = *version;
+                planning.run = Some(Run::new(*call_id, steps));
+                turn.phase = Phase::Plan { call_id: *call_id };
+            }
+            ChatEvent::StepStarted { step, executor, at, .. } => {
+                if let Some(run) = &mut planning.run {
+                    run.begun(*step, *executor, *at);
+                }
+            }
+            ChatEvent::StepEnded { step, result, .. } => {
+                if let Some(run) = &mut planning.run {
+                    run.ended(*step, result);
+                }
+            }
+            ChatEvent::Observed { tool, misuse, .. } if tool == RUN_PLAN => {
+                planning.refused += u32::from(*misuse);
+                planning.run = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the next call of the model is the analysis of the message.
+pub(crate) fn analyses(state: &ChatState) -> bool {
+    state.turn.as_ref().and_then(|turn| turn.planning.as_ref()).is_some_and(|planning| planning.analysis.is_none())
+}
+
+/// Makes the request of an analysis out of the request of an answer.
+pub(crate) fn as_analysis(state: &ChatState, config: &ChatConfig, request: &mut ModelRequest) {
+    let context = config.session.as_ref().map(|session| session.context).unwrap_or_default();
+    request.system = analysis::system(context);
+    request.messages = analysis::messages(&state.history);
+    request.tools = Arc::from([]);
+    request.temperature = Some(0.0);
+    request.max_tokens = Some(analysis::ANSWER);
+}
+
+impl Step<'_> {
+    fn strategy(&self) -> Option<Strategy> {
+        Some(self.turn()?.planning.as_ref()?.analysis.as_ref()?.strategy)
+    }
+
+    /// The tools that the model is told of: in a session those that the analysis asks for.
+    pub fn offered(&self, config: &ChatConfig) -> Arc<[ToolSpec]> {
+        let usual = agent::specs(self.machine, config);
+        match self.strategy() {
+            None | Some(Strategy::Tool) => usual,
+            Some(Strategy::Simple) => Arc::from([]),
+            Some(Strategy::Complex) => {
+                let tools = config.tools.as_deref().unwrap_or_default();
+                usual.iter().cloned().chain([plan::spec(tools)]).collect()
+            }
+        }
+    }
+
+    /// Begins the turn of a session: with the rules, and with the model where no rule is certain.
+    pub fn analyse(&mut self, content: &str) {
+        self.name_session(content);
+        match rules::certain(content) {
+            Some(analysis) => self.analysed(analysis, AnalysisOrigin::Rule),
+            None => self.call_model(),
+        }
+    }
+
+    /// A session that began with a greeting is named after the first message that says more, of the first five.
+    fn name_session(&mut self, content: &str) {
+        let says_more = |text: &str| !rules::certain(text).is_some_and(|one| one.reasoning == rules::COURTESY);
+        let Some(config) = self.config().cloned() else { return };
+        if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {
+            let config = Box::new(ChatConfig {
+                title: crate::chats::title_of(content, super::open::TITLE),
+                ..(*config).clone()
+            });
+            self.push(ChatEvent::Configured { config });
+        }
+    }
+
+    fn analysed(&mut self, analysis: Analysis, by: AnalysisOrigin) {
+        self.push(ChatEvent::Analysed { analysis, by, at: self.stamp.at });
+        self.call_model();
+    }
+
+    /// The model has answered with an analysis, or with something else.
+    pub fn analysis_answered(&mut self, answer: ModelAnswer) {
+        let context_limit = self.config().map_or(0, |config| config.context_tokens);
+        let context_used = answer.usage.input_tokens;
+        self.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
+        match analysis::read(&answer.text) {
+            Some(analysis) => self.analysed(analysis, AnalysisOrigin::Model),
+            None => self.analysed(analysis::fallback(), AnalysisOrigin::Fallback),
+        }
+    }
+
+    /// The model did not answer with an analysis.
+    pub fn analysis_failed(&mut self) {
+        self.analysed(analysis::fallback(), AnalysisOrigin::Fallback);
+    }
+
+    /// Whether a call is a plan of this session.
+    pub fn is_plan(&self, call: &ToolCall) -> bool {
+        call.tool == RUN_PLAN && self.strategy() == Some(Strategy::Complex)
+    }
+
+    /// A plan: it is carried out, or the model reads why not and plans again.
+    pub fn run_plan(&mut self, call: &ToolCall) {
+        let Some(planning) = self.turn().and_then(|turn| turn.planning.as_ref()) else { return };
+        let (version, refused) = (planning.version + 1, planning.refused);
+        if version > MAX_VERSIONS {
+            self.refuse(
+                call,
+                &format!("{MAX_VERSIONS} plans were carried out in this turn: answer now"),
+                Status::Partial,
+            );
+            return self.next_call();
+        }
+        let tools = self.config().and_then(|config| config.tools.clone()).unwrap_or_default();
+        match plan::check(&call.args, &tools) {
+            Ok(steps) => {
+                self.started(call, 1);
+                self.push(ChatEvent::Planned { call_id: call.call_id, version, steps, at: self.stamp.at });
+                self.advance();
+            }
+            Err(why) => {
+                self.refuse(call, &format!("the plan is not carried out: {why}"), Status::Failure);
+                if refused < SECOND_CHANCES {
+                    return self.next_call();
+                }
+                let error = Error::new(
+                    Code::Unprocessable,
+                    format!("no plan could be carried out; the last one failed because {why}"),
+                )
+                .hint("say in other words what is wanted, or ask for a part of it");
+                self.give_up_turn(error, StopReason::Error);
+            }
+        }
+    }
+
+    /// Ends the turn with a failure; calls without an answer get one.
+    pub fn give_up_turn(&mut self, error: Error, reason: StopReason) {
+        while let Some(call) = self.next_unanswered() {
+            self.refuse(&call, "not run: the turn has ended", Status::Partial);
+        }
+        self.push(ChatEvent::Failed { error });
+        self.finish(reason);
+    }
+
+    /// Begins the steps that are ready, and answers the call when all have ended.
+    fn advance(&mut self) {
+        let at_once = self.config().and_then(|config| config.session.as_ref()).map_or(1, |one| one.executors.at_once);
+        loop {
+            let Some(run) = self.running_plan() else { return };
+            match run.next(at_once) {
+                Move::Fail(steps) => {
+                    for (step, because) in steps {
+                        let error = Error::new(Code::NotBegun, format!("step {because}, which it depends on, failed"));
+                        self.end_step(step, failed(error, Usage::default(), 0, 0));
+                    }
+                }
+                Move::Begin(steps) => steps.into_iter().for_each(|step| self.begin_step(step)),
+                Move::Wait => return,
+                Move::End => {
+                    let told = run.told(RESULTS * 4);
+                    let Some(call) = self.next_unanswered() else { return };
+                    self.observe(&call, told, Status::Success);
+                    return self.next_call();
+                }
+            }
+        }
+    }
+
+    fn running_plan(&self) -> Option<&Run> {
+        self.turn()?.planning.as_ref()?.run.as_ref()
+    }
+
+    fn begin_step(&mut self, number: u32) {
+        let (at, executor) = (self.stamp.at, ChatId(self.id()));
+        let Some((run, session)) = self.running_plan().zip(self.config()) else { return };
+        let Some(step) = run.steps.iter().find(|step| step.planned.step == number) else { return };
+        let call_id = run.call_id;
+        let task = executor::task(call_id, &step.planned, &run.needed(number));
+        let Some(config) = executor::chat(session, executor, call_id, &step.planned, at) else { return };
+        let (to, content) = (actor_id(session.workspace, executor), executor::words(&task));
+        let command = ChatCommand::StartTurn {
+            content,
+            files: Vec::new(),
+            context: String::new(),
+            create: Some(Box::new(config)),
+            limits: None,
+            interrupt: false,
+            approval: None,
+            may_approve: false,
+            noted: false,
+            trace: self.turn().and_then(|turn| turn.trace),
+        };
+        self.push(ChatEvent::StepStarted { call_id, step: number, executor, task: Box::new(task), at });
+        self.tell(to, &command, 0);
+    }
+
+    fn tell(&mut self, to: actor::ActorId, command: &ChatCommand, priority: i8) {
+        if let Ok(command) = serde_json::to_value(command) {
+            self.send(OutboxMessage { to, command, deliver_at: None, priority });
+        }
+    }
+
+    fn end_step(&mut self, step: u32, result: StepOutcome) {
+        let Some(call_id) = self.running_plan().map(|run| run.call_id) else { return };
+        self.push(ChatEvent::StepEnded { call_id, step, result: Box::new(result), at: self.stamp.at });
+    }
+
+    /// An executor reports. A report of one whose step has ended, or whose plan is gone, is late, and is dropped.
+    pub fn executor_ended(&mut self, answer: AgentAnswer) {
+        let Some((step, since)) = self.running_plan().and_then(|run| run.of(answer.chat)) else { return };
+        let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
+        let calls = u32::try_from(answer.tools.len()).unwrap_or(u32::MAX);
+        let result = if answer.stop_reason == "end_turn" && !answer.text.trim().is_empty() {
+            let data = plan::cut(answer.text.trim(), RESULT * 4);
+            StepOutcome { success: true, data, error: None, tool_calls: calls, usage: answer.usage, duration_ms: took }
+        } else {
+            let reason = answer.stop_reason.as_str();
+            let told = || Error::new(Code::LimitReached, format!("the executor did not come to an end: {reason}"));
+            failed(answer.error.clone().unwrap_or_else(told), answer.usage, calls, took)
+        };
+        self.end_step(step, result);
+        self.advance();
+    }
+
+    /// Stops the executors of the plan that is carried out.
+    pub fn stop_executors(&mut self, stop_id: StopId, reason: &str) {
+        let Some((run, config)) = self.running_plan().zip(self.config()) else { return };
+        let (plan, session) = (run.call_id, actor_id(config.workspace, config.chat));
+        let (running, workspace) = (run.running().collect::<Vec<_>>(), config.workspace);
+        for (step, executor, since) in running {
+            let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
+            let error = Error::new(Code::Cancelled, "the turn was stopped");
+            self.end_step(step, failed(error, Usage::default(), 0, took));
+            // For one that waits; the request beside the log is for one that runs.
+            let stop = ChatCommand::Stop { stop_id, turn_id: None };
+            self.tell(actor_id(workspace, executor), &stop, ports::URGENT);
+        }
+        let request = StopRequest { stop_id, target: Target::Tree, at: self.stamp.at, reason: reason.to_owned() };
+        self.run(EffectKey(format!("stop/{plan}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
+    }
+
+    /// The text of a tool's result, within the budget of a session.
+    pub fn fit_result(&self, output: String) -> (String, bool) {
+        let is_session = self.config().is_some_and(|config| config.session.is_some());
+        match is_session && output.len() > RESULTS * 4 {
+            true => (plan::cut(&output, RESULTS * 4), true),
+            false => (output, false),
+        }
+    }
+}
+
+fn failed(error: Error, usage: Usage, tool_calls: u32, duration_ms: u64) -> StepOutcome {
+    StepOutcome { success: false, data: String::new(), error: Some(error), tool_calls, usage, duration_ms }
+}

@@ -1,0 +1,218 @@
+//! The contexts of sessions (spec 003 §2, §3): for each kind of work its instructions and its tools, and the abbreviated location that the
+//! system text has. Details are read by tools when they are needed.
+
+use super::plan::cut;
+use domain::{Code, Error, FilePath, Session, SessionContext, chat::SessionConfig, session::Cut};
+use serde_json::Value;
+use std::fmt::Write as _;
+use workspace::Workspace;
+
+/// Tokens of the location in the system text.
+const LOCATION: usize = 1_000;
+/// Characters of a project's description.
+const DESCRIPTION: usize = 500;
+/// How many entries of a project, and how many projects, are named.
+const ENTRIES: usize = 5;
+const PROJECTS: usize = 20;
+
+/// Tools that look.
+const READING: [&str; 5] = ["ls", "glob", "grep", "read", "file_info"];
+/// Tools that change files.
+const WRITING: [&str; 3] = ["write", "edit", "mkdir"];
+
+const ROLE: &str = "\
+You are the planner of a chat. Each message was analysed before you read it, and your tools follow from that. Without tools you answer from \
+the conversation. With tools you look or change what is asked for, with few calls. With run_plan the work has several steps: make a plan, \
+have it carried out, read the results, and answer from them. Plan steps that stand alone: an executor sees its step and the results of the \
+steps that it depends on, and nothing of this chat. List the tools that each step needs. When steps fail, say what is left, or plan the \
+rest in another way. Answer in the language of the person, shortly, with paths of the files that you name. Everything of the person is a \
+file: projects are folders below /projects, documents are below /data.";
+
+/// The instructions of a kind of work.
+fn instructions(context: SessionContext) -> &'static str {
+    match context {
+        SessionContext::Global => {
+            "# Context: everything\nThe person asks about any of their projects, tasks and notes. Find out which, then look there."
+        }
+        SessionContext::Project => {
+            "# Context: a project\nThe person looks at one project. You read and explain; you change nothing."
+        }
+        SessionContext::Calendar => {
+            "# Context: the calendar\nThe person looks at their time, the next 7 days first. You read and explain; you change nothing."
+        }
+        SessionContext::Task => {
+            "# Context: a task\nThe person looks at one task. You read and explain; you change nothing."
+        }
+        SessionContext::ProjectCreate => {
+            "# Context: a new project\nAsk for what you need by dimensions, two or three questions at a time: what for and for whom, what exists, what \
+             belongs to it and what does not, who does it, until when, what can go wrong. When the person has said enough, or asks you to go on, write \
+             /projects/<name>/README.md with name, status, description and next steps, and say what you assumed."
+        }
+        SessionContext::ProjectUpdate => {
+            "# Context: changes of a project\nMake the changes that are asked for, and no others, with as few calls as it takes. Read a file before \
+             you change it. Say in one line each what is different now."
+        }
+        SessionContext::ProjectAudit => {
+            "# Context: an audit\nJudge the project critically: goals that cannot be checked, missing owners and dates, contradictions, risks without \
+             an answer. Name the evidence by its path for each finding, and order findings by their weight. You change nothing."
+        }
+        SessionContext::ProjectForecast => {
+            "# Context: a forecast\nDevelop scenarios of the project: the likely one, a better and a worse one. Say for each its assumptions, its end, and \
+             the first sign by which it is noticed. Separate facts, by their paths, from assumptions. You change nothing."
+        }
+        SessionContext::TaskUpdate => {
+            "# Context: changes of a task\nMake the change that is asked for at once, and say it in one line."
+        }
+        SessionContext::DailyBriefUpdate => {
+            "# Context: the daily brief\nChange the settings of the daily brief as asked, and say in one line what they are now. Change nothing else."
+        }
+    }
+}
+
+/// Whether a kind of work changes files.
+fn writes(context: SessionContext) -> bool {
+    match context {
+        SessionContext::ProjectCreate
+        | SessionContext::ProjectUpdate
+        | SessionContext::TaskUpdate
+        | SessionContext::DailyBriefUpdate => true,
+        SessionContext::Global
+        | SessionContext::Project
+        | SessionContext::Calendar
+        | SessionContext::Task
+        | SessionContext::ProjectAudit
+        | SessionContext::ProjectForecast => false,
+    }
+}
+
+/// The tools of a kind of work.
+pub(crate) fn tools(context: SessionContext) -> Vec<String> {
+    let writing = WRITING.iter().filter(|_| writes(context));
+    READING.iter().chain(writing).map(|tool| (*tool).to_owned()).collect()
+}
+
+/// The text and the tools of a context, with the location as it is now.
+///
+/// # Errors
+/// `NOT_FOUND` for a project that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
+pub(crate) async fn setup(files: &Workspace, mut session: Session) -> Result<SessionConfig, Error> {
+    let location = location(files, &session).await?;
+    let kept = cut(&location, LOCATION * 4);
+    session.cut.clear();
+    if kept != location {
+        let (tokens, left) = (location.len().div_ceil(4) as u64, kept.len().div_ceil(4) as u64);
+        session.cut.push(Cut { part: "location".to_owned(), tokens, kept: left });
+    }
+    let mut system = format!("{ROLE}\n\n{}", instructions(session.context));
+    if !kept.is_empty() {
+        let _ = write!(system, "\n\n# Location\n{kept}");
+    }
+    Ok(SessionConfig { tools: tools(session.context), system, session })
+}
+
+/// Whether the entity of a context is the name of a project.
+fn is_of_project(context: SessionContext) -> bool {
+    matches!(
+        context,
+        SessionContext::Project
+            | SessionContext::ProjectUpdate
+            | SessionContext::ProjectAudit
+            | SessionContext::ProjectForecast
+    )
+}
+
+async fn location(files: &Workspace, session: &Session) -> Result<String, Error> {
+    let mut text = match &session.entity {
+        Some(name) if is_of_project(session.context) => project(files, name).await?,
+        Some(entity) => format!("It is about {entity:?}."),
+        None => projects(files).await?,
+    };
+    if let Some(focus) = &session.focus {
+        let focus = match focus {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = write!(text, "\nThe person looks at: {}", cut(&focus, DESCRIPTION));
+    }
+    Ok(text.trim().to_owned())
+}
+
+/// A project, abbreviated: its name, the beginning of its README, and its first entries.
+async fn project(files: &Workspace, name: &str) -> Result<String, Error> {
+    let unnamed = |error: Error| error.detail("field", "entity_id").hint("the name of a folder below /projects");
+    let folder = FilePath::parse("/projects")?.join(name).map_err(|error| unnamed(error.into()))?;
+    let entries = match files.ls(&folder, ENTRIES, None).await {
+        Ok(listing) => listing.entries,
+        Err(error) if error.code == Code::NotFound => return Err(unnamed(Error::not_found("project", name))),
+        Err(error) => return Err(error),
+    };
+    let mut text = format!("The project is {folder}.");
+    match files.read(&folder.join("README.md")?, None).await {
+        Ok(content) => {
+            let about = String::from_utf8_lossy(&content.bytes).into_owned();
+            let _ = write!(text, "\n{}", cut(about.trim(), DESCRIPTION));
+        }
+        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => {}
+        Err(error) => return Err(error),
+    }
+    if !entries.is_empty() {
+        let names: Vec<String> = entries.iter().map(|entry| entry.path.to_string()).collect();
+        let _ = write!(text, "\nIts first entries: {}", names.join(", "));
+    }
+    Ok(text)
+}
+
+async fn projects(files: &Workspace) -> Result<String, Error> {
+    let names = match files.folders_in(&FilePath::parse("/projects")?).await {
+        Ok(names) => names,
+        Err(error) if error.code == Code::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    if names.is_empty() {
+        return Ok("There are no projects yet.".to_owned());
+    }
+    let shown: Vec<&str> = names.iter().take(PROJECTS).map(String::as_str).collect();
+    let more = names.len().saturating_sub(PROJECTS);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Ok(format!("The projects: {}{rest}.", shown.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tools::{Registry, ToolKind};
+
+    const ALL: [SessionContext; 10] = [
+        SessionContext::Global,
+        SessionContext::Project,
+        SessionContext::Calendar,
+        SessionContext::Task,
+        SessionContext::ProjectCreate,
+        SessionContext::ProjectUpdate,
+        SessionContext::ProjectAudit,
+        SessionContext::ProjectForecast,
+        SessionContext::TaskUpdate,
+        SessionContext::DailyBriefUpdate,
+    ];
+
+    #[test]
+    fn every_context_has_instructions_of_its_own_within_the_budget_of_a_system_text() {
+        for (position, context) in ALL.into_iter().enumerate() {
+            let text = instructions(context);
+            assert!(ALL.iter().take(position).all(|other| instructions(*other) != text), "{context:?}");
+            assert!((ROLE.len() + text.len()) / 4 <= 500, "{context:?}: {} tokens", (ROLE.len() + text.len()) / 4);
+        }
+    }
+
+    #[test]
+    fn an_audit_and_all_reactive_contexts_have_no_tool_that_writes() {
+        let registry = Registry::builtin();
+        for context in ALL {
+            let kinds: Vec<_> = tools(context).iter().map(|tool| registry.kind(tool)).collect();
+            assert!(kinds.iter().all(Option::is_some), "{context:?}: every tool exists");
+            let reads = kinds.iter().all(|kind| *kind == Some(ToolKind::Read));
+            assert_eq!(reads, !writes(context), "{context:?}");
+        }
+        assert!(!writes(SessionContext::ProjectAudit));
+    }
+}

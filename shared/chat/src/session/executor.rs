@@ -1,0 +1,169 @@
+//! Executors: the chats that carry out the steps of a session's plan. Each is given its step, the results that the step needs, and the
+//! tools of the step, and nothing else; the limits of its calls are held here.
+
+use super::plan::cut;
+use crate::turn::Step;
+use domain::{
+    AgentOf, AgentTool, AgentToolRuns, CallId, ChatConfig, ChatId, Code, Error, ExecutorOf, Limits, Mode, TaskId,
+    Timestamp, ToolCall,
+    session::{Cut, ExecutorTask, PlannedStep},
+};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// The budget of an executor's context (spec 003 §2), in tokens of 4 characters: its task, and the results of other steps. Its system text
+/// has about 100 tokens; the descriptions of its tools come on top.
+const TASK: usize = 200;
+const DATA: usize = 400;
+/// The tokens of a whole executor: its turn ends at the limit.
+const MAX_TOKENS: u64 = 30_000;
+
+const SYSTEM: &str = "\
+You are an executor. You carry out one step of a plan that somebody else made. You know your task, the data that comes with it, and your \
+tools; you cannot ask anybody. Do what the task says and nothing beside it, with as few calls as it takes. Answer with the result alone: \
+facts, paths and numbers, in a few sentences, as the next step needs them. If you cannot do it, say why in one sentence.";
+
+/// Why an executor does not make a call.
+pub(crate) enum Refused {
+    /// It has made as many as it may: its turn ends.
+    Over(Error),
+    /// The same call failed too often; it may make another.
+    Again(String),
+}
+
+impl Step<'_> {
+    /// Whether this chat carries out a step of a session's plan.
+    pub fn is_executor(&self) -> bool {
+        self.config().and_then(|config| config.agent.as_ref()).is_some_and(|agent| agent.executor.is_some())
+    }
+
+    /// Why this chat does not make a call, if it is an executor at one of its limits.
+    pub fn executor_refuses(&self, call: &ToolCall) -> Option<Refused> {
+        let executor = self.config()?.agent.as_ref()?.executor.as_deref()?;
+        let round = self.turn()?.round.as_deref()?;
+        if round.calls() >= executor.max_calls as usize {
+            let text = format!("the executor has made {} calls of tools, which is its limit", executor.max_calls);
+            return Some(Refused::Over(Error::new(Code::LimitReached, text).hint("plan smaller steps")));
+        }
+        let failed = round.failed(&call.tool, &call.args);
+        (failed > executor.max_retries as usize).then(|| {
+            Refused::Again(format!(
+                "this very call failed {failed} times, and is not made again: do it in another way, or say why it fails"
+            ))
+        })
+    }
+}
+
+/// The task of a step, with the results that it needs, within its budget.
+pub(crate) fn task(plan: CallId, step: &PlannedStep, needed: &[(u32, &str)]) -> ExecutorTask {
+    let mut cuts = Vec::new();
+    let mut fit = |part: &str, text: &str, tokens: usize| {
+        let kept = cut(text, tokens * 4);
+        if kept != text {
+            let (whole, left) = (text.len().div_ceil(4), kept.len().div_ceil(4));
+            cuts.push(Cut { part: part.to_owned(), tokens: whole as u64, kept: left as u64 });
+        }
+        kept
+    };
+    let description = fit("task", &step.description, TASK);
+    let goal = fit("goal", &step.goal, TASK);
+    let share = DATA / needed.len().max(1);
+    let data: Map<String, Value> =
+        needed.iter().map(|(number, text)| (number.to_string(), Value::String(fit("data", text, share)))).collect();
+    let data = (!data.is_empty()).then_some(Value::Object(data));
+    ExecutorTask { id: format!("{plan}/{}", step.step), description, goal, data, cut: cuts }
+}
+
+/// The words that an executor reads.
+pub(crate) fn words(task: &ExecutorTask) -> String {
+    let mut text = task.description.clone();
+    if task.goal != task.description {
+        let _ = write!(text, "\nGoal: {}", task.goal);
+    }
+    for (step, result) in task.data.iter().filter_map(Value::as_object).flatten() {
+        let _ = write!(text, "\nResult of step {step}: {}", result.as_str().unwrap_or_default());
+    }
+    text
+}
+
+/// The chat of an executor.
+pub(crate) fn chat(
+    session: &ChatConfig,
+    chat: ChatId,
+    plan: CallId,
+    step: &PlannedStep,
+    at: Timestamp,
+) -> Option<ChatConfig> {
+    let limits = session.session.as_ref()?.executors;
+    let executor = ExecutorOf {
+        session: session.chat,
+        plan,
+        step: step.step,
+        max_calls: limits.max_calls,
+        max_retries: limits.max_retries,
+    };
+    let tool =
+        |name: &String| AgentTool { name: name.clone(), description: None, runs: AgentToolRuns::Named, root: None };
+    let agent = AgentOf {
+        task: TaskId(session.chat.0),
+        above: Vec::new(),
+        node: step.kind.as_str().into(),
+        tools: step.tools.iter().map(tool).collect(),
+        temperature: None,
+        top_p: None,
+        max_tokens: None,
+        priority: 0,
+        turns: Vec::new(),
+        flow: None,
+        executor: Some(Box::new(executor)),
+    };
+    let narrow = Limits {
+        // An answer after the last call, and one for a call that was refused.
+        max_steps: limits.max_calls.saturating_add(2),
+        max_tokens: MAX_TOKENS,
+        max_wall_ms: limits.max_wall_ms,
+        max_cost_usd: f64::MAX,
+    };
+    Some(ChatConfig {
+        chat,
+        title: format!("step {} of {}", step.step, session.title),
+        role: "executor".to_owned(),
+        mode: Mode::Chat,
+        limits: narrow.within(session.limits),
+        system: SYSTEM.to_owned(),
+        tools: None,
+        plan: None,
+        created_at: at,
+        agent: Some(Box::new(agent)),
+        thread: None,
+        session: None,
+        ..session.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_executor_is_given_its_task_and_the_results_that_it_needs_within_the_budget() {
+        let step = PlannedStep {
+            step: 3,
+            kind: "write".into(),
+            description: "d".repeat(2_000),
+            goal: "a file".into(),
+            tools: vec!["write".into()],
+            depends_on: vec![1, 2],
+        };
+        let (long, plan) = ("r".repeat(4_000), CallId(Uuid::from_u128(1)));
+        let task = task(plan, &step, &[(1, "short"), (2, &long)]);
+        let words = words(&task);
+        assert!(words.contains("Goal: a file") && words.contains("Result of step 1: short"), "{words}");
+        assert!((SYSTEM.len() + words.len()) / 4 < 1_000, "{}", words.len());
+        let parts: Vec<&str> = task.cut.iter().map(|cut| cut.part.as_str()).collect();
+        assert_eq!(parts, ["task", "data"]);
+        assert_eq!((task.cut[1].tokens, task.cut[1].kept < 220), (1_000, true));
+        assert_eq!(task.id, format!("{plan}/3"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The way in to sessions: a message makes a session, or goes to one and may change its context.
+
+use super::contexts;
+use crate::{Chats, NewChat, NewMessage, Setup, chats::internal, reading::ChatPage};
+use domain::{
+    ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, Session, SessionContext, TraceContext,
+    WorkspaceId,
+};
+use serde_json::Value;
+use workspace::Access;
+
+/// The longest title of a session, in characters.
+pub(crate) const TITLE: usize = 50;
+/// Tokens of a session's whole context (spec 003 §3).
+const CONTEXT_TOKENS: u64 = 10_000;
+/// The longest entity, and the longest focus as JSON, in bytes.
+const MAX_ENTITY: usize = 200;
+const MAX_FOCUS: usize = 4 * 1024;
+/// Characters of the messages that a client keeps itself, as the first turn of a session reads them: 2,500 tokens.
+const EARLIER: usize = 10_000;
+/// Pages of chats that are looked through for sessions.
+const PAGES: usize = 20;
+
+/// The context that a message asks for; none leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionChange {
+    /// The kind of work.
+    pub context: Option<SessionContext>,
+    /// The entity.
+    pub entity: Option<String>,
+    /// The focus; null takes it away.
+    pub focus: Option<Value>,
+}
+
+impl SessionChange {
+    fn check(&self) -> Result<(), Error> {
+        if self.entity.as_ref().is_some_and(|entity| entity.trim().is_empty() || entity.len() > MAX_ENTITY) {
+            return Err(Error::invalid("entity_id", format!("an entity has 1 to {MAX_ENTITY} bytes")));
+        }
+        let focus = self.focus.as_ref().map_or(0, domain::json_length);
+        if focus > MAX_FOCUS {
+            return Err(Error::invalid(
+                "project_focus",
+                format!("the focus is {focus} bytes; the limit is {MAX_FOCUS}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The session with this change.
+    fn of(self, now: &Session) -> Session {
+        let context = self.context.unwrap_or(now.context);
+        // Another kind of work is about another thing, unless the message names it.
+        let kept = now
+            .entity
+            .clone()
+            .filter(|_| context == now.context || self.context.is_none() || is_of_projects(now.context, context));
+        let focus = match self.focus {
+            Some(Value::Null) => None,
+            Some(focus) => Some(focus),
+            None => now.focus.clone().filter(|_| self.entity.is_none() || self.entity == now.entity),
+        };
+        Session { context, entity: self.entity.or(kept), focus, ..now.clone() }
+    }
+}
+
+/// Whether both kinds of work are about a project.
+fn is_of_projects(one: SessionContext, other: SessionContext) -> bool {
+    let is = |context| {
+        matches!(
+            context,
+            SessionContext::Project
+                | SessionContext::ProjectUpdate
+                | SessionContext::ProjectAudit
+                | SessionContext::ProjectForecast
+        )
+    };
+    is(one) && is(other)
+}
+
+/// A message to a session, or for a new one.
+#[derive(Clone, Debug, Default)]
+pub struct NewSessionMessage {
+    /// The words.
+    pub message: String,
+    /// The context that it asks for.
+    pub change: SessionChange,
+    /// For a new session: the messages that the client has, as a text.
+    pub earlier: String,
+    /// How to proceed when a turn runs.
+    pub on_busy: OnBusy,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
+}
+
+/// Sessions of the planner chat, for those who talk to them.
+///
+/// # Errors
+/// Beside its own, every method gives those of [`Chats`].
+#[derive(Clone)]
+pub struct Sessions(Chats);
+
+impl Sessions {
+    /// Over these chats.
+    pub fn new(chats: Chats) -> Self {
+        Self(chats)
+    }
+
+    /// Makes a session and begins its first turn; returns it. The same ids again have no further effect.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` about the message or its context, `NOT_FOUND` for a project that there is not; those of [`Chats::create`].
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        new: NewSessionMessage,
+        by: &Principal,
+    ) -> Result<ChatView, Error> {
+        new.change.check()?;
+        let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
+        let setup = contexts::setup(&files, new.change.of(&Session::default())).await?;
+        let earlier = match new.earlier.is_empty() {
+            true => String::new(),
+            false => {
+                format!("The conversation before, as the client has it:\n{}", super::plan::cut(&new.earlier, EARLIER))
+            }
+        };
+        let new = NewChat {
+            goal: new.message,
+            session: Some(Box::new(setup)),
+            earlier,
+            may_approve: new.may_approve,
+            trace: new.trace,
+            ..NewChat::default()
+        };
+        self.0.create(workspace, chat, command, new, by).await?;
+        self.get(workspace, chat).await
+    }
+
+    /// Posts a message to a session, after a change of its context where the message asks for one; returns the session with this context.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such session or project; `CONFLICT` for another context while a turn runs; `INVALID_ARGUMENT` about the
+    /// message or its context; those of [`Chats::post`].
+    pub async fn post(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        new: NewSessionMessage,
+        by: &Principal,
+    ) -> Result<ChatView, Error> {
+        new.change.check()?;
+        let mut view = self.get(workspace, chat).await?;
+        let now = view.session.clone().unwrap_or_default();
+        let NewSessionMessage { message: content, change, earlier: _, on_busy, may_approve, trace } = new;
+        let wanted = change.of(&now);
+        let is_same = (wanted.context, &wanted.entity, &wanted.focus) == (now.context, &now.entity, &now.focus);
+        if !is_same {
+            if view.status != ChatStatus::Idle && on_busy != OnBusy::Interrupt {
+                return Err(Error::new(
+                    Code::Conflict,
+                    "the context of a session changes between two turns, and one is running",
+                )
+                .hint("wait for its done event, stop it, or send the message with on_busy interrupt"));
+            }
+            let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
+            let setup = contexts::setup(&files, wanted).await?;
+            view.session = Some(setup.session.clone());
+            let session = Some(Box::new(setup));
+            let setup = Setup { session, ..Setup::default() };
+            self.0.configure(workspace, chat, setup, by).await?;
+        }
+        let post = NewMessage { content, files: Vec::new(), on_busy, limits: None, may_approve, trace };
+        self.0.post(workspace, chat, command, post, by).await?;
+        Ok(view)
+    }
+
+    /// The session as it is.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such chat, and for a chat that is no session.
+    pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        let view = self.0.get(workspace, chat).await?;
+        match view.session.is_some() {
+            true => Ok(view),
+            false => Err(Error::not_found("session", chat)),
+        }
+    }
+
+    /// The sessions of a person, the last active first, at most `limit`: those among the latest 2,000 chats of the workspace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace.
+    pub async fn list(&self, workspace: WorkspaceId, by: &Principal, limit: usize) -> Result<Vec<ChatView>, Error> {
+        let (mut found, mut cursor) = (Vec::new(), None);
+        for _ in 0..PAGES {
+            let ChatPage { chats, next_cursor } = self.0.list(workspace, 100, cursor).await?;
+            let theirs = |view: &ChatView| view.session.is_some() && view.user_id.is_none_or(|user| user == by.user());
+            found.extend(chats.into_iter().filter(theirs));
+            cursor = next_cursor;
+            if cursor.is_none() || found.len() >= limit {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// The number after the last event of a session's log: its next turn begins there or later.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn next_number(&self, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
+        actor::next_number(&*self.0.table, &crate::actor_id(workspace, chat)).await.map_err(internal)
+    }
+}
+
+/// The context of new sessions, in tokens.
+pub(crate) fn context_tokens(usual: u64) -> u64 {
+    usual.min(CONTEXT_TOKENS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_name_as_far_as_it_still_means_something() {
+        let now = Session {
+            context: SessionContext::Project,
+            entity: Some("atlas".into()),
+            focus: Some(json!({ "task": 1 })),
+            ..Session::default()
+        };
+        let to = |context, entity: Option<&str>, focus| {
+            let change = SessionChange { context, entity: entity.map(str::to_owned), focus };
+            let Session { context, entity, focus, .. } = change.of(&now);
+            (context, entity, focus.is_some())
+        };
+        let atlas = || Some("atlas".to_owned());
+        assert_eq!(to(None, None, None), (SessionContext::Project, atlas(), true));
+        assert_eq!(to(Some(SessionContext::ProjectAudit), None, None), (SessionContext::ProjectAudit, atlas(), true));
+        assert_eq!(to(Some(SessionContext::Global), None, None), (SessionContext::Global, None, true));
+        assert_eq!(to(None, Some("apollo"), None), (SessionContext::Project, Some("apollo".to_owned()), false));
+        assert_eq!(to(None, None, Some(Value::Null)), (SessionContext::Project, atlas(), false));
+    }
+}

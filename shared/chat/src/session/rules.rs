@@ -1,0 +1,231 @@
+//! Rules that are certain about a message, so that no model is asked. Pure.
+//!
+//! A rule speaks only when nothing in the message points elsewhere; for all other messages there is none, and the model is asked. The rules
+//! know English. A message in another language is left to the model.
+
+use domain::{Analysis, Strategy};
+
+/// The reasoning about a message that asks for nothing.
+pub(crate) const COURTESY: &str = "a greeting, or thanks";
+
+/// Words that are a whole message, alone or with others of them.
+const COURTESIES: &[&str] = &[
+    "hi", "hello", "hey", "there", "good", "morning", "evening", "night", "thanks", "thank", "you", "ok", "okay",
+    "great", "perfect", "yes", "no", "bye", "cool", "nice", "sounds", "fine", "got", "it", "never", "mind", "work",
+    "welcome", "back", "sure", "right", "well", "done", "a", "lot", "that", "helps", "so", "much", "please", "again",
+];
+/// Beginnings of questions about the world, and not about files of the person.
+const QUESTIONS: &[&str] = &[
+    "what is a ",
+    "what is an ",
+    "what is the difference between ",
+    "what does ",
+    "explain ",
+    "define ",
+    "how does ",
+    "how do i say ",
+    "tell me a joke",
+    "who are you",
+    "what can you do",
+    "can you explain ",
+    "why is the ",
+    "why do ",
+];
+/// Words about things of the person: a question with one of them is not about the world.
+const OWN: &[&str] = &[
+    "my",
+    "our",
+    "mine",
+    "project",
+    "projects",
+    "task",
+    "tasks",
+    "note",
+    "notes",
+    "file",
+    "files",
+    "calendar",
+    "folder",
+    "meeting",
+    "meetings",
+    "brief",
+    "report",
+    "reports",
+    "document",
+    "documents",
+    "deadline",
+    "deadlines",
+    "last",
+];
+/// Verbs of one operation.
+const OPERATIONS: &[&str] = &[
+    "list", "show", "find", "search", "open", "read", "get", "create", "add", "mark", "rename", "set", "update",
+    "move", "delete", "archive", "count", "print", "schedule",
+];
+/// Verbs of work that an operation does not do.
+const WORKS: &[&str] = &[
+    "compare",
+    "analyse",
+    "analyze",
+    "review",
+    "audit",
+    "plan",
+    "prepare",
+    "research",
+    "evaluate",
+    "investigate",
+    "summarise",
+    "summarize",
+    "write",
+    "draft",
+    "merge",
+    "rank",
+    "group",
+    "collect",
+    "extract",
+    "propose",
+    "recommend",
+    "suggest",
+    "forecast",
+    "estimate",
+    "reschedule",
+    "organise",
+    "organize",
+    "fix",
+    "remove",
+    "gather",
+    "rate",
+    "score",
+    "check",
+    "develop",
+    "design",
+    "migrate",
+    "translate",
+    "tell",
+    "make",
+    "put",
+    "explain",
+    "decide",
+    "assign",
+];
+/// Words that join steps.
+const JOINTS: &[&str] = &["then", "finally", "afterwards"];
+/// Beginnings of questions that one look answers.
+const LOOKS: &[&str] = &[
+    "what is on my calendar",
+    "what's on my calendar",
+    "which of my tasks",
+    "which tasks",
+    "how many tasks",
+    "how many files",
+    "when is my next",
+    "do i have a meeting",
+    "am i free",
+    "what is in the folder",
+    "where did i save",
+];
+
+/// The analysis of a message about which a rule is certain.
+pub(crate) fn certain(message: &str) -> Option<Analysis> {
+    let text = message.trim().to_lowercase();
+    let words: Vec<&str> = text
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
+    let names_a_path = text.contains('/');
+    if words.is_empty() {
+        return None;
+    }
+    if words.len() <= 8 && words.iter().all(|word| COURTESIES.contains(word)) {
+        return Some(analysis(Strategy::Simple, COURTESY, 0));
+    }
+    let acts: Vec<usize> = positions(&words, |word| OPERATIONS.contains(&word) || WORKS.contains(&word));
+    let joints = words.iter().filter(|word| JOINTS.contains(word)).count();
+    let ranges = text.contains("for each ") || text.contains("for every ");
+    let numbered =
+        ["1.", "1)"].iter().any(|one| text.starts_with(one)) && ["2.", "2)"].iter().any(|two| text.contains(two));
+    // A verb behind a comma or an "and" begins another step; elsewhere the same word may be a noun.
+    let steps = acts.iter().filter(|at| **at == 0 || follows_a_joint(&text, words[**at])).count();
+    if numbered || (joints > 0 && acts.len() >= 2) || (ranges && !acts.is_empty()) || steps >= 3 {
+        let operations = u32::try_from(acts.len().max(2)).unwrap_or(2);
+        return Some(analysis(Strategy::Complex, "it has several steps", operations));
+    }
+    let is_one = acts.len() <= 1 && joints == 0 && !ranges && !has(&["all", "each", "every"]);
+    if !names_a_path && is_one && !has(OWN) && QUESTIONS.iter().any(|begin| text.starts_with(begin)) {
+        return Some(analysis(Strategy::Simple, "a question about the world", 0));
+    }
+    if is_one && LOOKS.iter().any(|begin| text.starts_with(begin)) {
+        return Some(analysis(Strategy::Tool, "a question that one look answers", 1));
+    }
+    let begins = words.first().is_some_and(|word| OPERATIONS.contains(word));
+    let short = words.len() <= 14;
+    let several = text.matches(',').count() > 1 || text.contains(" and ");
+    if begins && short && !several && joints == 0 && !ranges && !has(&["each", "every"]) && !works_beside(&words) {
+        return Some(analysis(Strategy::Tool, "one operation", 1));
+    }
+    None
+}
+
+fn positions(words: &[&str], is: impl Fn(&str) -> bool) -> Vec<usize> {
+    words.iter().enumerate().filter(|(_, word)| is(word)).map(|(at, _)| at).collect()
+}
+
+/// Whether a word stands behind a comma, a colon, an "and" or a "then".
+fn follows_a_joint(text: &str, word: &str) -> bool {
+    [", ", ": ", "and ", "then "].iter().any(|joint| text.contains(&format!("{joint}{word} ")))
+}
+
+/// Whether work is asked for beside the first word, which is an operation.
+fn works_beside(words: &[&str]) -> bool {
+    // "the plan", "a review", "write the brief" as the name of a task: an article before it, or a quotation, makes it a noun.
+    let is_noun = |at: usize| at > 0 && ["the", "a", "to", "task", "note", "project", "that"].contains(&words[at - 1]);
+    positions(words, |word| WORKS.contains(&word)).into_iter().any(|at| at > 0 && !is_noun(at))
+}
+
+/// An analysis with this strategy.
+pub(crate) fn analysis(strategy: Strategy, reasoning: &str, estimated_operations: u32) -> Analysis {
+    Analysis {
+        strategy,
+        reasoning: reasoning.to_owned(),
+        estimated_operations,
+        requires_tools: strategy != Strategy::Simple,
+        requires_executors: strategy == Strategy::Complex,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strategy and message, a line each. They were written for this test, so the figures say how certain the rules are, and not how well
+    /// they would do on the messages of strangers.
+    const MESSAGES: &str = include_str!("../../tests/data/messages.tsv");
+
+    #[test]
+    fn rules_are_right_when_they_speak_and_leave_the_rest_to_the_model() {
+        let (mut all, mut spoken, mut wrong) = (0_usize, 0_usize, Vec::new());
+        for line in MESSAGES.lines() {
+            let (label, message) = line.split_once('\t').unwrap_or_default();
+            all += 1;
+            let Some(analysis) = certain(message) else { continue };
+            spoken += 1;
+            let told = format!("{:?}", analysis.strategy).to_lowercase();
+            if told != label {
+                wrong.push(format!("{message}: {told} instead of {label}"));
+            }
+        }
+        assert_eq!(all, 200);
+        assert!(spoken >= 100, "the rules spoke about {spoken} of {all} messages");
+        assert!(wrong.len() * 50 <= spoken, "{} of {spoken} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_message_of_another_language_or_of_none_is_left_to_the_model() {
+        for message in
+            ["", "…", "Vergleiche die drei Berichte und schreibe eine Empfehlung", "これを要約して", "apollo"]
+        {
+            assert_eq!(certain(message), None, "{message}");
+        }
+    }
+}

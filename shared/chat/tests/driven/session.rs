@@ -1,0 +1,136 @@
+//! Sessions of the planner chat over the runtime: executors are chats, and their results come back.
+
+use crate::hub::Hub;
+use actor::read_after;
+use async_trait::async_trait;
+use buildscale_chat::{NewMessage, NewSessionMessage, SessionChange, Sessions, actor_id};
+use domain::{
+    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Usage, session::StepOutcome,
+};
+use futures::{StreamExt, stream};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Finds every message hard, plans two steps, of which the second needs the first, and answers from the results.
+struct Plans;
+
+#[async_trait]
+impl Model for Plans {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let last = request.messages.last().map(AsRef::as_ref);
+        let delta = match last {
+            _ if request.system.starts_with("You are the analyst") => Delta::Text(r#"{"strategy": "complex"}"#.into()),
+            Some(Message::User { content, .. }) if request.system.starts_with("You are an executor") => {
+                Delta::Text(format!("did: {content}"))
+            }
+            Some(Message::User { .. }) => {
+                let step = |step, description: &str, depends_on: &[u32]| json!({ "step": step, "description": description, "depends_on": depends_on });
+                let args = json!({ "steps": [step(1, "look", &[]), step(2, "join", &[1])] });
+                Delta::Call { tool: "run_plan".into(), args: args.to_string() }
+            }
+            Some(Message::Tool { output, .. }) => Delta::Text(format!("from {output}")),
+            _ => Delta::Text("?".into()),
+        };
+        let usage = Usage { input_tokens: 7, ..Usage::default() };
+        let end = Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None };
+        Ok(stream::iter([Ok(delta), Ok(end)]).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+fn message(text: &str) -> NewSessionMessage {
+    NewSessionMessage { message: text.into(), ..NewSessionMessage::default() }
+}
+
+async fn events(hub: &Hub, chat: ChatId) -> Vec<ChatEvent> {
+    let page = read_after::<ChatEvent>(&*hub.log, &actor_id(hub.workspace, chat), 0, 1_000).await.unwrap();
+    page.entries.into_iter().flat_map(|entry| entry.events).collect()
+}
+
+#[tokio::test]
+async fn a_plan_is_carried_out_by_chats_that_are_on_no_list() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+    let view = sessions.create(hub.workspace, chat, command, message("do the hard thing"), &by).await.unwrap();
+    assert_eq!((view.title.as_str(), view.user_id), ("do the hard thing", Some(by.user())));
+    hub.settle().await;
+
+    let log = events(&hub, chat).await;
+    let ends: Vec<&StepOutcome> = log
+        .iter()
+        .filter_map(|event| match event {
+            ChatEvent::StepEnded { result, .. } => Some(&**result),
+            _ => None,
+        })
+        .collect();
+    assert!(ends.len() == 2 && ends.iter().all(|end| end.success), "{ends:?}");
+    assert!(ends[1].data.contains("Result of step 1: did: look"), "{ends:?}");
+    assert_eq!(ends[0].usage.input_tokens, 7);
+    let Some(ChatEvent::Done { message: said, .. }) = log.last() else { panic!("{log:?}") };
+    assert!(said.contains("2 of 2 steps are completed"), "{said}");
+
+    let executor = log.iter().find_map(|event| match event {
+        ChatEvent::StepStarted { executor, .. } => Some(*executor),
+        _ => None,
+    });
+    let executor = executor.unwrap();
+    let listed = hub.chats.list(hub.workspace, 10, None).await.unwrap();
+    assert_eq!(listed.chats.iter().map(|chat| chat.chat_id).collect::<Vec<_>>(), [chat]);
+    assert_eq!(sessions.list(hub.workspace, &by, 10).await.unwrap().len(), 1);
+    let view = hub.chats.get(hub.workspace, executor).await.unwrap();
+    assert_eq!((view.executor.map(|one| (one.session, one.step)), view.task_id), (Some((chat, 1)), None));
+    assert_eq!(sessions.get(hub.workspace, executor).await.unwrap_err().code, Code::NotFound);
+    let post = NewMessage { content: "hello".into(), ..NewMessage::default() };
+    let refused = hub.chats.post(hub.workspace, executor, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
+    assert_eq!((refused.code, &refused.details["session_id"]), (Code::Conflict, &json!(chat)));
+}
+
+#[tokio::test]
+async fn the_location_is_abbreviated_and_changes_with_the_context() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    hub.put("/projects/atlas/README.md", &format!("# Atlas\n{}", "x".repeat(2_000))).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let chat = ChatId(hub.clock.id());
+    let about = |context, entity: &str| NewSessionMessage {
+        change: SessionChange {
+            context: Some(context),
+            entity: Some(entity.to_owned()),
+            focus: Some(json!({ "task": 7 })),
+        },
+        ..message("Hello!")
+    };
+    let command = || CommandId(hub.clock.id());
+    let unknown = about(SessionContext::Project, "apollo");
+    let refused = sessions.create(hub.workspace, ChatId(hub.clock.id()), command(), unknown, &by).await.unwrap_err();
+    assert_eq!((refused.code, &refused.details["field"]), (Code::NotFound, &json!("entity_id")));
+    let update = about(SessionContext::ProjectUpdate, "atlas");
+    sessions.create(hub.workspace, chat, command(), update, &by).await.unwrap();
+    hub.settle().await;
+    let audit = about(SessionContext::ProjectAudit, "atlas");
+    let view = sessions.post(hub.workspace, chat, command(), audit, &by).await.unwrap();
+    assert_eq!(view.session.map(|session| session.context), Some(SessionContext::ProjectAudit));
+    hub.settle().await;
+
+    let configs: Vec<_> = events(&hub, chat)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            ChatEvent::Created { config } | ChatEvent::Configured { config } => Some(config),
+            _ => None,
+        })
+        .collect();
+    let [update, audit] = configs.as_slice() else { panic!("{configs:?}") };
+    let has = |config: &domain::ChatConfig, tool: &str| config.tools.iter().flatten().any(|one| one == tool);
+    assert!(has(update, "write") && !has(audit, "write") && has(audit, "read"));
+    for config in [update, audit] {
+        assert!(config.system.contains("# Atlas") && config.system.contains("(cut: 500 of"), "{}", config.system);
+        assert!(config.system.contains("/projects/atlas/README.md") && config.system.contains(r#"{"task":7}"#));
+        assert_eq!(config.context_tokens, 10_000);
+    }
+    assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));
+}

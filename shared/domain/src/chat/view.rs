@@ -1,0 +1,135 @@
+//! The view of a chat: what lists and clients see of it.
+
+use super::{Approval, ForkOf, Mode};
+use crate::{
+    ChatId, ExecutorOf, FileId, FilePath, PermissionRule, Session, TaskId, Timestamp, TurnId, Usage, UserId,
+    WorkspaceEvent, WorkspaceId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The states of a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatStatus {
+    /// Accepted, not begun.
+    Queued,
+    /// A turn is running.
+    Running,
+    /// A turn waits for an answer or a permission.
+    Suspended,
+    /// Waiting for the next message.
+    Idle,
+    /// A command failed again and again and was put aside; see `paused_reason`.
+    Paused,
+}
+
+/// A message that was accepted and has not begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedMessage {
+    /// The turn that it becomes.
+    pub turn_id: TurnId,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The beginning of its words: at most [`QueuedMessage::SHOWN`] bytes.
+    pub content: String,
+    /// Attached files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePath>,
+}
+
+impl QueuedMessage {
+    /// How much of a message is shown while it waits, in bytes.
+    pub const SHOWN: usize = 1024;
+
+    /// A message with these words.
+    pub fn new(turn_id: TurnId, at: Timestamp, content: &str, files: &[FilePath]) -> Self {
+        let end = content.floor_char_boundary(Self::SHOWN);
+        Self { turn_id, at, content: content[..end].to_owned(), files: files.to_vec() }
+    }
+}
+
+/// A chat as lists and clients see it; written with the log entries that change it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatView {
+    /// Its id.
+    pub chat_id: ChatId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its title.
+    pub title: String,
+    /// Its persona.
+    pub role: String,
+    /// Its model, if one was chosen.
+    pub model: Option<String>,
+    /// Its mode.
+    pub mode: Mode,
+    /// Its state.
+    pub status: ChatStatus,
+    /// Why it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_reason: Option<String>,
+    /// The turn that runs or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// The sequence number of the running turn's first event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_seq: Option<u64>,
+    /// The open questions and permissions while it is suspended, as their events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<Value>,
+    /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<QueuedMessage>,
+    /// The sum of the usage of all its turns.
+    pub usage: Usage,
+    /// Turns ended.
+    pub turns: u64,
+    /// The plan file, if there is one.
+    pub plan_path: Option<FilePath>,
+    /// The identity of the plan file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<FileId>,
+    /// The approval that the agent works under, in `build` mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The calls that need no further permission, in turns of people who may approve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<PermissionRule>,
+    /// The chat's own file.
+    pub file_id: FileId,
+    /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The chat whose history it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOf>,
+    /// Of a session of the planner chat: the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// Of a session of the planner chat: its context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// Of an executor: the session, and the step of its plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ExecutorOf>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last began or ended an interaction.
+    pub active_at: Timestamp,
+}
+
+impl ChatView {
+    /// The event that tells a workspace's clients of this state; none for the chat of a task's agent or an executor, which is on no list
+    /// of people.
+    pub fn event(&self) -> Option<WorkspaceEvent> {
+        (self.task_id.is_none() && self.executor.is_none()).then(|| WorkspaceEvent::ChatUpdated {
+            chat_id: self.chat_id,
+            title: self.title.clone(),
+            status: self.status,
+            turn_id: self.turn_id,
+            waiting_for: self.waiting_for.len() as u64,
+            active_at: self.active_at,
+        })
+    }
+}

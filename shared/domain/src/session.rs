@@ -1,0 +1,194 @@
+//! Sessions of the planner chat (spec 003): a chat whose turns begin with an analysis, and whose hard messages become a plan that executors
+//! carry out.
+
+use crate::{CallId, ChatId, Error, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a session is about, and the limits of its executors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// The kind of work.
+    pub context: SessionContext,
+    /// The entity that it is about, such as the name of a project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+    /// The entity within a project that the messages are about, as the client says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<Value>,
+    /// The limits of executors.
+    #[serde(default)]
+    pub executors: ExecutorLimits,
+    /// The parts of its system text that were cut to their budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
+}
+
+/// The kinds of work of a session (spec 003 §2): each has instructions and tools of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionContext {
+    /// Everything of the person.
+    #[default]
+    Global,
+    /// A project, looked at.
+    Project,
+    /// A calendar, looked at.
+    Calendar,
+    /// A task, looked at.
+    Task,
+    /// A project is made.
+    ProjectCreate,
+    /// A project is changed.
+    ProjectUpdate,
+    /// A project is judged; nothing is written.
+    ProjectAudit,
+    /// Scenarios of a project.
+    ProjectForecast,
+    /// A task is changed.
+    TaskUpdate,
+    /// The settings of the daily brief are changed.
+    DailyBriefUpdate,
+}
+
+/// The limits of executors, which the machine of chats enforces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecutorLimits {
+    /// How many run at once.
+    pub at_once: u32,
+    /// Calls of tools of one executor.
+    pub max_calls: u32,
+    /// How often the same call may be made again after it failed.
+    pub max_retries: u32,
+    /// The time of one executor, in milliseconds.
+    pub max_wall_ms: u64,
+}
+
+impl Default for ExecutorLimits {
+    fn default() -> Self {
+        Self { at_once: 3, max_calls: 10, max_retries: 2, max_wall_ms: 60_000 }
+    }
+}
+
+/// A part of a context that did not fit its budget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cut {
+    /// The part.
+    pub part: String,
+    /// Its tokens before, estimated.
+    pub tokens: u64,
+    /// The tokens that were kept.
+    pub kept: u64,
+}
+
+/// How much work a message needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// An answer at once.
+    Simple,
+    /// One call of a tool, or a few.
+    Tool,
+    /// A plan whose steps executors carry out.
+    Complex,
+}
+
+/// The analysis of a message (spec 003 §5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// How much work it needs.
+    pub strategy: Strategy,
+    /// Why.
+    pub reasoning: String,
+    /// How many operations it may take.
+    pub estimated_operations: u32,
+    /// Whether tools are needed.
+    pub requires_tools: bool,
+    /// Whether executors are needed.
+    pub requires_executors: bool,
+}
+
+/// The author of an analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnalysisOrigin {
+    /// A rule that is certain; no model was asked.
+    Rule,
+    /// The model.
+    Model,
+    /// Nobody: the model's answer was missing or wrong.
+    Fallback,
+}
+
+/// A step of a session's plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// Its number, from 1.
+    pub step: u32,
+    /// The kind of work, such as `search_project`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What its executor does.
+    pub description: String,
+    /// The result that it has to come to.
+    pub goal: String,
+    /// The tools that its executor has.
+    pub tools: Vec<String>,
+    /// The steps whose results it needs.
+    pub depends_on: Vec<u32>,
+}
+
+/// The task of an executor: all that it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExecutorTask {
+    /// Its id: the plan and the step.
+    pub id: String,
+    /// What it does.
+    pub description: String,
+    /// The result that it has to come to.
+    pub goal: String,
+    /// The results of the steps that its step depends on, by their numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// The parts that did not fit its context.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
+}
+
+/// The end of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepOutcome {
+    /// Whether it came to its goal.
+    pub success: bool,
+    /// The executor's last words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub data: String,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+    /// Calls of tools.
+    pub tool_calls: u32,
+    /// Its usage.
+    pub usage: Usage,
+    /// From its start to its end, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The place of an executor: its chat works for a session instead of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutorOf {
+    /// The session.
+    pub session: ChatId,
+    /// The call of `run_plan` that is the plan.
+    pub plan: CallId,
+    /// The step.
+    pub step: u32,
+    /// Calls of tools that it may make.
+    pub max_calls: u32,
+    /// How often the same call may be made again after it failed.
+    pub max_retries: u32,
+}

@@ -1,0 +1,278 @@
+//! A turn of a session as frames: what was analysed, planned, called and said, and one end.
+
+use super::session::tool_call;
+use crate::{Frame, Projection};
+use domain::{
+    CallId, ChatEvent, ChatId, Error, Message, MessageId, StopReason, Strategy, Timestamp, TurnId, Usage, UserId,
+    session::{PlannedStep, StepOutcome},
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The tool that a plan is: it is shown as a plan.
+const RUN_PLAN: &str = "run_plan";
+
+/// The turn that a stream shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// This one.
+    Turn(TurnId),
+    /// The first that ends after the event with this number: for a client that resumes.
+    EndingAfter(u64),
+}
+
+/// The view of one turn. It is over with the turn's end, which is its last frame.
+#[derive(Debug)]
+pub struct PlannerTurn {
+    session: ChatId,
+    user: Option<UserId>,
+    shows: Shows,
+    turn: Option<Turn>,
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    words: String,
+    strategy: Option<Strategy>,
+    usage: Usage,
+    error: Option<Error>,
+    plan: Option<CallId>,
+    steps: BTreeMap<u32, (PlannedStep, Option<ChatId>)>,
+    /// The message that is written, what clients have of it, and what there is of it since it was begun.
+    message: Option<(MessageId, String, String)>,
+}
+
+impl PlannerTurn {
+    /// The view of a turn of this session, folded from its first event or an earlier one.
+    pub fn new(session: ChatId, user: Option<UserId>, shows: Shows) -> Self {
+        Self { session, user, shows, turn: None, over: false }
+    }
+
+    fn is_shown(&self, id: TurnId) -> bool {
+        match self.shows {
+            Shows::Turn(turn) => turn == id,
+            Shows::EndingAfter(_) => true,
+        }
+    }
+
+    fn end(&mut self, number: u64, error: Option<Value>, reason: &str, frames: &mut Vec<Frame>) {
+        let Some(turn) = self.turn.take() else { return };
+        if let Some(error) = error {
+            frames.push(frame(number, "error", error));
+        }
+        let Usage { input_tokens, output_tokens, .. } = turn.usage;
+        let usage = json!({
+            "total_tokens": input_tokens + output_tokens, "prompt_tokens": input_tokens, "completion_tokens": output_tokens,
+        });
+        frames.push(frame(number, "done", json!({ "usage": usage, "finished_reason": reason })));
+        self.over = match self.shows {
+            Shows::Turn(_) => true,
+            Shows::EndingAfter(after) => number > after,
+        };
+    }
+}
+
+/// A frame with its type in its data.
+fn frame(number: u64, kind: &str, mut data: Value) -> Frame {
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("type".to_owned(), json!(kind));
+    }
+    Frame { number, event: None, data }
+}
+
+fn told(error: &Error) -> Value {
+    let mut data = json!({ "error": error.message, "code": error.code });
+    if let Some(hint) = &error.hint {
+        data["hint"] = json!(hint);
+    }
+    data
+}
+
+/// The reason of an end, and the error that it is when the log has none.
+fn ended(reason: StopReason) -> (&'static str, Option<&'static str>) {
+    match reason {
+        StopReason::EndTurn => ("stop", None),
+        StopReason::MaxOutputTokens => ("length", None),
+        StopReason::Refusal => ("refusal", Some("the provider refused to go on")),
+        StopReason::StepLimit => ("step_limit", Some("the limit of model calls was reached")),
+        StopReason::TokenLimit => ("token_limit", Some("the limit of tokens was reached")),
+        StopReason::TimeLimit => ("time_limit", Some("the time of the turn was up")),
+        StopReason::CostLimit => ("cost_limit", Some("the limit of costs was reached")),
+        StopReason::ContextLimit => ("context_limit", Some("the turn is longer than the context")),
+        StopReason::Error => ("error", Some("the turn failed")),
+    }
+}
+
+impl Turn {
+    fn step(&self, number: u32, status: &str) -> Option<Value> {
+        self.steps.get(&number).map(|(step, _)| step_data(step, status))
+    }
+
+    fn plan(&self, id: CallId, version: u32, session: ChatId, user: Option<UserId>) -> Value {
+        let steps: Vec<Value> = self.steps.values().map(|(step, _)| step_data(step, "pending")).collect();
+        json!({ "plan": {
+            "id": id, "sessionId": session, "userId": user, "userMessage": self.words, "strategy": self.strategy, "steps": steps,
+            "status": "executing", "version": version,
+        } })
+    }
+
+    /// The part of a message that clients do not have yet. A message that is begun again after a crash is shown from where it differs.
+    fn said(&mut self, id: MessageId, piece: &str) -> String {
+        let (_, shown, now) = match &mut self.message {
+            Some(message) if message.0 == id => message,
+            _ => self.message.insert((id, String::new(), String::new())),
+        };
+        now.push_str(piece);
+        if shown.starts_with(now.as_str()) {
+            return String::new();
+        }
+        let new = match now.strip_prefix(shown.as_str()) {
+            Some(rest) => rest.to_owned(),
+            None => format!("\n\n{now}"),
+        };
+        shown.clone_from(now);
+        new
+    }
+}
+
+fn step_data(step: &PlannedStep, status: &str) -> Value {
+    json!({
+        "stepNumber": step.step, "type": step.kind, "description": step.description, "executorRequired": true, "tools": step.tools,
+        "dependsOn": step.depends_on, "status": status,
+    })
+}
+
+fn result_data(executor: ChatId, result: &StepOutcome) -> Value {
+    let mut data = json!({
+        "executorId": executor, "success": result.success, "toolCallsMade": result.tool_calls,
+        "tokensUsed": result.usage.input_tokens + result.usage.output_tokens, "durationMs": result.duration_ms,
+    });
+    if !result.data.is_empty() {
+        data["data"] = json!(result.data);
+    }
+    if let Some(error) = &result.error {
+        data["error"] = json!(error.message);
+    }
+    data
+}
+
+impl Projection for PlannerTurn {
+    type Event = ChatEvent;
+
+    fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
+                self.turn = self.is_shown(*turn_id).then(Turn::default);
+                return;
+            }
+            // A chat that is paused or deleted shows nothing more of a turn, not even of one that never began.
+            ChatEvent::Paused { reason, .. } => {
+                let error = json!({ "error": reason, "code": domain::Code::Paused });
+                self.turn.get_or_insert_default();
+                return self.end(number, Some(error), "paused", frames);
+            }
+            ChatEvent::Deleted { .. } if self.turn.is_none() => {
+                let error = json!({ "error": "the session was deleted", "code": domain::Code::Cancelled });
+                self.turn = Some(Turn::default());
+                return self.end(number, Some(error), "cancelled", frames);
+            }
+            _ => {}
+        }
+        let (session, user) = (self.session, self.user);
+        let Some(turn) = &mut self.turn else { return };
+        match event {
+            ChatEvent::MessageAdded { message: Message::User { content, .. } } => turn.words.clone_from(content),
+            ChatEvent::Analysed { analysis, .. } => {
+                turn.strategy = Some(analysis.strategy);
+                let analysis = json!({
+                    "strategy": analysis.strategy, "reasoning": analysis.reasoning,
+                    "estimatedOperations": analysis.estimated_operations, "requiresTools": analysis.requires_tools,
+                    "requiresExecutors": analysis.requires_executors,
+                });
+                frames.push(frame(number, "analysis", json!({ "analysis": analysis })));
+            }
+            ChatEvent::ModelStarted { message_id, .. } => {
+                if let Some((id, _, now)) = &mut turn.message
+                    && id == message_id
+                {
+                    now.clear();
+                }
+            }
+            ChatEvent::Chunk { text, message_id } => say(number, turn.said(*message_id, text), frames),
+            ChatEvent::MessageAdded { message: Message::Assistant { id, content, .. } } => {
+                if let Some((of, _, now)) = &mut turn.message
+                    && of == id
+                {
+                    now.clear();
+                }
+                say(number, turn.said(*id, content), frames);
+            }
+            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != RUN_PLAN => {
+                let call = tool_call(&call_id.to_string(), tool, args);
+                frames.push(frame(number, "tool_call", json!({ "tool_call": call })));
+            }
+            ChatEvent::Observed { call_id, tool, output, success, .. } if tool != RUN_PLAN => {
+                let mut result = json!({ "tool_call_id": call_id, "success": success });
+                match success {
+                    true => result["result"] = serde_json::from_str(output).unwrap_or_else(|_| json!(output)),
+                    false => result["error"] = json!(output),
+                }
+                frames.push(frame(number, "tool_result", json!({ "result": result })));
+            }
+            ChatEvent::Planned { call_id, version, steps, .. } => {
+                turn.plan = Some(*call_id);
+                turn.steps = steps.iter().map(|step| (step.step, (step.clone(), None))).collect();
+                let plan = turn.plan(*call_id, *version, session, user);
+                frames.push(frame(number, "plan_created", plan));
+            }
+            ChatEvent::StepStarted { call_id, step, executor, task, .. } if turn.plan == Some(*call_id) => {
+                if let Some((_, chat)) = turn.steps.get_mut(step) {
+                    *chat = Some(*executor);
+                }
+                if let Some(step) = turn.step(*step, "executing") {
+                    frames.push(frame(number, "step_start", json!({ "step": step })));
+                }
+                let mut told = json!({ "id": task.id, "description": task.description, "goal": task.goal });
+                if let Some(data) = &task.data {
+                    told["contextData"] = data.clone();
+                }
+                frames.push(frame(number, "executor_spawned", json!({ "executorId": executor, "task": told })));
+            }
+            ChatEvent::StepEnded { call_id, step, result, .. } if turn.plan == Some(*call_id) => {
+                turn.usage += result.usage;
+                if let Some((_, Some(executor))) = turn.steps.get(step) {
+                    let data = json!({ "executorId": executor, "result": result_data(*executor, result) });
+                    frames.push(frame(number, "executor_result", data));
+                }
+                let status = if result.success { "completed" } else { "failed" };
+                if let Some(step) = turn.step(*step, status) {
+                    frames.push(frame(number, "step_complete", json!({ "step": step })));
+                }
+            }
+            ChatEvent::Used { usage, .. } => turn.usage += *usage,
+            ChatEvent::Failed { error } => turn.error = Some(error.clone()),
+            ChatEvent::Done { stop_reason, .. } => {
+                let (reason, otherwise) = ended(*stop_reason);
+                let error = otherwise.map(|text| turn.error.as_ref().map_or_else(|| json!({ "error": text }), told));
+                self.end(number, error, reason, frames);
+            }
+            ChatEvent::Stopped { .. } => {
+                let error = turn.error.as_ref().map(told);
+                let reason = if error.is_some() { "error" } else { "cancelled" };
+                self.end(number, error, reason, frames);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+fn say(number: u64, text: String, frames: &mut Vec<Frame>) {
+    if !text.is_empty() {
+        frames.push(frame(number, "text", json!({ "content": text })));
+    }
+}

@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 5] = ["/", "/health", "/ready", "/openapi.json", login::METADATA];
+const OPEN: [&str; 6] = ["/", "/health", "/healthz", "/ready", "/openapi.json", login::METADATA];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).

@@ -251,7 +251,7 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
 }
 
 /// Refuses a model of a provider that is not known here. Whether the provider knows the model it says when it is asked.
-fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
+pub(crate) fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
     let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else { return Ok(()) };
     let known: std::collections::BTreeSet<&str> =
         context.models.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();

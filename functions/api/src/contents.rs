@@ -122,7 +122,7 @@ pub(crate) async fn get_content_by_path(
 }
 
 /// The content at a path as an answer, unless the client has it.
-async fn show(workspace: &Workspace, path: &FilePath, form: Form, headers: &HeaderMap) -> Answer<Response> {
+pub(crate) async fn show(workspace: &Workspace, path: &FilePath, form: Form, headers: &HeaderMap) -> Answer<Response> {
     if form == Form::Markdown {
         let (name, content) = markdown(workspace, path).await?;
         let tag = etag(content.info.v);

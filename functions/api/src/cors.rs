@@ -22,7 +22,7 @@ pub const EXPOSED: [HeaderName; 10] = [
 ];
 
 /// The headers of requests that pages may send.
-const ACCEPTED: [HeaderName; 9] = [
+const ACCEPTED: [HeaderName; 11] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     header::IF_MATCH,
@@ -31,6 +31,8 @@ const ACCEPTED: [HeaderName; 9] = [
     HeaderName::from_static(idempotency::KEY),
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("traceparent"),
+    HeaderName::from_static("x-client-id"),
+    HeaderName::from_static("x-workspace-id"),
     HeaderName::from_static(REQUEST_ID),
 ];
 

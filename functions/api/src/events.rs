@@ -160,7 +160,7 @@ pub(crate) async fn watch_workspace(
 }
 
 /// The number after which a client wants events, if it names one.
-fn cursor(headers: &HeaderMap, after: Option<&str>) -> Option<u64> {
+pub(crate) fn cursor(headers: &HeaderMap, after: Option<&str>) -> Option<u64> {
     let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     sent.filter(|text| !text.is_empty()).or(after)?.trim().parse().ok()
 }

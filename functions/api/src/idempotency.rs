@@ -107,6 +107,11 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
     }
     parts.extensions.insert(Ids::Key(scope, key));
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
+        // A stream is not kept: the same request again has the same ids, does nothing more, and streams from the beginning.
+        context.table.commit(vec![Write::delete(place, Expect::Any)]).await?;
+        return Ok(response);
+    }
     finish(&context, place, digest, role, response).await
 }
 

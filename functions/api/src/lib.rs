@@ -29,6 +29,7 @@ mod flows;
 mod forks;
 mod health;
 mod home;
+mod hub;
 mod idempotency;
 mod insight;
 mod jwks;
@@ -76,7 +77,7 @@ pub use login::Login;
 pub use openapi::document;
 pub use room::HasRoom;
 
-use ports::{Agents, Clock, DeadLetterQueue, ModelInfo, Table};
+use ports::{Agents, Clock, DeadLetterQueue, Folders, ModelInfo, Table};
 use std::sync::Arc;
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
@@ -142,8 +143,10 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
-    /// The coding agents of the installation, whose threads are chats. None is asked to do anything from here.
+    /// The coding agents of the installation, whose threads are chats.
     pub agents: Arc<dyn Agents>,
+    /// The folders of the machine that threads may work in; without any, they work in the files of their workspace.
+    pub folders: Option<Arc<dyn Folders>>,
 }
 
 /// The whole of door 1, to be served as it is.

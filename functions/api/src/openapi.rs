@@ -2,7 +2,7 @@
 
 use crate::{
     Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
-    home, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
+    home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
     schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
@@ -47,6 +47,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "agents", description = "Personas and skills."),
         (name = "models", description = "Which models and coding agents can be asked."),
         (name = "usage", description = "Tokens, money and calls."),
+        (name = "hub", description = "The code agent hub: threads of personas and of coding agents, each in a folder."),
         (name = "health", description = "For operators.")
     )
 )]
@@ -141,6 +142,23 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
         .routes(routes!(planner::agent_stream, planner::agent_sessions))
+        .routes(routes!(hub::healthz))
+        .routes(routes!(hub::list_hub_agents))
+        .routes(routes!(hub::list_hub_models))
+        .routes(routes!(hub::create_thread, hub::list_threads))
+        .routes(routes!(hub::get_thread, hub::change_thread, hub::delete_thread))
+        .routes(routes!(hub::create_turn))
+        .routes(routes!(hub::cancel_turn))
+        .routes(routes!(hub::get_thread_history))
+        .routes(routes!(hub::answer_permission))
+        .routes(routes!(hub::compact_thread))
+        .routes(routes!(hub::get_config_options, hub::set_config_option))
+        .routes(routes!(hub::list_sessions))
+        .routes(routes!(hub::get_session_history))
+        .routes(routes!(hub::list_slash_commands))
+        .routes(routes!(hub::search_paths))
+        .routes(routes!(hub::list_recent_directories))
+        .routes(routes!(hub::get_attachment))
         .routes(routes!(health::openapi))
         .routes(routes!(home::home))
 }
@@ -151,6 +169,8 @@ pub(crate) fn streams() -> OpenApiRouter<Arc<StreamContext>> {
         .routes(routes!(events::watch_workspace))
         .routes(routes!(events::watch_chat))
         .routes(routes!(events::watch_task))
+        .routes(routes!(hub::watch_thread))
+        .routes(routes!(hub::watch_turn))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
 
 /// Routes that are open to all and stand on nothing.
-const ALONE: [&str; 4] = ["health", "home", "openapi", "resource_metadata"];
+const ALONE: [&str; 5] = ["health", "healthz", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 5] = ["health", "home", "ready", "openapi", "resource_metadata"];
+const OPEN: [&str; 6] = ["health", "healthz", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
 const PACED: [&str; 14] = [
     "agent_stream",
@@ -21,6 +21,7 @@ const PACED: [&str; 14] = [
     "create_evaluation",
     "create_schedule",
     "create_task",
+    "create_turn",
     "export_workspace",
     "import_workspace",
     "post_message",
@@ -49,7 +50,7 @@ const FLOWS: [&str; 14] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 4] = ["agent_stream", "approve_plan", "create_chat", "post_message"];
+const ATTACHING: [&str; 5] = ["agent_stream", "approve_plan", "create_chat", "create_turn", "post_message"];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.
@@ -100,8 +101,10 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&["resource_metadata"]) {
         add(&[Code::InvalidArgument]);
     }
+    // The workspace of a route of the hub is named beside its path.
+    let beside = tagged(&["hub"]) && !is(&ALONE);
     let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
-    if path.contains('{') || is(&names_no_path) {
+    if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
     }
     if is(&["export_workspace"]) {
@@ -124,10 +127,15 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&PACED) {
         add(&[Code::RateLimited]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || is(&MARKING) || is(&["import_workspace", "search"]) || tagged(&CONTENTS) {
+    if is(&FLOWS)
+        || is(&ATTACHING)
+        || is(&MARKING)
+        || is(&["compact_thread", "get_attachment", "import_workspace", "search"])
+        || tagged(&CONTENTS)
+    {
         add(&[Code::Unprocessable]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) || is(&PORTABLE) {
+    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents", "hub"]) || is(&PORTABLE) {
         add(&[Code::ContentDamaged, Code::ContentMissing]);
     }
     let json = operation.request_body.as_ref().is_some_and(|body| match body {

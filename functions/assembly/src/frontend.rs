@@ -7,7 +7,7 @@ use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, WorkspaceId};
 use doors::{Projection, Span};
 use http::HeaderMap;
-use ports::{DeadLetterQueue, KnownSecrets, ModelInfo};
+use ports::{Agents, DeadLetterQueue, Folders, KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;
@@ -24,6 +24,8 @@ pub struct FrontendDeps {
     pub has_room: HasRoom,
     /// The dead letters, where this process may read and send them again.
     pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
+    /// The folders of the machine that threads may work in.
+    pub folders: Option<Arc<dyn Folders>>,
     /// Its counters beside those of requests.
     pub counters: Vec<Counters>,
 }
@@ -42,8 +44,9 @@ impl HttpFrontend {
         tools: Arc<Registry>,
         models: Vec<ModelInfo>,
         config: &Config,
-        outside: FrontendDeps,
+        mut outside: FrontendDeps,
     ) -> Self {
+        let folders = outside.folders.take();
         let context = api::Context {
             base: Arc::new(stream_context(Readers::of(services), config, outside)),
             chats: services.chats.clone(),
@@ -53,6 +56,7 @@ impl HttpFrontend {
             tools,
             models,
             agents: services.agents.clone(),
+            folders,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
@@ -79,7 +83,7 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, dead_letters, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters, folders: _, counters } = outside;
     let origins = config.server.cors_origins.clone();
     let metrics = counters;
     StreamContext {

@@ -166,6 +166,7 @@ impl Account {
             has_room: Box::new(|| true),
             // No function may send them again: `scripts/redrive` does, with the rights of an operator.
             dead_letters: None,
+            folders: None,
             counters: vec![
                 counters::process(self.clock.now()),
                 counters::archive(services.workspaces.clone()),
@@ -198,6 +199,8 @@ impl Account {
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
             dead_letters: None,
+            agents: None,
+            folders: None,
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
         };
         Ok((assembly::streams(readers, &self.config, outside), metrics))

@@ -141,6 +141,7 @@ pub fn assemble(
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         dead_letters: Some(store.queue()),
+        folders: Some(parts::folders(config)?),
         counters: counted.into_iter().chain(observing.counters()).collect(),
     };
     // The front accepts the tasks that have not begun yet.

@@ -1,5 +1,6 @@
 //! The hub's own parts: its store, which is table and queue, has one writer that answers for both; its sandboxes are the machine that it runs on.
 
+use crate::HubError;
 use api::{Counters, HasRoom, Probe};
 use assembly::{
     Config, Places, SandboxSetup,
@@ -7,8 +8,8 @@ use assembly::{
     probes,
 };
 use domain::WorkspaceId;
-use embedded::Store;
-use ports::Bus;
+use embedded::{LocalFolders, Store};
+use ports::{Bus, Folders};
 use rustix::{
     fs::{Access, AtFlags, CWD, Mode, accessat},
     process::{geteuid, umask},
@@ -30,6 +31,15 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
     let local = sandbox::Local::with(files, options);
     let places = Places { at_once: sandbox::AT_ONCE, shared: true };
     Some((local.clone(), SandboxSetup { sandboxes: Arc::new(local), commands: Some(commands), places }))
+}
+
+/// The folders that threads may work in.
+///
+/// # Errors
+/// [`HubError::Config`] for a root that is no folder.
+pub(crate) fn folders(config: &Config) -> Result<Arc<dyn Folders>, HubError> {
+    let folders = LocalFolders::below(&config.hub.roots(std::env::current_dir().ok()));
+    Ok(Arc::new(folders.map_err(|error| HubError::Config(format!("hub.allowed_roots: {error}")))?))
 }
 
 /// How commands run here.

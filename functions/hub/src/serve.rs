@@ -43,6 +43,12 @@ pub struct ServeArgs {
     /// Allow an address that other machines can reach; needs a token
     #[arg(long)]
     pub allow_public: bool,
+    /// A folder below which threads may work; may be given more than once [default: the folder it is started in]
+    #[arg(long = "allowed-root", value_name = "DIR")]
+    pub allowed_roots: Vec<PathBuf>,
+    /// How long running turns may take to end after Ctrl-C, before they are checkpointed, in seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub shutdown_timeout: Option<u64>,
 }
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8686";
@@ -71,6 +77,8 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         config.server.auth_token = Some(models::Secret::new(token.clone()));
     }
     config.server.allow_public |= args.allow_public;
+    config.hub.allowed_roots.extend(args.allowed_roots.iter().cloned());
+    config.server.drain_seconds = args.shutdown_timeout.or(config.server.drain_seconds);
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
     let descriptors = raise_descriptors();

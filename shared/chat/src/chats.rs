@@ -85,7 +85,9 @@ pub struct NewChat {
     pub may_approve: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
-    /// The coding agent that performs its turns, with a folder that is allowed.
+    /// The title; made of the goal when none.
+    pub title: Option<String>,
+    /// The coding agent that performs its turns, with a folder that is allowed; none for the loop of the system itself.
     pub thread: Option<ThreadAgent>,
     /// The context of a session of the planner chat; none for any other chat.
     pub session: Option<Box<SessionConfig>>,
@@ -206,7 +208,9 @@ impl Chats {
             workspace,
             chat,
             user: by.user(),
-            title: title_of(&new.goal, if session.is_some() { open::TITLE } else { TITLE }),
+            title: new
+                .title
+                .unwrap_or_else(|| title_of(&new.goal, if session.is_some() { open::TITLE } else { TITLE })),
             system,
             role,
             model: new.model.or(persona.model),
@@ -347,7 +351,7 @@ impl Chats {
         self.send(workspace, chat, command, by, stop).await
     }
 
-    async fn request_stop(
+    pub(crate) async fn request_stop(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,

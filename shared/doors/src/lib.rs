@@ -4,6 +4,7 @@
 
 pub mod mcp;
 pub mod planner;
+pub mod hub;
 mod projection;
 
 pub use projection::{Frame, Projection, Span};

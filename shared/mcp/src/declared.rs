@@ -148,8 +148,11 @@ struct Pasted {
     kind: Option<String>,
 }
 
-/// The servers that a workspace declares, each with its fault if it has one; and the fault of the whole, if so.
-pub(crate) fn parse(text: &str) -> Result<Vec<(String, Result<Declared, String>)>, String> {
+/// A server by its name, or its fault.
+pub(crate) type Named = (String, Result<Declared, String>);
+
+/// The servers that a workspace declares; or the fault of the whole.
+pub(crate) fn parse(text: &str) -> Result<Vec<Named>, String> {
     if text.len() > MAX_TEXT {
         return Err(format!("it is longer than {} KiB", MAX_TEXT >> 10));
     }

@@ -26,6 +26,7 @@ mod converter;
 pub mod crash;
 mod embedder;
 mod error;
+mod folders;
 mod model;
 mod queue;
 mod redactor;
@@ -48,6 +49,7 @@ pub use clock::{Clock, SystemClock};
 pub use converter::{Converted, Converter, NotConverted};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Error, ErrorKind, Result, is_full};
+pub use folders::Folders;
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
     DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,

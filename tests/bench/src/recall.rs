@@ -6,9 +6,7 @@ use crate::{Bench, Result, files::Embedded, report::Figure, samples::Samples, se
 use ::search::{Mode, Request, Search};
 use domain::{FileId, FilePath, Principal, Timestamp, WorkspaceId};
 use embedded::LocalIndexes;
-use ports::{
-    Clock, IndexEdit, IndexVector, IndexedFile, Looked, Passage, SearchIndex, SearchIndexes, SystemClock, Visible,
-};
+use ports::{Clock, IndexEdit, IndexVector, IndexedFile, Looked, Passage, SearchIndexes, SystemClock, Visible};
 use rusqlite::{Connection, params};
 use std::{
     fmt::Write,

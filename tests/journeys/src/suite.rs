@@ -7,6 +7,7 @@ mod deaths;
 mod doors;
 mod files;
 mod handoff;
+mod hub;
 mod limits;
 mod models;
 mod people;
@@ -78,6 +79,7 @@ pub const JOURNEYS: &[Journey] = {
     use Ability::{Counters, Deaths, OneProcess, Others, Script, Secrets, Settings};
     journeys! {
         deaths::deaths_lose_nothing_and_double_nothing [Deaths, Script];
+        hub::threads_turns_permissions_and_resumption_over_the_hubs_door [Settings, Script, Deaths, OneProcess];
         chats::a_goal_becomes_files_that_can_be_watched_stopped_and_found_again [];
         chats::commands_right_after_a_post_count [Script];
         chats::several_chats_go_on_at_once [Script];

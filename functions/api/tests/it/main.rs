@@ -10,6 +10,7 @@ mod errors;
 mod files;
 mod flows;
 mod health;
+mod hub;
 mod idempotency;
 mod isolation;
 mod people;

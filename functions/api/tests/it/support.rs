@@ -71,6 +71,10 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// The machines of commands; none by default.
     pub sandboxes: Option<Arc<dyn ports::Sandboxes>>,
+    /// The coding agents; none by default.
+    pub agents: Arc<dyn ports::Agents>,
+    /// The folders that threads may work in; none by default.
+    pub folders: Option<Arc<dyn ports::Folders>>,
 }
 
 impl Default for Setup {
@@ -83,6 +87,8 @@ impl Default for Setup {
             most_waiting: engine::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
             sandboxes: None,
+            agents: Arc::new(ports::NoAgents),
+            folders: None,
         }
     }
 }
@@ -190,7 +196,7 @@ impl Door {
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown.clone());
-        let Setup { auth, origins, ready, models, .. } = setup;
+        let Setup { auth, origins, ready, models, agents, folders, .. } = setup;
         let full = Arc::new(AtomicBool::new(false));
         let base = Arc::new(StreamContext {
             chats: chats.reader(),
@@ -220,7 +226,8 @@ impl Door {
             tasks,
             tools: Arc::new(tools),
             models,
-            agents: Arc::new(ports::NoAgents),
+            agents,
+            folders,
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);

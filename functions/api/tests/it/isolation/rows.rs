@@ -42,6 +42,9 @@ const fn like(route: &'static str, needs: Needs, like: &'static [(&'static str, 
     Row { route, needs, like, query: "", body: "" }
 }
 
+/// The workspace of a route of the hub, whose paths name none.
+const HERE: &str = "workspaceId={workspace_id}";
+
 /// One row a route.
 pub const ROWS: &[Row] = {
     use Action::{Administer, Approve, Converse, Own, Read, Run, Write};
@@ -58,6 +61,34 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/agents", Credential(None), "", ""),
         row("GET /api/agent/stream", In(Read), "workspace_id={workspace_id}", ""),
         row("POST /api/agent/stream", In(Converse), "workspace_id={workspace_id}", r#"{"message": "go on"}"#),
+        row("GET /healthz", Nothing, "", ""),
+        row("GET /v1/agents", In(Read), HERE, ""),
+        row("GET /v1/agents/{agent}/models", In(Read), HERE, ""),
+        row("GET /v1/path-search", In(Read), HERE, ""),
+        row("GET /v1/recent-directories", In(Read), HERE, ""),
+        row("GET /v1/threads", In(Read), HERE, ""),
+        row("POST /v1/threads", In(Converse), HERE, r#"{"agent": "buildscale", "cwd": "/workspace"}"#),
+        row("GET /v1/threads/{thread_id}", In(Read), HERE, ""),
+        row("PATCH /v1/threads/{thread_id}", In(Converse), HERE, r#"{"title": "other"}"#),
+        row("DELETE /v1/threads/{thread_id}", In(Converse), HERE, ""),
+        row("POST /v1/threads/{thread_id}/turns", In(Converse), HERE, r#"{"input": "go on"}"#),
+        row("GET /v1/threads/{thread_id}/events", In(Read), HERE, ""),
+        row("GET /v1/threads/{thread_id}/history", In(Read), HERE, ""),
+        row("POST /v1/threads/{thread_id}/compact", In(Converse), HERE, "{}"),
+        row("GET /v1/threads/{thread_id}/config-options", In(Read), HERE, ""),
+        row(
+            "POST /v1/threads/{thread_id}/config-options",
+            In(Converse),
+            HERE,
+            r#"{"configId": "mode", "value": "plan"}"#,
+        ),
+        row("GET /v1/threads/{thread_id}/sessions", In(Read), HERE, ""),
+        row("GET /v1/threads/{thread_id}/session-history", In(Read), "workspaceId={workspace_id}&sessionId=s", ""),
+        row("GET /v1/threads/{thread_id}/slash-commands", In(Read), HERE, ""),
+        row("GET /v1/turns/{turn_id}/events", In(Read), HERE, ""),
+        row("POST /v1/turns/{turn_id}/cancel", In(Converse), HERE, ""),
+        row("POST /v1/permissions/{permission_id}", In(Approve), HERE, r#"{"outcome": "approved"}"#),
+        row("GET /attachments/{file_id}", In(Read), HERE, ""),
         row("GET /api/v1/models", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),

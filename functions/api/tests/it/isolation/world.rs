@@ -108,6 +108,9 @@ impl World {
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        if target.starts_with("/v1/") {
+            request = request.header("x-client-id", "test");
+        }
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
@@ -159,7 +162,23 @@ impl World {
         let chat_id = post("chats", json!({ "goal": secret })).await.text("chat_id");
         let message_id = domain::MessageId(uuid());
         let said = ChatEvent::Chunk { text: secret.clone(), message_id };
-        self.door.put_events(&format!("{workspace}/chats/{chat_id}"), vec![said]).await;
+        // Asked for at the time of the door, whose clock stands still.
+        let at = u128::try_from(self.clock.now().as_millis()).unwrap() << 80;
+        let permission_id = uuid::Uuid::from_u128(at | (uuid().as_u128() & ((1 << 80) - 1)));
+        let resolved = ChatEvent::PermissionResolved {
+            permission_id: domain::PermissionId(permission_id),
+            outcome: domain::event::PermissionOutcome::Declined,
+            by: "timeout".into(),
+            always: None,
+            reason: None,
+            at: self.clock.now(),
+        };
+        self.door.put_events(&format!("{workspace}/chats/{chat_id}"), vec![said, resolved]).await;
+        let here = format!("?workspaceId={id}");
+        let new = json!({ "agent": "buildscale", "cwd": "/workspace", "title": secret });
+        let thread_id = self.json(&token, "POST", &format!("/v1/threads{here}"), new).await.is(200).text("threadId");
+        let turns = format!("/v1/threads/{thread_id}/turns{here}");
+        let turn_id = self.json(&token, "POST", &turns, json!({ "input": secret })).await.is(202).text("turnId");
         let task = async || post(&format!("flows/{flow}/tasks"), json!({ "input": secret })).await.text("task_id");
         let (task_id, other_task_id) = (task().await, task().await);
         let happened = TaskEvent::Routed { from: "begin".into(), to: secret.as_str().into() };
@@ -188,7 +207,9 @@ impl World {
             ("flow", flow),
             ("agent", agent),
             ("question_id", uuid().to_string()),
-            ("permission_id", uuid().to_string()),
+            ("permission_id", permission_id.to_string()),
+            ("thread_id", thread_id),
+            ("turn_id", turn_id),
             ("node", "choose".into()),
             ("v", "1".into()),
             ("sha256", domain::Sha256::of(secret.as_bytes()).to_string()),

@@ -1,0 +1,150 @@
+//! The agents of the hub: the personas of the workspace, and the coding agents that this installation knows.
+
+use super::{
+    caller::Hub,
+    refused,
+    schema::{Agent, Agents, Models},
+};
+use crate::{
+    Context,
+    access::Read,
+    error::Answer,
+    extract::{Open, Path, Query},
+};
+use axum::{Json, extract::State};
+use chat::Shelf;
+use domain::{Error, WorkspaceId};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// The agent that is the persona of chats without a `role`.
+pub(super) const OURS: &str = "buildscale";
+const OURS_ROLE: &str = "assistant";
+/// An agent of a path, which is not found where another place is invalid.
+const PATH: &str = "path";
+
+/// An agent of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfAgent {
+    /// The agent.
+    #[param(example = "buildscale")]
+    agent: String,
+}
+
+impl Open for OfAgent {}
+
+/// A folder in the query.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InCwd {
+    /// The folder that the agent is asked in; the first allowed root by default.
+    cwd: Option<String>,
+}
+
+/// An agent that a thread can have.
+pub(super) enum Kind {
+    /// A persona of the workspace, by its name.
+    Persona(String),
+    /// A coding agent that is a program of its own.
+    Coding,
+}
+
+/// The agents: `buildscale`, the personas of the workspace, and the coding agents with the reason why one is not available. Asks and
+/// starts nothing.
+#[utoipa::path(get, path = "/v1/agents", tag = "hub", responses((status = 200, description = "All of them.", body = Agents)))]
+pub(crate) async fn list_hub_agents(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+) -> Answer<Json<Agents>> {
+    within.settle(&context).await?;
+    let ours = Agent { id: OURS.into(), name: "BuildScale".into(), status: "available", reason: None, install: None };
+    let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
+    let personas = chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| Agent {
+        name: persona.title,
+        id: persona.name,
+        status: "available",
+        reason: None,
+        install: None,
+    });
+    let coding = context.agents.list().await.into_iter().map(|agent| Agent {
+        id: agent.id,
+        name: agent.name,
+        status: if agent.unavailable.is_some() { "unavailable" } else { "available" },
+        reason: agent.unavailable,
+        install: agent.install,
+    });
+    // A coding agent wins over a persona of its name: its name is in the configuration of the installation.
+    let mut all: Vec<Agent> = [ours].into_iter().chain(coding).collect();
+    for persona in personas {
+        if all.iter().all(|agent| agent.id != persona.id) {
+            all.push(persona);
+        }
+    }
+    Ok(Json(Agents { agents: all }))
+}
+
+/// The models of an agent. A coding agent is asked for them, in a process that may be started for this alone; 503 when it does not answer.
+#[utoipa::path(get, path = "/v1/agents/{agent}/models", tag = "hub", params(OfAgent, InCwd),
+    responses((status = 200, description = "Its models.", body = Models)))]
+pub(crate) async fn list_hub_models(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Path(OfAgent { agent }): Path<OfAgent>,
+    Query(InCwd { cwd }): Query<InCwd>,
+) -> Answer<Json<Models>> {
+    within.settle(&context).await?;
+    let models = match kind(&context, within.workspace, within.files, &agent, PATH).await? {
+        Kind::Persona(_) => our_models(&context),
+        Kind::Coding => {
+            let cwd = match (cwd, &context.folders) {
+                (Some(cwd), _) => super::folders::allowed(&context, &cwd).await?,
+                (None, Some(folders)) => {
+                    folders.roots().into_iter().next().unwrap_or_else(|| super::folders::HOME.into())
+                }
+                (None, None) => super::folders::HOME.into(),
+            };
+            context.agents.offers(&agent, &cwd).await.map_err(|error| refused("agent", error))?.models
+        }
+    };
+    Ok(Json(Models { agent_id: agent, models }))
+}
+
+/// The models of our own personas that can be asked now.
+pub(super) fn our_models(context: &Context) -> Vec<serde_json::Value> {
+    let available = context.models.iter().filter(|model| model.available);
+    available.map(|model| json!({ "id": model.id, "name": model.id })).collect()
+}
+
+/// The kind of an agent: one that is known and available.
+pub(super) async fn kind(
+    context: &Context,
+    workspace: WorkspaceId,
+    files: workspace::Access,
+    agent: &str,
+    field: &str,
+) -> Result<Kind, Error> {
+    if agent == OURS {
+        return Ok(Kind::Persona(OURS_ROLE.into()));
+    }
+    if let Some(found) = context.agents.list().await.into_iter().find(|known| known.id == agent) {
+        let Some(reason) = found.unavailable else { return Ok(Kind::Coding) };
+        let error = Error::invalid(field, format!("the agent {agent:?} is not available: {reason}"));
+        return Err(match found.install {
+            Some(install) => error.hint(format!("install it with: {install}")),
+            None => error.hint("GET /v1/agents lists those that are"),
+        });
+    }
+    let opened = context.base.workspaces.open(workspace, files).await?;
+    let personas = chat::described(&opened, Shelf::Agents).await?;
+    if personas.iter().any(|persona| persona.name == agent) {
+        return Ok(Kind::Persona(agent.to_owned()));
+    }
+    let shown: String = agent.chars().take(64).collect();
+    if field == PATH {
+        return Err(Error::not_found("agent", shown).hint("GET /v1/agents lists those that there are"));
+    }
+    Err(Error::invalid(field, format!("there is no agent {shown:?}")).hint("GET /v1/agents lists those that there are"))
+}

@@ -1,0 +1,154 @@
+//! The body of a turn, and the files that it brings along. An attachment is a file of the workspace like any other.
+
+use super::{
+    caller::Within,
+    multipart::{self, Part},
+    schema::NewTurn,
+};
+use crate::{
+    Context,
+    access::Read,
+    contents::{Form, show},
+    error::{Answer, ApiError},
+    extract::{Json, Open, Path, Raw},
+    idempotency::Ids,
+    writes::author,
+};
+use axum::{
+    extract::{FromRequest, Request, State},
+    response::Response,
+};
+use bytes::Bytes;
+use domain::{ChatId, Error, FileId, FilePath};
+use http::{HeaderMap, header};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use workspace::{Expect, MAX_FILE};
+
+/// The most attachments of a turn.
+const MOST: usize = 20;
+
+/// The body of a turn.
+pub(super) struct Given {
+    pub input: String,
+    pub stream: bool,
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file that came along.
+pub(super) struct Attachment {
+    name: String,
+    content: Bytes,
+}
+
+/// The body of a turn: JSON, or the parts of a form.
+pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result<Given, ApiError> {
+    let kind =
+        request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+    if !kind.to_ascii_lowercase().starts_with("multipart/form-data") {
+        let Json(NewTurn { input, stream }) = Json::from_request(request, context).await?;
+        return Ok(Given { input, stream, attachments: Vec::new() });
+    }
+    let Raw(body) = Raw::<MAX_FILE>::from_request(request, context).await?;
+    let mut given = Given { input: String::new(), stream: false, attachments: Vec::new() };
+    for Part { name, file, content } in multipart::parts(&kind, &body)? {
+        match (name.as_str(), file) {
+            ("input", _) => given.input = words("input", &content)?,
+            ("stream", _) => given.stream = words("stream", &content)?.trim() == "true",
+            ("attachments" | "attachments[]", file) => {
+                let name = file_name(&file.unwrap_or_default());
+                given.attachments.push(Attachment { name, content });
+            }
+            _ => {}
+        }
+    }
+    if given.attachments.len() > MOST {
+        let message = format!("there are {} attachments", given.attachments.len());
+        return Err(Error::invalid("attachments", message).hint(format!("a turn takes {MOST} at most")).into());
+    }
+    Ok(given)
+}
+
+fn words(field: &str, content: &Bytes) -> Result<String, Error> {
+    let text = std::str::from_utf8(content).map_err(|_| Error::invalid(field, format!("{field} is not UTF-8")))?;
+    domain::exact::check(field, text)?;
+    Ok(text.to_owned())
+}
+
+/// The last name of a file's path, as a browser of any system sends it, of characters that every path takes.
+fn file_name(given: &str) -> String {
+    let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept: String = last.chars().filter(|c| c.is_alphanumeric() || " ._-()".contains(*c)).take(100).collect();
+    let kept = kept.trim().trim_start_matches('.');
+    if kept.is_empty() { "file".into() } else { kept.to_owned() }
+}
+
+/// Writes the attachments into the workspace, under the thread and the request.
+pub(super) async fn attach<N>(
+    context: &Context,
+    within: &Within<N>,
+    thread: ChatId,
+    ids: &Ids,
+    attachments: Vec<Attachment>,
+) -> Answer<Vec<FileId>> {
+    if attachments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
+    let (writer, request) = (author(&within.caller, within.by.clone().into()), ids.id("attachments"));
+    let mut files = Vec::new();
+    for (place, Attachment { name, content }) in attachments.into_iter().enumerate() {
+        let path = FilePath::parse(&format!("/data/attachments/{thread}/{request}-{place}/{name}"));
+        let path = path.map_err(|error| Error::invalid("attachments", error.to_string()))?;
+        files.push(workspace.write(&path, content, Expect::Any, &writer).await?.file_id);
+    }
+    Ok(files)
+}
+
+/// The attachment of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfAttachment {
+    /// The file.
+    #[param(value_type = uuid::Uuid)]
+    file_id: FileId,
+}
+
+impl Open for OfAttachment {}
+
+/// An attachment of a turn, or a range of it. A page can show it by its address: `X-Client-ID` is not needed.
+#[utoipa::path(get, path = "/attachments/{file_id}", tag = "hub",
+    params(OfAttachment, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
+    responses(
+        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
+        (status = 304, description = "The client has it.")))]
+pub(crate) async fn get_attachment(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(OfAttachment { file_id }): Path<OfAttachment>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
+    let path = workspace.path_of(file_id).await?;
+    show(&workspace, &path, Form::Raw, &headers).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_leads_nowhere_else() {
+        let check = |given: &str, expected: &str| assert_eq!(file_name(given), expected, "{given}");
+        check("photo.png", "photo.png");
+        check("C:\\Users\\me\\photo 1.png", "photo 1.png");
+        check("../../etc/passwd", "passwd");
+        check("..", "file");
+        check(".profile", "profile");
+        check("a\0b\nc*.txt", "abc.txt");
+        check("", "file");
+    }
+}

@@ -1,0 +1,148 @@
+//! The caller of a route of the hub, and the workspace that they work in.
+
+use crate::{
+    Context, StreamContext,
+    access::{Needs, as_policies_know, demand, scoped},
+    auth,
+    error::{Answer, ApiError},
+    extract,
+};
+use axum::extract::FromRequestParts;
+use domain::{Code, CommandId, Error, Principal, WorkspaceId};
+use http::request::Parts;
+use identity::{Action, Caller, Role};
+use std::{marker::PhantomData, sync::Arc};
+
+/// The header with the name of the client.
+pub(crate) const CLIENT: &str = "x-client-id";
+/// The header with the workspace.
+pub(crate) const WORKSPACE: &str = "x-workspace-id";
+/// The longest name of a client, in bytes.
+const MAX_CLIENT: usize = 128;
+/// How many workspaces are looked through for the first one that a key reaches.
+const LOOKED_THROUGH: usize = 200;
+
+/// A state of the routes, as far as the caller needs it.
+pub(crate) trait Stage: Send + Sync {
+    fn stage(&self) -> &StreamContext;
+}
+
+impl Stage for Arc<Context> {
+    fn stage(&self) -> &StreamContext {
+        &self.base
+    }
+}
+
+impl Stage for Arc<StreamContext> {
+    fn stage(&self) -> &StreamContext {
+        self
+    }
+}
+
+/// Leave to do `N` in the workspace of the request, without a name of the client: for addresses that a page shows by itself.
+pub(crate) struct Within<N> {
+    pub workspace: WorkspaceId,
+    /// Whether the workspace is still to be made.
+    is_new: bool,
+    pub by: Principal,
+    pub caller: Caller,
+    pub role: Role,
+    pub files: workspace::Access,
+    needs: PhantomData<N>,
+}
+
+/// The same for a client that has given its name.
+pub(crate) struct Hub<N> {
+    pub client: String,
+    pub within: Within<N>,
+}
+
+impl<N: Needs, S: Stage> FromRequestParts<S> for Within<N> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let (caller, stage) = (extract::caller(parts)?, state.stage());
+        scoped(&caller, N::ACTION)?;
+        let (workspace, role, is_new) = place(stage, &caller, given(parts, WORKSPACE, "workspaceId")).await?;
+        demand(&caller, role, N::ACTION)?;
+        let by = caller.principal();
+        let files = workspace::Access::of(&by, Some(as_policies_know(role)));
+        Ok(Self { workspace, is_new, by, caller, role, files, needs: PhantomData })
+    }
+}
+
+impl<N: Needs, S: Stage> FromRequestParts<S> for Hub<N> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let within = Within::from_request_parts(parts, state).await?;
+        Ok(Self { client: client(parts)?, within })
+    }
+}
+
+/// A header, else a parameter of the query: `EventSource` cannot send headers.
+fn given<'a>(parts: &'a Parts, header: &str, parameter: &str) -> Option<&'a str> {
+    let sent = parts.headers.get(header).map(|value| value.to_str().unwrap_or("?").trim());
+    sent.filter(|text| !text.is_empty()).or_else(|| {
+        let pairs = parts.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(name, _)| *name == parameter).map(|(_, value)| value)
+    })
+}
+
+fn client(parts: &Parts) -> Result<String, Error> {
+    let name = given(parts, CLIENT, "clientId").unwrap_or_default();
+    if name.is_empty() {
+        return Err(Error::invalid(CLIENT, "the header X-Client-ID is missing")
+            .hint("send a name for your client, such as web-1"));
+    }
+    if name.len() > MAX_CLIENT || !name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        let message = format!("the name of a client has 1 to {MAX_CLIENT} printable ASCII characters");
+        return Err(Error::invalid(CLIENT, message).hint("a UUID does well"));
+    }
+    Ok(name.to_owned())
+}
+
+/// The workspace of a request, the caller's role in it, and whether it is still to be made.
+async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> Answer<(WorkspaceId, Role, bool)> {
+    if let Some(named) = named {
+        let shown: String = named.chars().take(64).collect();
+        let invalid = || {
+            Error::invalid(WORKSPACE, format!("{shown:?} is no id of a workspace"))
+                .hint("GET /api/v1/workspaces lists them")
+        };
+        let workspace: WorkspaceId = named.parse().map_err(|_| invalid())?;
+        let role = auth::role(stage, caller, workspace).await?;
+        // The very words for one that does not exist.
+        return Ok((workspace, role.ok_or_else(|| Error::not_found("workspace", workspace))?, false));
+    }
+    // One that is made with the first thread. Its id follows from the person, so that two requests make the same one; and it stays theirs.
+    let own = WorkspaceId(CommandId::from_key("the first workspace", &caller.user.to_string()).0);
+    let reached: Vec<(WorkspaceId, Role)> = if caller.user == Principal::local().user() {
+        let page = stage.workspaces.list(LOOKED_THROUGH, None).await?;
+        page.workspaces.into_iter().map(|found| (found.workspace_id, Role::Owner)).collect()
+    } else {
+        let page = stage.members().of(caller.user, LOOKED_THROUGH, None).await?;
+        page.memberships.into_iter().map(|membership| (membership.workspace, membership.role)).collect()
+    };
+    let reached = || reached.iter().filter(|(workspace, _)| caller.reaches(*workspace));
+    let found = reached().find(|(workspace, _)| *workspace == own).or_else(|| reached().next());
+    Ok(match found {
+        Some((workspace, role)) => (*workspace, *role, false),
+        None => (own, Role::Owner, true),
+    })
+}
+
+impl<N> Within<N> {
+    /// Makes the workspace, if the caller has none yet.
+    pub(crate) async fn settle(&self, context: &Context) -> Answer<()> {
+        if !self.is_new {
+            return Ok(());
+        }
+        if scoped(&self.caller, Action::Own).is_err() || self.caller.workspaces.is_some() {
+            return Err(Error::new(Code::NotFound, "there is no workspace yet")
+                .hint("make one with POST /api/v1/workspaces")
+                .into());
+        }
+        context.base.members().found(self.workspace, &self.caller).await?;
+        context.base.workspaces.create(self.workspace, "default", &self.by).await?;
+        Ok(())
+    }
+}

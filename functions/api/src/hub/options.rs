@@ -1,0 +1,132 @@
+//! The options of a thread's agent, and its slash commands.
+
+use super::{
+    InThread,
+    agents::{Kind, kind, our_models},
+    caller::{Hub, Within},
+    refused,
+    schema::{Choice, Command, Commands, ConfigOptions, Options},
+    threads::change,
+};
+use crate::{
+    Context,
+    access::{Converse, Read},
+    error::Answer,
+    extract::{Json, Path},
+};
+use axum::extract::State;
+use chat::WithView;
+use domain::{ChatId, Error};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The ids of the options that our own loop has, and of those that ACP knows by other names.
+const MODEL: &str = "model";
+const MODE: &str = "mode";
+
+/// The options of the thread's agent, each with its value. A coding agent is asked, in a process that may be started for this alone.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/config-options", tag = "hub", params(InThread),
+    responses((status = 200, description = "All of them.", body = ConfigOptions)))]
+pub(crate) async fn get_config_options(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Path(at): Path<InThread>,
+) -> Answer<axum::Json<ConfigOptions>> {
+    options_of(&context, &within, at.thread_id).await
+}
+
+/// Chooses a value of an option. 409 while a turn is active.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/config-options", tag = "hub", params(InThread), request_body = Choice,
+    responses((status = 200, description = "The options as they are now.", body = ConfigOptions)))]
+pub(crate) async fn set_config_option(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Converse>,
+    Path(at): Path<InThread>,
+    Json(Choice { config_id, value }): Json<Choice>,
+) -> Answer<axum::Json<ConfigOptions>> {
+    let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
+    let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
+    let mut options: Options = found.record.agent.options.into();
+    match (kind, config_id.as_str()) {
+        (_, MODEL) => options.model_id = Some(value),
+        (_, MODE) => options.mode = Some(value),
+        (Kind::Persona(_), _) => {
+            return Err(Error::invalid("configId", "there is no such option").hint("one of: model, mode").into());
+        }
+        (Kind::Coding, _) => _ = options.config_overrides.insert(config_id, value),
+    }
+    change(&context, &within, at.thread_id, None, Some(options)).await?;
+    options_of(&context, &within, at.thread_id).await
+}
+
+async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<ConfigOptions>> {
+    let found = context.threads().reader().get(within.workspace, thread).await?;
+    let agent = found.record.agent.clone();
+    let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
+        Kind::Persona(_) => ours(context, &found),
+        Kind::Coding => {
+            let offers = context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))?;
+            let chosen = agent.options;
+            let mut options = Vec::new();
+            if !offers.models.is_empty() {
+                options.push(select(MODEL, "Model", chosen.model_id, &offers.models));
+            }
+            if !offers.modes.is_empty() {
+                options.push(select(MODE, "Mode", chosen.mode, &offers.modes));
+            }
+            options.extend(offers.options.into_iter().map(|mut option| {
+                let value =
+                    option.get("id").and_then(Value::as_str).and_then(|id| chosen.config_overrides.get(id)).cloned();
+                if let Some(value) = value {
+                    option["currentValue"] = json!(value);
+                }
+                option
+            }));
+            options
+        }
+    };
+    Ok(axum::Json(ConfigOptions { thread_id: thread.0, config_options }))
+}
+
+/// The options of a persona.
+fn ours(context: &Context, found: &WithView) -> Vec<Value> {
+    let chosen = &found.record.agent.options;
+    let model = found.view.as_ref().and_then(|view| view.model.clone()).or_else(|| chosen.model_id.clone());
+    let default = || context.models.iter().find(|model| model.default).map(|model| model.id.clone());
+    let modes = [json!({ "id": "chat", "name": "Chat" }), json!({ "id": "plan", "name": "Plan" })];
+    let mode = match &found.view {
+        Some(view) => serde_json::to_value(view.mode).ok().and_then(|mode| mode.as_str().map(String::from)),
+        None => chosen.mode.clone(),
+    };
+    vec![
+        select(MODEL, "Model", model.or_else(default), &our_models(context)),
+        select(MODE, "Mode", mode.or_else(|| Some("chat".into())), &modes),
+    ]
+}
+
+/// An option with one of several values, each with `id` and `name`.
+fn select(id: &str, name: &str, current: Option<String>, values: &[Value]) -> Value {
+    let value = |value: &Value| json!({ "value": value["id"], "name": value.get("name").unwrap_or(&value["id"]) });
+    json!({
+        "id": id, "category": id, "name": name, "type": "select", "currentValue": current.unwrap_or_default(),
+        "options": values.iter().map(value).collect::<Vec<_>>(),
+    })
+}
+
+/// The slash commands that the thread's agent has announced; none before its first turn, and none of a persona.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/slash-commands", tag = "hub", params(InThread),
+    responses((status = 200, description = "All of them.", body = Commands)))]
+pub(crate) async fn list_slash_commands(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Path(at): Path<InThread>,
+) -> Answer<axum::Json<Commands>> {
+    context.threads().reader().get(within.workspace, at.thread_id).await?;
+    let commands = context.agents.commands(within.workspace, at.thread_id).await;
+    let commands = commands.into_iter().map(|command| Command {
+        name: command.name,
+        description: command.description,
+        input_hint: command.input_hint,
+    });
+    Ok(axum::Json(Commands { thread_id: at.thread_id.0, commands: commands.collect() }))
+}

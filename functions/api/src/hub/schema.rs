@@ -1,0 +1,321 @@
+//! The bodies of the hub, in its own `camelCase`.
+
+use domain::AgentOptions;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A sign of life.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubAlive)]
+pub(crate) struct Alive {
+    pub ok: bool,
+}
+
+/// An agent that threads can have.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubAgent)]
+pub(crate) struct Agent {
+    /// Its id, for `agent` of a thread.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// `available` or `unavailable`.
+    #[schema(pattern = "^(un)?available$")]
+    pub status: &'static str,
+    /// Why it is not available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The command that would install it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+}
+
+/// The agents.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubAgents)]
+pub(crate) struct Agents {
+    pub agents: Vec<Agent>,
+}
+
+/// The models of an agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubModels)]
+pub(crate) struct Models {
+    pub agent_id: String,
+    /// Each with `id` and `name`.
+    #[schema(value_type = Vec<Object>)]
+    pub models: Vec<Value>,
+}
+
+/// The settings of a thread's agent.
+#[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schema(as = HubAgentOptions)]
+pub(crate) struct Options {
+    /// The mode of its session; of a persona `chat` or `plan`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The model that it asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<String>,
+    /// The agent's own session to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Options of its configuration, by their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub config_overrides: BTreeMap<String, String>,
+}
+
+impl From<Options> for AgentOptions {
+    fn from(options: Options) -> Self {
+        let Options { mode, model_id, session_id, config_overrides } = options;
+        Self { mode, model_id, session_id, config_overrides }
+    }
+}
+
+impl From<AgentOptions> for Options {
+    fn from(options: AgentOptions) -> Self {
+        let AgentOptions { mode, model_id, session_id, config_overrides } = options;
+        Self { mode, model_id, session_id, config_overrides }
+    }
+}
+
+/// A thread to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = HubNewThread)]
+pub(crate) struct NewThread {
+    /// The agent, of `GET /v1/agents`.
+    #[schema(example = "buildscale")]
+    pub agent: String,
+    /// The folder that it works in: an absolute path inside an allowed root.
+    #[schema(example = "/home/me/app")]
+    pub cwd: String,
+    /// A title: at most 200 characters.
+    pub title: Option<String>,
+    /// The settings of the agent.
+    pub agent_options: Option<Options>,
+}
+
+/// A thread that was made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubMadeThread)]
+pub(crate) struct MadeThread {
+    pub thread_id: Uuid,
+}
+
+/// A thread.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubThread)]
+pub(crate) struct Thread {
+    pub thread_id: Uuid,
+    pub agent: String,
+    pub cwd: String,
+    pub title: String,
+    pub agent_options: Options,
+    /// The summary of its earlier turns; empty while none was needed.
+    pub summary: String,
+    /// When it was made, in RFC 3339.
+    pub created_at: String,
+    /// When it last changed, in RFC 3339.
+    pub updated_at: String,
+}
+
+/// A thread alone.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubOneThread)]
+pub(crate) struct OneThread {
+    pub thread: Thread,
+}
+
+/// A page of threads, the newest first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubThreads)]
+pub(crate) struct Threads {
+    pub threads: Vec<Thread>,
+    /// The cursor of the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A change of a thread.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = HubThreadChange)]
+pub(crate) struct ThreadChange {
+    /// A new title: at most 200 characters.
+    pub title: Option<String>,
+    /// The new settings, which replace those before.
+    pub agent_options: Option<Options>,
+}
+
+/// A thread that was deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubDeletedThread)]
+pub(crate) struct DeletedThread {
+    pub thread_id: Uuid,
+    /// Always `deleted`.
+    pub status: &'static str,
+}
+
+/// A turn to begin.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HubNewTurn)]
+pub(crate) struct NewTurn {
+    /// The words: at most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800)]
+    pub input: String,
+    /// Whether the answer is the event stream of the turn; else the turn is answered by its id.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// A turn that will be.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubTurnStatus)]
+pub(crate) struct TurnStatus {
+    pub turn_id: Uuid,
+    pub thread_id: Uuid,
+    /// `running`, or `cancelling`.
+    pub status: &'static str,
+}
+
+/// The turns of a thread.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubHistory)]
+pub(crate) struct History {
+    /// Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
+    /// and with `events` if they were asked for.
+    #[schema(value_type = Vec<Object>)]
+    pub turns: Vec<doors::hub::Turn>,
+}
+
+/// An answer to a permission.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = HubDecision)]
+pub(crate) struct Decision {
+    /// `approved`, `declined` or `cancelled`.
+    #[schema(value_type = Option<crate::schema::Outcome>)]
+    pub outcome: Option<domain::event::PermissionOutcome>,
+    /// One of the options of the request. It wins over `outcome`.
+    pub option_id: Option<String>,
+}
+
+/// A decision that was recorded.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubDecided)]
+pub(crate) struct Decided {
+    pub permission_id: Uuid,
+    /// Always `recorded`.
+    pub status: &'static str,
+    /// The decision that it is.
+    #[schema(value_type = crate::schema::Outcome)]
+    pub outcome: domain::event::PermissionOutcome,
+}
+
+/// How to compact.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = HubCompact)]
+pub(crate) struct Compact {
+    /// The longest summary, in characters.
+    #[expect(dead_code, reason = "a part of the contract, for when there is a command for it")]
+    pub max_summary_chars: Option<u32>,
+}
+
+/// The options of a thread's agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubConfigOptions)]
+pub(crate) struct ConfigOptions {
+    pub thread_id: Uuid,
+    /// Each with `id`, `currentValue`, and `category`, `name`, `description`, `type`, `options` where known.
+    #[schema(value_type = Vec<Object>)]
+    pub config_options: Vec<Value>,
+}
+
+/// The choice of an option.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = HubChoice)]
+pub(crate) struct Choice {
+    /// The option.
+    pub config_id: String,
+    /// One of its values.
+    pub value: String,
+}
+
+/// The agent's own sessions.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubSessions)]
+pub(crate) struct Sessions {
+    pub thread_id: Uuid,
+    /// Whether the agent keeps any.
+    pub supported: bool,
+    /// Each with `sessionId`, and `cwd`, `title`, `updatedAt` where known.
+    #[schema(value_type = Vec<Object>)]
+    pub sessions: Vec<Value>,
+    pub next_cursor: Option<String>,
+}
+
+/// The messages of one of the agent's own sessions.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubSessionHistory)]
+pub(crate) struct SessionHistory {
+    /// Whether the agent can replay it.
+    pub supported: bool,
+    /// Each with `role` and `content`.
+    #[schema(value_type = Vec<Object>)]
+    pub messages: Vec<Value>,
+}
+
+/// The slash commands of a thread's agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubCommands)]
+pub(crate) struct Commands {
+    pub thread_id: Uuid,
+    pub commands: Vec<Command>,
+}
+
+/// A slash command.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubCommand)]
+pub(crate) struct Command {
+    /// Its name, without the slash.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hint: Option<String>,
+}
+
+/// Folders that complete a path.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubPaths)]
+pub(crate) struct Paths {
+    /// Absolute paths of folders.
+    pub paths: Vec<String>,
+}
+
+/// The folders of the latest threads.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HubDirectories)]
+pub(crate) struct Directories {
+    /// Absolute paths, the last used first.
+    pub directories: Vec<String>,
+}

@@ -1,0 +1,199 @@
+//! Threads: made, listed, changed, deleted.
+
+use super::{
+    InThread,
+    agents::{Kind, kind},
+    caller::{Hub, Within},
+    folders::allowed,
+    schema::{DeletedThread, MadeThread, NewThread, OneThread, Options, Thread, ThreadChange, Threads},
+};
+use crate::{
+    Context,
+    access::{Converse, Read, demand},
+    chats::check_model,
+    error::Answer,
+    extract::{Json, Path, Query},
+    idempotency::Ids,
+    workspaces::Paging,
+};
+use axum::extract::State;
+use chat::WithView;
+use domain::{AgentOptions, ChatId, Code, Error, Mode, ThreadAgent};
+use identity::Action;
+use std::sync::Arc;
+
+/// The longest title, in characters.
+const MAX_TITLE: usize = 200;
+/// The longest text of an option, in bytes, and the most options.
+const MAX_OPTION: usize = 1024;
+const MOST_OPTIONS: usize = 64;
+
+impl Context {
+    /// Threads over the chats.
+    pub(crate) fn threads(&self) -> chat::Threads {
+        chat::Threads::new(self.chats.clone())
+    }
+}
+
+/// Makes a thread for an agent that is available, in an allowed folder. Nothing starts.
+#[utoipa::path(post, path = "/v1/threads", tag = "hub", request_body = NewThread,
+    responses((status = 200, description = "It is there.", body = MadeThread)))]
+pub(crate) async fn create_thread(
+    State(context): State<Arc<Context>>,
+    Hub { client, within }: Hub<Converse>,
+    ids: Ids,
+    Json(new): Json<NewThread>,
+) -> Answer<axum::Json<MadeThread>> {
+    within.settle(&context).await?;
+    let NewThread { agent, cwd, title, agent_options } = new;
+    let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
+    let cwd = allowed(&context, &cwd).await?;
+    let title = title.map(checked_title).transpose()?;
+    let options = checked_options(&context, &kind, agent_options.unwrap_or_default())?;
+    let thread = ChatId(ids.id("thread"));
+    let agent = ThreadAgent { agent, cwd, options };
+    context.threads().create(within.workspace, thread, agent, title, &client).await?;
+    Ok(axum::Json(MadeThread { thread_id: thread.0 }))
+}
+
+/// The threads, the newest first.
+#[utoipa::path(get, path = "/v1/threads", tag = "hub", params(Paging),
+    responses((status = 200, description = "A page of them.", body = Threads)))]
+pub(crate) async fn list_threads(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Query(paging): Query<Paging>,
+) -> Answer<axum::Json<Threads>> {
+    let limit = paging.limit.map_or(Ok(200), |_| paging.limit())?;
+    let page = context.threads().reader().list(within.workspace, limit, paging.cursor).await?;
+    let threads = page.threads.into_iter().map(shown).collect();
+    Ok(axum::Json(Threads { threads, next_cursor: page.next_cursor }))
+}
+
+/// One thread.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread),
+    responses((status = 200, description = "The thread.", body = OneThread)))]
+pub(crate) async fn get_thread(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Path(at): Path<InThread>,
+) -> Answer<axum::Json<OneThread>> {
+    one(&context, &within, at.thread_id).await
+}
+
+/// Changes title and settings. Settings that apply to a running turn do not change while there is one (409); `sessionId` alone does.
+#[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread), request_body = ThreadChange,
+    responses((status = 200, description = "The thread as it is now.", body = OneThread)))]
+pub(crate) async fn change_thread(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Converse>,
+    Path(at): Path<InThread>,
+    Json(ThreadChange { title, agent_options }): Json<ThreadChange>,
+) -> Answer<axum::Json<OneThread>> {
+    if title.is_none() && agent_options.is_none() {
+        return Err(Error::invalid("body", "there is nothing to change").hint("give a title or agentOptions").into());
+    }
+    let title = title.map(checked_title).transpose()?;
+    change(&context, &within, at.thread_id, title, agent_options).await?;
+    one(&context, &within, at.thread_id).await
+}
+
+/// Deletes a thread with its turns. 409 while a turn is active.
+#[utoipa::path(delete, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread),
+    responses((status = 200, description = "It is gone.", body = DeletedThread)))]
+pub(crate) async fn delete_thread(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Converse>,
+    Path(at): Path<InThread>,
+) -> Answer<axum::Json<DeletedThread>> {
+    context.threads().delete(within.workspace, at.thread_id, &within.by).await?;
+    if let Err(error) = context.agents.end(within.workspace, at.thread_id).await {
+        tracing::warn!(thread = %at.thread_id, %error, "the process of a deleted thread may run until its idle time is over");
+    }
+    Ok(axum::Json(DeletedThread { thread_id: at.thread_id.0, status: "deleted" }))
+}
+
+async fn one<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<OneThread>> {
+    let found = context.threads().reader().get(within.workspace, thread).await?;
+    Ok(axum::Json(OneThread { thread: shown(found) }))
+}
+
+/// Changes a thread; those settings that our own loop has go to its chat.
+pub(super) async fn change<N>(
+    context: &Context,
+    within: &Within<N>,
+    thread: ChatId,
+    title: Option<String>,
+    options: Option<Options>,
+) -> Answer<()> {
+    let threads = context.threads();
+    let may_approve = demand(&within.caller, within.role, Action::Approve).is_ok();
+    let (mut options, mut setup) = (options.map(AgentOptions::from), (None, None, may_approve));
+    if let Some(wanted) = options.take() {
+        let found = threads.reader().get(within.workspace, thread).await?;
+        let agent = &found.record.agent.agent;
+        let kind = kind(context, within.workspace, within.files.clone(), agent, "agent").await?;
+        let wanted = checked_options(context, &kind, wanted.into())?;
+        if matches!(kind, Kind::Persona(_)) {
+            setup = (wanted.model_id.clone(), wanted.mode.as_deref().map(mode_of), may_approve);
+        }
+        options = Some(wanted);
+    }
+    threads.change(within.workspace, thread, title, options, setup, &within.by).await?;
+    Ok(())
+}
+
+/// The mode of our own loop; others are refused before.
+fn mode_of(mode: &str) -> Mode {
+    if mode == "plan" { Mode::Plan } else { Mode::Chat }
+}
+
+fn checked_title(title: String) -> Result<String, Error> {
+    let title = title.trim();
+    if title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "title",
+            format!("a title has at most {MAX_TITLE} characters, and none of control"),
+        ));
+    }
+    Ok(title.to_owned())
+}
+
+/// The settings, if they can be: short ones of an agent of its own, and known ones of ours.
+fn checked_options(context: &Context, kind: &Kind, options: Options) -> Result<AgentOptions, Error> {
+    let Options { mode, model_id, session_id, config_overrides } = &options;
+    let texts = [mode, model_id, session_id]
+        .into_iter()
+        .flatten()
+        .chain(config_overrides.iter().flat_map(|(id, value)| [id, value]));
+    if config_overrides.len() > MOST_OPTIONS || texts.into_iter().any(|text| text.len() > MAX_OPTION) {
+        let message = format!("at most {MOST_OPTIONS} options, of {MAX_OPTION} bytes each, can be set");
+        return Err(Error::invalid("agentOptions", message));
+    }
+    if let Kind::Persona(_) = kind {
+        if mode.as_deref().is_some_and(|mode| mode != "chat" && mode != "plan") {
+            return Err(Error::invalid("agentOptions.mode", "there is no such mode").hint("one of: chat, plan"));
+        }
+        check_model(context, model_id.as_deref())?;
+        if session_id.is_some() || !config_overrides.is_empty() {
+            let error = Error::new(Code::InvalidArgument, "a persona keeps no sessions or options of its own");
+            return Err(error.detail("field", "agentOptions").hint("give mode and modelId alone"));
+        }
+    }
+    Ok(options.into())
+}
+
+fn shown(found: WithView) -> Thread {
+    let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
+    let record = found.record;
+    Thread {
+        thread_id: record.thread.0,
+        agent: record.agent.agent,
+        cwd: record.agent.cwd,
+        title,
+        agent_options: record.agent.options.into(),
+        summary: String::new(),
+        created_at: record.created_at.to_string(),
+        updated_at,
+    }
+}

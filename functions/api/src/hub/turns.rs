@@ -1,0 +1,146 @@
+//! Turns: begun, cancelled, and read as a history.
+
+use super::{
+    InThread, InTurn,
+    agents::{Kind, kind},
+    attachments::{Given, attach, input_of},
+    caller::Hub,
+    schema::{Compact, History, NewTurn, TurnStatus},
+};
+use crate::{
+    Context,
+    access::{Converse, Read, Write, demand},
+    error::Answer,
+    extract::{Json, Path, Query, TraceParent, Traced},
+    idempotency::Ids,
+    pace::Paced,
+};
+use actor::next_number;
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use chat::ThreadTurn;
+use domain::{ActorRef, Code, CommandId, Error};
+use doors::{Span, hub::Frames};
+use http::{HeaderMap, StatusCode};
+use identity::Action;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// The parts of a history.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Parts {
+    /// Whether each turn has the events of its stream.
+    #[serde(default)]
+    include_events: bool,
+    /// Whether turns of the system itself are shown, too; there are none so far.
+    #[serde(default, rename = "includeInternal")]
+    #[expect(dead_code, reason = "a part of the contract")]
+    include_internal: bool,
+    /// Only turns of this session of the agent; it has no effect so far.
+    #[serde(default, rename = "sessionId")]
+    #[expect(dead_code, reason = "a part of the contract")]
+    session_id: Option<String>,
+}
+
+/// Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it; without, the turn is watched on
+/// `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active. Multipart with `input`, `stream` and files named
+/// `attachments` brings files along.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/turns", tag = "hub", params(InThread, TraceParent),
+    request_body(content((NewTurn = "application/json"), (Vec<u8> = "multipart/form-data"))),
+    responses((status = 200, description = "The events of the turn.", body = String, content_type = "text/event-stream",
+        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\"}\n\n")),
+        (status = 202, description = "It is accepted, and not streamed.", body = TurnStatus)))]
+pub(crate) async fn create_turn(
+    State(context): State<Arc<Context>>,
+    Hub { client, within }: Hub<Converse>,
+    Path(at): Path<InThread>,
+    _: Paced,
+    ids: Ids,
+    Traced(trace): Traced,
+    request: Request,
+) -> Answer<Response> {
+    let Given { input, stream, attachments } = input_of(&context, request).await?;
+    if stream && !context.base.streams.are_here() {
+        let error = Error::new(Code::UpstreamUnavailable, "this server begins turns and holds no streams");
+        return Err(error.hint("send stream false, and watch GET /v1/turns/ID/events at the public address").into());
+    }
+    let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
+    let agent = &found.record.agent.agent;
+    let role = match kind(&context, within.workspace, within.files.clone(), agent, "agent").await? {
+        Kind::Persona(role) => Some(role),
+        Kind::Coding => None,
+    };
+    if !attachments.is_empty() {
+        demand(&within.caller, within.role, <Write as crate::access::Needs>::ACTION)?;
+    }
+    let files = attach(&context, &within, at.thread_id, &ids, attachments).await?;
+    let actor = ActorRef::Chat { workspace: within.workspace, chat: at.thread_id };
+    // Before the turn is begun, so that none of its events is below it.
+    let first = next_number(&*context.base.table, &actor.into()).await?;
+    let may_approve = demand(&within.caller, within.role, Action::Approve).is_ok();
+    let turn = ThreadTurn { input, files, role, may_approve, trace, first, client };
+    let command = CommandId(ids.id("command"));
+    let accepted = context.threads().start(within.workspace, at.thread_id, command, turn, &within.by).await?;
+    if !stream {
+        let (turn_id, thread_id) = (accepted.turn_id.0, at.thread_id.0);
+        return Ok(
+            (StatusCode::ACCEPTED, axum::Json(TurnStatus { turn_id, thread_id, status: "running" })).into_response()
+        );
+    }
+    // The record knows where the turn began, also when this request was sent before under the same key.
+    let first = context.threads().reader().turn(within.workspace, accepted.turn_id).await?.first;
+    let frames = Box::new(Frames::of_turn(at.thread_id, accepted.turn_id));
+    let span = Span { fold_from: first, first, to_the_end: true };
+    Ok(context.base.streams.open_projected(actor, frames, span, &HeaderMap::new(), None).await?)
+}
+
+/// Cancels a turn. 409 when it has ended.
+#[utoipa::path(post, path = "/v1/turns/{turn_id}/cancel", tag = "hub", params(InTurn),
+    responses((status = 200, description = "It was told to stop; `turn_completed` tells when it has.", body = TurnStatus)))]
+pub(crate) async fn cancel_turn(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Converse>,
+    Path(InTurn { turn_id }): Path<InTurn>,
+    ids: Ids,
+) -> Answer<axum::Json<TurnStatus>> {
+    let threads = context.threads();
+    let turn = threads.reader().turn(within.workspace, turn_id).await?;
+    threads.cancel(within.workspace, &turn, CommandId(ids.id("command")), &within.by).await?;
+    Ok(axum::Json(TurnStatus { turn_id: turn_id.0, thread_id: turn.thread_id.0, status: "cancelling" }))
+}
+
+/// The turns of a thread, oldest first, with the events of each if asked for: what its stream has shown or would show.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/history", tag = "hub", params(InThread, Parts),
+    responses((status = 200, description = "All of them.", body = History)))]
+pub(crate) async fn get_thread_history(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Read>,
+    Path(at): Path<InThread>,
+    Query(parts): Query<Parts>,
+) -> Answer<axum::Json<History>> {
+    let threads = context.threads();
+    threads.reader().get(within.workspace, at.thread_id).await?;
+    let mut history = doors::hub::History::of(at.thread_id, parts.include_events);
+    let take_in = |number, at, event: &_| history.take_in(number, at, event);
+    threads.reader().log(within.workspace, at.thread_id, 1, take_in).await?;
+    Ok(axum::Json(History { turns: history.turns() }))
+}
+
+/// Would summarise the thread now. There is no command for it yet: a thread's context is cut to its budget as it grows.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/compact", tag = "hub", params(InThread), request_body = Compact,
+    responses((status = 200, description = "Not given so far: the answer is 422 `UNPROCESSABLE`.")))]
+pub(crate) async fn compact_thread(
+    State(context): State<Arc<Context>>,
+    Hub { within, .. }: Hub<Converse>,
+    Path(at): Path<InThread>,
+    Json(_): Json<Compact>,
+) -> Answer<()> {
+    context.threads().reader().get(within.workspace, at.thread_id).await?;
+    let error = Error::new(Code::Unprocessable, "this server does not compact a thread on request");
+    Err(error.hint("its oldest turns are left out of the context by themselves, once it is too long").into())
+}

@@ -1,0 +1,310 @@
+//! Threads (spec 004 §3): chats that are known by a record of their own before their first turn, and that take one turn at a time.
+//!
+//! A thread and its chat have the same id. The record has the agent, its folder and its options. The first turn makes the chat.
+//!
+//! **One turn at a time.** A turn is claimed in the record before its message is sent, with the record's revision as the precondition: of two
+//! requests at the same time one gets the conflict. The claim ends with the turn, as the chat's view tells; a claim whose message was never
+//! sent, because the process ended in between, lapses.
+
+mod reading;
+mod record;
+
+use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
+use actor::Target;
+use domain::{
+    AgentOptions, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy, Principal, StopId,
+    ThreadAgent, TraceContext, TurnId, WorkspaceId,
+};
+use ports::{Expect, Write};
+pub use reading::{ThreadPage, ThreadReader, WithView};
+use record::{Claim, ClientRecord, client_key, thread_key, turn_key};
+pub use record::{ThreadRecord, TurnRecord};
+use std::time::Duration;
+
+/// After this time a claim whose turn was never seen has lapsed.
+const LAPSES: Duration = Duration::from_secs(60);
+
+/// Threads, for those who talk to them.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when a store or the queue does not answer.
+#[derive(Clone)]
+pub struct Threads {
+    chats: Chats,
+    reader: ThreadReader,
+}
+
+/// A turn to begin.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadTurn {
+    /// The person's words.
+    pub input: String,
+    /// Files to attach.
+    pub files: Vec<FileId>,
+    /// The persona; none for a coding agent.
+    pub role: Option<String>,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
+    /// The number of the next event of the chat's log, as it was before: no event of the turn has a lower one.
+    pub first: u64,
+    /// The name of the client.
+    pub client: String,
+}
+
+impl Threads {
+    /// Over these chats.
+    pub fn new(chats: Chats) -> Self {
+        let reader = ThreadReader::new(chats.table.clone(), chats.reader());
+        Self { chats, reader }
+    }
+
+    /// The reads alone.
+    pub fn reader(&self) -> &ThreadReader {
+        &self.reader
+    }
+
+    /// Makes a thread. No process starts. The same id again has no further effect.
+    ///
+    /// # Errors
+    /// Those of [`Threads`].
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        thread: ChatId,
+        agent: ThreadAgent,
+        title: Option<String>,
+        client: &str,
+    ) -> Result<(), Error> {
+        let now = self.chats.clock.now();
+        let title = title.unwrap_or_default();
+        let record =
+            ThreadRecord { thread, agent, title, client: client.into(), created_at: now, updated_at: now, claim: None };
+        let put = Write::put(thread_key(workspace, thread), record.encode()?, Expect::Absent);
+        match self.chats.table.commit(vec![put, self.seen(workspace, client)?]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(internal(error)),
+        }
+    }
+
+    /// The write that notes that a client was here.
+    fn seen(&self, workspace: WorkspaceId, client: &str) -> Result<Write, Error> {
+        let record = ClientRecord { client: client.to_owned(), seen_at: self.chats.clock.now() };
+        let body = serde_json::to_string(&record).map_err(internal)?;
+        Ok(Write::put(client_key(workspace, client), body, Expect::Any))
+    }
+
+    /// Changes title and options. Options that apply to a running turn cannot change while there is one; the session of the next turn can.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such thread; `CONFLICT` when a turn is active, or when the thread was changed at the same time; those of
+    /// [`Chats::configure`].
+    pub async fn change(
+        &self,
+        workspace: WorkspaceId,
+        thread: ChatId,
+        title: Option<String>,
+        options: Option<AgentOptions>,
+        setup: (Option<String>, Option<Mode>, bool),
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let found = self.reader.get(workspace, thread).await?;
+        let before = &found.record.agent.options;
+        let session_alone = |new: &AgentOptions| {
+            AgentOptions { session_id: None, ..new.clone() } == AgentOptions { session_id: None, ..before.clone() }
+        };
+        if options.as_ref().is_some_and(|new| new != before && !session_alone(new)) && self.is_active(&found) {
+            return Err(active(thread, "wait for the turn to end or cancel it, then change its options"));
+        }
+        let mut record = found.record.clone();
+        record.updated_at = self.chats.clock.now();
+        if let Some(title) = &title {
+            record.title.clone_from(title);
+        }
+        if let Some(options) = options {
+            record.agent.options = options;
+        }
+        self.write(workspace, &record, found.rev, Vec::new()).await?;
+        let (model, mode, may_approve) = setup;
+        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some()) {
+            let setup = crate::Setup { title, model, mode, may_approve };
+            self.chats.configure(workspace, thread, setup, by).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a thread: its record, and its chat as [`Chats::delete`] does.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such thread; `CONFLICT` when a turn is active; those of [`Chats::delete`].
+    pub async fn delete(&self, workspace: WorkspaceId, thread: ChatId, by: &Principal) -> Result<(), Error> {
+        let found = self.reader.get(workspace, thread).await?;
+        if self.is_active(&found) {
+            return Err(active(thread, "wait for the turn to end or cancel it, then delete the thread"));
+        }
+        // The chat first: while the record is there, the request can be repeated.
+        if found.view.is_some() {
+            self.chats.delete(workspace, thread, by).await?;
+        }
+        let gone = Write::delete(thread_key(workspace, thread), Expect::Any);
+        self.chats.table.commit(vec![gone]).await.map_err(internal)
+    }
+
+    /// Begins a turn; the first one makes the chat.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such thread; `CONFLICT` when a turn is active; those of [`Chats::create`] and [`Chats::post`].
+    pub async fn start(
+        &self,
+        workspace: WorkspaceId,
+        thread: ChatId,
+        command: CommandId,
+        turn: ThreadTurn,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        let ThreadTurn { input, files, role, may_approve, trace, first, client } = turn;
+        crate::asked::check_content("input", &input)?;
+        let found = self.reader.get(workspace, thread).await?;
+        let turn_id = TurnId(command.0);
+        // The same request again, under the same idempotency key.
+        let again = match self.reader.turn(workspace, turn_id).await {
+            Ok(_) => true,
+            Err(error) if error.code == Code::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !again {
+            if self.is_active(&found) {
+                let hint = "follow it on GET /v1/threads/ID/events, wait for its turn_completed event, or cancel it";
+                return Err(active(thread, hint));
+            }
+            self.claim(workspace, &found, turn_id, &input, first, &client).await?;
+        }
+        let ThreadRecord { agent, title, .. } = found.record;
+        let made = match (&found.view, role) {
+            (None, role) => {
+                let AgentOptions { mode, model_id, .. } = agent.options.clone();
+                let of_persona = role.is_some();
+                let new = NewChat {
+                    goal: input,
+                    files,
+                    model: model_id.filter(|_| of_persona),
+                    mode: if of_persona && mode.as_deref() == Some("plan") { Mode::Plan } else { Mode::Chat },
+                    may_approve,
+                    trace,
+                    title: Some(title).filter(|title| !title.is_empty()),
+                    thread: (!of_persona).then_some(agent),
+                    role,
+                    ..NewChat::default()
+                };
+                self.chats.create(workspace, thread, command, new, by).await
+            }
+            (Some(_), _) => {
+                let on_busy = if again { OnBusy::Enqueue } else { OnBusy::Reject };
+                let post = NewMessage { content: input, files, on_busy, limits: None, may_approve, trace };
+                self.chats.post(workspace, thread, command, post, by).await
+            }
+        };
+        if made.is_err() && !again {
+            self.release(workspace, thread, turn_id).await;
+        }
+        made
+    }
+
+    async fn claim(
+        &self,
+        workspace: WorkspaceId,
+        found: &WithView,
+        turn: TurnId,
+        input: &str,
+        first: u64,
+        client: &str,
+    ) -> Result<(), Error> {
+        let now = self.chats.clock.now();
+        let mut record = found.record.clone();
+        let ended = found.view.as_ref().map_or(0, |view| view.turns);
+        record.claim = Some(Claim { turn, at: now, ended });
+        record.updated_at = now;
+        let row = TurnRecord::new(turn, record.thread, client, input, first, now);
+        let of_turn =
+            Write::put(turn_key(workspace, turn), serde_json::to_string(&row).map_err(internal)?, Expect::Any);
+        self.write(workspace, &record, found.rev, vec![of_turn, self.seen(workspace, client)?]).await
+    }
+
+    /// Gives up a claim whose message was refused. Without it, the claim lapses.
+    async fn release(&self, workspace: WorkspaceId, thread: ChatId, turn: TurnId) {
+        let released = async {
+            let found = self.reader.get(workspace, thread).await?;
+            let mut record = found.record;
+            if record.claim.take_if(|claim| claim.turn == turn).is_none() {
+                return Ok(());
+            }
+            let gone = Write::delete(turn_key(workspace, turn), Expect::Any);
+            self.write(workspace, &record, found.rev, vec![gone]).await
+        };
+        if let Err::<(), Error>(error) = released.await {
+            tracing::warn!(%thread, %error, "the claim of a refused turn stays until it lapses");
+        }
+    }
+
+    async fn write(
+        &self,
+        workspace: WorkspaceId,
+        record: &ThreadRecord,
+        rev: u64,
+        mut more: Vec<Write>,
+    ) -> Result<(), Error> {
+        more.insert(0, Write::put(thread_key(workspace, record.thread), record.encode()?, Expect::Rev(rev)));
+        match self.chats.table.commit(more).await {
+            Ok(()) => Ok(()),
+            Err(ports::Error::Conflict { .. }) => Err(active(record.thread, "another request changed it: try again")),
+            Err(error) => Err(internal(error)),
+        }
+    }
+
+    /// Whether a turn runs, waits for a person, or is about to begin.
+    pub fn is_active(&self, found: &WithView) -> bool {
+        let status = found.view.as_ref().map(|view| view.status);
+        if status.is_some_and(|status| status != ChatStatus::Idle) {
+            return true;
+        }
+        // The view does not know a turn whose message was accepted a moment ago.
+        found.record.claim.as_ref().is_some_and(|claim| {
+            let ended = found.view.as_ref().map_or(0, |view| view.turns);
+            ended <= claim.ended && self.chats.clock.now().since(claim.at) < LAPSES
+        })
+    }
+
+    /// Stops a turn, which may not have begun. The same id again stops nothing more.
+    ///
+    /// # Errors
+    /// `CONFLICT` when it has ended; those of [`Threads`].
+    pub async fn cancel(
+        &self,
+        workspace: WorkspaceId,
+        turn: &TurnRecord,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let found = self.reader.get(workspace, turn.thread_id).await?;
+        let is_claimed = found.record.claim.as_ref().is_some_and(|claim| claim.turn == turn.turn_id);
+        let runs = found.view.as_ref().and_then(|view: &ChatView| view.turn_id) == Some(turn.turn_id);
+        if !runs && !(is_claimed && self.is_active(&found)) {
+            return Err(Error::new(Code::Conflict, format!("turn {} has ended", turn.turn_id))
+                .detail("turnId", turn.turn_id.to_string())
+                .hint("GET /v1/threads/ID/history shows how it ended"));
+        }
+        let (thread, stop_id) = (turn.thread_id, StopId(command.0));
+        self.chats
+            .request_stop(workspace, thread, Target::This(turn.turn_id.0), crate::cancel::USER_CANCELLED, stop_id)
+            .await?;
+        let stop = domain::ChatCommand::Stop { stop_id, turn_id: Some(turn.turn_id) };
+        self.chats.send(workspace, thread, command, by, stop).await
+    }
+}
+
+fn active(thread: ChatId, hint: &str) -> Error {
+    Error::new(Code::Conflict, format!("a turn of thread {thread} is active"))
+        .detail("threadId", thread.to_string())
+        .hint(hint)
+}

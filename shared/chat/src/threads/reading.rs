@@ -1,0 +1,199 @@
+//! Reads of threads. They send no command, so a server that only holds streams has them too.
+
+use super::record::{THREADS, ThreadRecord, TurnRecord, partition, thread_key, turn_key};
+use crate::{ChatReader, chats::internal, machine::actor_id};
+use actor::log::{read_after, read_before};
+use domain::{ChatEvent, ChatId, ChatView, Code, Error, PermissionId, Timestamp, TurnId, WorkspaceId};
+use futures::future::try_join_all;
+use ports::{Query, Table, validate};
+use std::{sync::Arc, time::Duration};
+
+/// Entries of a log that are read at once.
+const PAGE: usize = 128;
+/// Clocks of one installation agree within this time.
+const SKEW: Duration = Duration::from_secs(60);
+
+/// A thread, and its chat once it has had a turn.
+#[derive(Clone, Debug)]
+pub struct WithView {
+    /// The thread.
+    pub record: ThreadRecord,
+    /// The revision of the record.
+    pub rev: u64,
+    /// Its chat.
+    pub view: Option<ChatView>,
+}
+
+impl WithView {
+    /// The title; that of the chat, once there is one.
+    pub fn title(&self) -> &str {
+        self.view.as_ref().map_or(&self.record.title, |view| &view.title)
+    }
+
+    /// When it last changed or began or ended a turn.
+    pub fn updated_at(&self) -> Timestamp {
+        self.view.as_ref().map_or(self.record.updated_at, |view| view.active_at.max(self.record.updated_at))
+    }
+}
+
+/// A page of threads.
+#[derive(Clone, Debug)]
+pub struct ThreadPage {
+    /// The threads, the newest first.
+    pub threads: Vec<WithView>,
+    /// The cursor of the next page; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// Threads, for those who only read.
+///
+/// # Errors
+/// Beside its own, every method gives `INTERNAL` when a store does not answer.
+#[derive(Clone)]
+pub struct ThreadReader {
+    table: Arc<dyn Table>,
+    chats: ChatReader,
+}
+
+impl ThreadReader {
+    /// Over these.
+    pub fn new(table: Arc<dyn Table>, chats: ChatReader) -> Self {
+        Self { table, chats }
+    }
+
+    /// A thread.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such thread; those of [`ThreadReader`].
+    pub async fn get(&self, workspace: WorkspaceId, thread: ChatId) -> Result<WithView, Error> {
+        let item = self.table.get(&thread_key(workspace, thread)).await.map_err(internal)?;
+        let item = item.ok_or_else(|| Error::not_found("thread", thread))?;
+        self.with_view(workspace, &item.body, item.rev).await
+    }
+
+    async fn with_view(&self, workspace: WorkspaceId, body: &str, rev: u64) -> Result<WithView, Error> {
+        let record: ThreadRecord = serde_json::from_str(body).map_err(internal)?;
+        let view = match self.chats.get(workspace, record.thread).await {
+            Ok(view) => Some(view),
+            Err(error) if error.code == Code::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(WithView { record, rev, view })
+    }
+
+    /// The threads of a workspace, the newest first.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`ThreadReader`].
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<ThreadPage, Error> {
+        let query = Query::prefix(partition(workspace), THREADS, limit).descending().after(cursor);
+        let page = self.table.query(&query).await;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let threads = page.items.iter().map(|item| self.with_view(workspace, &item.body, item.rev));
+        Ok(ThreadPage { threads: try_join_all(threads).await?, next_cursor: page.next })
+    }
+
+    /// A turn by its id.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such turn; those of [`ThreadReader`].
+    pub async fn turn(&self, workspace: WorkspaceId, turn: TurnId) -> Result<TurnRecord, Error> {
+        let item = self.table.get(&turn_key(workspace, turn)).await.map_err(internal)?;
+        let item = item.ok_or_else(|| Error::not_found("turn", turn))?;
+        serde_json::from_str(&item.body).map_err(internal)
+    }
+
+    /// Hands the events of a thread's log to `take_in`, from the number `from` on, with their numbers and times.
+    ///
+    /// # Errors
+    /// Those of [`ThreadReader`].
+    pub async fn log(
+        &self,
+        workspace: WorkspaceId,
+        thread: ChatId,
+        from: u64,
+        mut take_in: impl FnMut(u64, Timestamp, &ChatEvent),
+    ) -> Result<(), Error> {
+        let (actor, mut next) = (actor_id(workspace, thread), from.max(1));
+        loop {
+            let page = read_after::<ChatEvent>(&*self.table, &actor, next - 1, PAGE).await.map_err(internal)?;
+            for entry in &page.entries {
+                for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
+                    take_in(number, entry.at, event);
+                }
+                next = next.max(entry.next);
+            }
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The chat of the workspace that asked for this permission, and the request while it is open. The id of a permission tells when it was
+    /// asked for; so only chats that were active since are looked through.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when no chat of the workspace has asked for it; those of [`ThreadReader`].
+    pub async fn permission(
+        &self,
+        workspace: WorkspaceId,
+        permission: PermissionId,
+    ) -> Result<(ChatId, Option<serde_json::Value>), Error> {
+        let asked_at = i64::try_from(permission.0.as_u128() >> 80).unwrap_or(i64::MAX);
+        let since = Timestamp::from_millis(asked_at) - SKEW;
+        let (id, mut cursor) = (permission.to_string(), None);
+        loop {
+            let page = self.chats.list(workspace, 100, cursor).await?;
+            for view in page.chats {
+                if view.active_at < since {
+                    return Err(Error::not_found("permission", permission));
+                }
+                if let Some(open) = crate::chats::waiting(&view, "permission_required", "permission_id", &id) {
+                    return Ok((view.chat_id, Some(open.clone())));
+                }
+                if self.has_asked(workspace, view.chat_id, permission, since).await? {
+                    return Ok((view.chat_id, None));
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Err(Error::not_found("permission", permission));
+            }
+        }
+    }
+
+    /// Whether the log of a chat has this permission in an entry since then.
+    async fn has_asked(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        permission: PermissionId,
+        since: Timestamp,
+    ) -> Result<bool, Error> {
+        let (actor, mut before) = (actor_id(workspace, chat), u64::MAX);
+        loop {
+            let page = read_before::<ChatEvent>(&*self.table, &actor, before, PAGE).await.map_err(internal)?;
+            for entry in &page.entries {
+                let is_it = |event: &ChatEvent| {
+                    matches!(event, ChatEvent::PermissionRequired { permission_id, .. }
+                        | ChatEvent::PermissionResolved { permission_id, .. } if *permission_id == permission)
+                };
+                if entry.events.iter().any(is_it) {
+                    return Ok(true);
+                }
+                if entry.at < since {
+                    return Ok(false);
+                }
+                before = entry.first;
+            }
+            if !page.more {
+                return Ok(false);
+            }
+        }
+    }
+}

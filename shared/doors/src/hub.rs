@@ -1,0 +1,15 @@
+//! Door 2, `/v1`: the code agent hub (spec 004 §8). A thread is a chat, and a turn of it is a turn of the chat.
+//!
+//! The events of a chat become the frames of its stream ([`Frames`]) and the turns of its history ([`History`]). Both are folds of the same
+//! log, so a client that reads the history and a client that watched have seen the same.
+
+mod frames;
+mod history;
+mod permission;
+mod text;
+mod tool;
+mod update;
+
+pub use frames::Frames;
+pub use history::{History, Turn, TurnStatus};
+pub use permission::{OFFERED, Offered, chosen};

@@ -1,0 +1,255 @@
+//! The stream of a thread or of one of its turns.
+
+use super::{permission, text::Shown, tool, update};
+use crate::{Frame, Projection};
+use domain::{ChatEvent, ChatId, Error, Message, StopReason, Timestamp, TurnId};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The frames of a thread, or of one turn of it (spec 004 §8 (3), (4)).
+///
+/// An `error` is held back until its turn ends: some clients stop reading there, and a turn may go on after a failure.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    thread: ChatId,
+    /// The turn that is shown; all of them if none.
+    only: Option<TurnId>,
+    /// The turn that runs.
+    turn: Option<TurnId>,
+    words: Shown,
+    thoughts: Shown,
+    failure: Option<Error>,
+    /// The steps of the plan, by their number: status and title.
+    plan: BTreeMap<u32, (String, String)>,
+    is_over: bool,
+}
+
+impl Frames {
+    /// Of all turns of a thread.
+    pub fn of_thread(thread: ChatId) -> Self {
+        Self {
+            thread,
+            only: None,
+            turn: None,
+            words: Shown::default(),
+            thoughts: Shown::default(),
+            failure: None,
+            plan: BTreeMap::new(),
+            is_over: false,
+        }
+    }
+
+    /// Of one turn, which ends with it. It needs no event from before the turn.
+    pub fn of_turn(thread: ChatId, turn: TurnId) -> Self {
+        Self { only: Some(turn), ..Self::of_thread(thread) }
+    }
+
+    /// The turn that runs, if its frames are shown.
+    fn shown(&self) -> Option<TurnId> {
+        self.turn.filter(|turn| self.only.is_none_or(|only| only == *turn))
+    }
+
+    /// The frames of an event, as names and data without the turn.
+    fn encode(&mut self, event: &ChatEvent) -> Vec<(&'static str, Value)> {
+        match event {
+            ChatEvent::TurnStarted { turn_id, attempt, .. } => self.begin(*turn_id, *attempt),
+            ChatEvent::ModelStarted { attempt: 2.., .. } => {
+                self.words.again();
+                self.thoughts.again();
+                Vec::new()
+            }
+            ChatEvent::Chunk { text, message_id } => delta("message_delta", self.words.piece(*message_id, text)),
+            ChatEvent::Thought { text, message_id } => delta("reasoning_delta", self.thoughts.piece(*message_id, text)),
+            ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, .. } } => {
+                let mut frames = delta("reasoning_delta", self.thoughts.whole(*id, reasoning));
+                frames.extend(delta("message_delta", self.words.whole(*id, content)));
+                frames
+            }
+            ChatEvent::CallStarted { call_id, attempt: 1, tool, path, args, .. } => {
+                let args = tool::arguments(args);
+                let mut data = json!({
+                    "toolCallId": call_id, "title": tool::title(tool, path.as_deref(), &args), "kind": tool::kind(tool),
+                    "status": "in_progress", "rawInput": args,
+                });
+                if let Some(path) = path {
+                    data["locations"] = json!([{ "path": path }]);
+                }
+                vec![("tool_call", data)]
+            }
+            ChatEvent::Observed { call_id, output, success, .. } => {
+                let status = if *success { "completed" } else { "failed" };
+                let content = tool::content(output);
+                vec![(
+                    "tool_call_update",
+                    json!({ "toolCallId": call_id, "status": status, "content": content, "rawOutput": output }),
+                )]
+            }
+            ChatEvent::PlanStep { step, status, title, total, .. } => self.plan(*step, status, title, *total),
+            ChatEvent::PermissionRequired {
+                permission_id,
+                call_id,
+                category,
+                tool,
+                args,
+                reason,
+                always,
+                expires_at,
+                ..
+            } => {
+                let args = tool::arguments(args);
+                vec![(
+                    "permission_required",
+                    json!({
+                        "permissionId": permission_id, "approval": category, "command": tool::title(tool, None, &args),
+                        "requestId": call_id, "options": permission::options(always.as_ref(), event), "reason": reason,
+                        "rawInput": args, "expiresAt": expires_at,
+                    }),
+                )]
+            }
+            ChatEvent::PermissionResolved { permission_id, outcome, by, .. } => {
+                vec![("permission_resolved", json!({ "permissionId": permission_id, "outcome": outcome, "by": by }))]
+            }
+            ChatEvent::Asked { question_id, questions, expires_at, .. } => {
+                vec![(
+                    "question",
+                    json!({ "questionId": question_id, "questions": questions, "expiresAt": expires_at }),
+                )]
+            }
+            ChatEvent::Failed { error } => {
+                self.failure = Some(error.clone());
+                Vec::new()
+            }
+            ChatEvent::Paused { reason, .. } => {
+                vec![("error", json!({ "code": domain::Code::Paused, "message": reason }))]
+            }
+            ChatEvent::Done { stop_reason, .. } => {
+                let failure = self.failure.take().filter(|_| *stop_reason == StopReason::Error);
+                let told = if *stop_reason == StopReason::Error { "error" } else { "end_turn" };
+                let mut data = json!({ "stopReason": told });
+                if *stop_reason != StopReason::EndTurn {
+                    data["reason"] = json!(stop_reason);
+                }
+                let error = failure.map(|error| ("error", error_data(&error)));
+                error.into_iter().chain([("turn_completed", data)]).collect()
+            }
+            ChatEvent::Stopped { reason, .. } => {
+                vec![("turn_completed", json!({ "stopReason": "cancelled", "reason": reason }))]
+            }
+            // Large facts that this protocol has no words for.
+            ChatEvent::Created { .. }
+            | ChatEvent::Configured { .. }
+            | ChatEvent::TurnQueued { .. }
+            | ChatEvent::MessageAdded { .. }
+            | ChatEvent::FileUpdated { .. } => Vec::new(),
+            // The facts of coding agents are read as they are kept, by the names of the Agent Client Protocol. Others have no words here.
+            other => serde_json::to_value(other).ok().and_then(|fact| self.of_agent(&fact)).into_iter().collect(),
+        }
+    }
+
+    /// A fact of a coding agent.
+    fn of_agent(&self, fact: &Value) -> Option<(&'static str, Value)> {
+        match fact.get("type")?.as_str()? {
+            "agent_bound" => {
+                Some(("session_bound", json!({ "threadId": self.thread, "sessionId": fact.get("session_id")? })))
+            }
+            "agent_updated" => update::encode(fact.get("update")?),
+            _ => None,
+        }
+    }
+
+    /// A turn begins, or begins again after a crash: then the text of its unfinished message is void.
+    fn begin(&mut self, turn: TurnId, attempt: u32) -> Vec<(&'static str, Value)> {
+        if self.turn != Some(turn) {
+            (self.words, self.thoughts) = Default::default();
+        }
+        self.turn = Some(turn);
+        self.failure = None;
+        let mut data = json!({ "threadId": self.thread });
+        if attempt > 1 {
+            self.words.again();
+            self.thoughts.again();
+            data["attempt"] = json!(attempt);
+        }
+        vec![("turn_started", data)]
+    }
+
+    /// The whole plan, which replaces the one before. A step that the stream has not seen has only its number.
+    fn plan(&mut self, step: u32, status: &str, title: &str, total: u32) -> Vec<(&'static str, Value)> {
+        self.plan.retain(|number, _| *number <= total);
+        self.plan.insert(step, (status.to_owned(), title.to_owned()));
+        let entries = (1..=total.min(MOST_STEPS)).map(|number| match self.plan.get(&number) {
+            Some((status, title)) => entry(status, title),
+            None => entry("pending", &format!("Step {number}")),
+        });
+        vec![("plan_update", json!({ "entries": entries.collect::<Vec<_>>() }))]
+    }
+}
+
+/// The most steps of a plan that are shown.
+const MOST_STEPS: u32 = 500;
+
+/// A step as the Agent Client Protocol has it: that knows three states, so the others are told by words.
+fn entry(status: &str, title: &str) -> Value {
+    let (told, note) = match status {
+        "done" => ("completed", ""),
+        "failed" => ("completed", " (failed)"),
+        "skipped" => ("completed", " (skipped)"),
+        "in_progress" => ("in_progress", ""),
+        _ => ("pending", ""),
+    };
+    json!({ "content": format!("{title}{note}"), "status": told, "priority": "medium" })
+}
+
+fn delta(name: &'static str, text: Option<String>) -> Vec<(&'static str, Value)> {
+    text.map(|text| (name, json!({ "delta": text }))).into_iter().collect()
+}
+
+fn error_data(error: &Error) -> Value {
+    let mut data = json!({ "code": error.code, "message": error.message });
+    if let Some(hint) = &error.hint {
+        data["hint"] = json!(hint);
+    }
+    data
+}
+
+impl Projection for Frames {
+    type Event = ChatEvent;
+
+    fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        let encoded = self.encode(event);
+        if let Some(turn) = self.shown() {
+            frames.extend(encoded.into_iter().map(|(name, mut data)| {
+                data["turnId"] = json!(turn);
+                Frame { number, event: Some(name), data }
+            }));
+        }
+        if let ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. } = event {
+            self.is_over |= self.only == Some(*turn_id);
+            self.turn = None;
+        }
+        self.is_over |= matches!(event, ChatEvent::Deleted { .. });
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_facts_of_coding_agents_have_their_frames() {
+        let thread = ChatId(uuid::Uuid::from_u128(1));
+        let frames = Frames::of_thread(thread);
+        let bound = json!({ "type": "agent_bound", "session_id": "s" });
+        let expected = json!({ "threadId": thread, "sessionId": "s" });
+        assert_eq!(frames.of_agent(&bound), Some(("session_bound", expected)));
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed" });
+        let updated = json!({ "type": "agent_updated", "update": update, "at": "2026-01-01T00:00:00Z" });
+        let expected = json!({ "toolCallId": "t", "status": "completed" });
+        assert_eq!(frames.of_agent(&updated), Some(("tool_call_update", expected)));
+        assert_eq!(frames.of_agent(&json!({ "type": "used" })), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! Golden transcripts of the hub: recorded logs, rendered. A log and its transcript stay as they are; `BLESS=1` writes a new transcript.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use buildscale_doors::{
+    Projection,
+    hub::{Frames, History},
+};
+use domain::{ChatEvent, ChatId, Timestamp, TurnId};
+use serde_json::Value;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hub").join(name)
+}
+
+/// The events of a recorded log. Its events have the numbers 1, 2, …, a second apart.
+fn log(name: &str) -> Vec<(u64, Timestamp, ChatEvent)> {
+    let text = std::fs::read_to_string(golden(name)).unwrap();
+    let events: Vec<ChatEvent> = serde_json::from_str(&text).unwrap();
+    let at = |number: u64| Timestamp::from_millis(1_767_225_600_000 + i64::try_from(number).unwrap() * 1000);
+    (1..).zip(events).map(|(number, event)| (number, at(number), event)).collect()
+}
+
+fn thread() -> ChatId {
+    "019bf537-f228-7cd3-aa1c-000000000002".parse().unwrap()
+}
+
+fn rendered(mut frames: Frames, log: &[(u64, Timestamp, ChatEvent)]) -> String {
+    let (mut out, mut of_event) = (String::new(), Vec::new());
+    for (number, at, event) in log {
+        assert!(!frames.is_over() || matches!(event, ChatEvent::TurnStarted { .. }), "there are events after the end");
+        if frames.is_over() {
+            break;
+        }
+        frames.take_in(*number, *at, event, &mut of_event);
+        for frame in of_event.drain(..) {
+            writeln!(out, "{} {} {}", frame.number, frame.event.unwrap(), frame.data).unwrap();
+        }
+    }
+    out
+}
+
+#[track_caller]
+fn check(name: &str, found: &str) {
+    let path = golden(name);
+    if std::env::var_os("BLESS").is_some() && !path.exists() {
+        std::fs::write(&path, found).unwrap();
+    }
+    assert_eq!(found, std::fs::read_to_string(&path).unwrap_or_default(), "{name}");
+}
+
+#[test]
+fn a_thread_is_rendered_as_its_transcript_says() {
+    let log = log("thread.log.json");
+    check("thread.frames.txt", &rendered(Frames::of_thread(thread()), &log));
+}
+
+#[test]
+fn one_turn_is_the_part_of_the_thread_that_is_its_own() {
+    let log = log("thread.log.json");
+    let whole = rendered(Frames::of_thread(thread()), &log);
+    let turns: Vec<(u64, TurnId)> = log
+        .iter()
+        .filter_map(|(number, _, event)| match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some((*number, *turn_id)),
+            _ => None,
+        })
+        .collect();
+    assert!(turns.len() > 2);
+    for (first, turn) in turns {
+        let own: String = whole.lines().filter(|line| line.contains(&format!("\"turnId\":\"{turn}\""))).fold(
+            String::new(),
+            |mut own, line| {
+                writeln!(own, "{line}").unwrap();
+                own
+            },
+        );
+        let from_first: Vec<_> = log.iter().filter(|(number, ..)| *number >= first).cloned().collect();
+        assert_eq!(rendered(Frames::of_turn(thread(), turn), &from_first), own);
+        assert!(own.lines().last().unwrap().contains(" turn_completed "), "{own}");
+    }
+}
+
+#[test]
+fn pieces_that_have_expired_come_with_the_whole_message() {
+    let log = log("thread.log.json");
+    let text = |log: &[_]| -> String {
+        let mut text = String::new();
+        for line in rendered(Frames::of_thread(thread()), log).lines() {
+            let mut parts = line.splitn(3, ' ').skip(1);
+            if parts.next() == Some("message_delta") {
+                let data: Value = serde_json::from_str(parts.next().unwrap()).unwrap();
+                text.push_str(data["delta"].as_str().unwrap());
+            }
+        }
+        text
+    };
+    // The pieces of the message that was given up are shown to those who watched, and to nobody else.
+    let kept: Vec<_> = log.iter().filter(|(.., event)| !event.is_transient()).cloned().collect();
+    assert_eq!(text(&log).replace("I wi", ""), text(&kept));
+}
+
+#[test]
+fn the_history_has_the_turns_and_the_frames_of_each() {
+    let log = log("thread.log.json");
+    let fold = |with_events| {
+        let mut history = History::of(thread(), with_events);
+        log.iter().for_each(|(number, at, event)| history.take_in(*number, *at, event));
+        history.turns()
+    };
+    check("thread.history.json", &format!("{}\n", serde_json::to_string_pretty(&fold(false)).unwrap()));
+    let with_events: Vec<String> = fold(true)
+        .into_iter()
+        .flat_map(|turn| turn.events.unwrap())
+        .map(|event| format!("{} {} {}", event["seq"], event["type"].as_str().unwrap(), event["data"]))
+        .collect();
+    let frames = rendered(Frames::of_thread(thread()), &log);
+    assert_eq!(with_events, frames.lines().collect::<Vec<_>>());
+}

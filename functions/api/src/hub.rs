@@ -29,9 +29,7 @@ pub(crate) use turns::*;
 
 use axum::Json;
 use domain::{ChatId, Code, Error, PermissionId, TurnId};
-use ports::Agents;
 use serde::Deserialize;
-use std::sync::Arc;
 use utoipa::IntoParams;
 
 /// The thread of a path.

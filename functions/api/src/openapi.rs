@@ -1,9 +1,10 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks, health,
-    home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
-    schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks,
+    health, home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals,
+    relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns,
+    usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -137,7 +138,7 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(personas::get_agent))
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))
-        .routes(routes!(agents::list_agents))
+        .routes(routes!(agents::list_coding_agents))
         .routes(routes!(usage::get_usage))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))

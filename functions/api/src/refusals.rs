@@ -13,7 +13,7 @@ const ALONE: [&str; 5] = ["health", "healthz", "home", "openapi", "resource_meta
 /// Routes that are open to all.
 const OPEN: [&str; 6] = ["health", "healthz", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 14] = [
+const PACED: [&str; 15] = [
     "agent_stream",
     "approve_plan",
     "check_flow",

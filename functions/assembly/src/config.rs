@@ -46,8 +46,7 @@ pub struct Config {
     /// Providers that flows name themselves.
     pub providers: Providers,
     /// The secrets of the host that flows may send, and their recipients. Without a grant, flows of accounts may send none; those of a hub for
-    /// one person may send the secrets of its folder, and the usual variable of a provider to that provider, such as
-    /// `OPENAI_API_KEY` to `openai`.
+    /// one person may send the secrets of its folder, and the usual variable of a provider to it, such as `OPENAI_API_KEY` to `openai`.
     pub grants: Vec<Grant>,
     /// The sandbox of commands.
     pub sandbox: Sandbox,

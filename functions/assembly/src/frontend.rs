@@ -7,7 +7,7 @@ use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, WorkspaceId};
 use doors::{Projection, Span};
 use http::HeaderMap;
-use ports::{Agents, DeadLetterQueue, Folders, KnownSecrets, ModelInfo};
+use ports::{DeadLetterQueue, Folders, KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;

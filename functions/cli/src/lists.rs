@@ -185,7 +185,7 @@ pub(crate) async fn agents(client: &Client, out: &mut Output) -> Result<(), CliE
     let roots: Vec<&str> = list(&answer, "allowed_roots").iter().filter_map(Value::as_str).collect();
     match roots.is_empty() {
         true => out.notice("no folder is allowed: name some in [hub] allowed_roots"),
-        false => out.notice(&format!("they may work in {}", roots.join(", "))),
+        false => out.notice(format_args!("they may work in {}", roots.join(", "))),
     }
 }
 

@@ -199,7 +199,6 @@ impl Account {
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
             dead_letters: None,
-            agents: None,
             folders: None,
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
         };

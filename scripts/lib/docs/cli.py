@@ -93,7 +93,7 @@ def walk(words, variant, path, out):
         entry(words, variant.doc, variant.fields, path, out)
         return
     # The binary names types of its modules and of the library by their paths.
-    args = rust.item(re.sub(r"^(?:\w+::)+", "", variant.payload), path if "::" not in variant.payload else OWN)
+    args = rust.item(re.sub(r"^(?:\w+::)+|^Box<(?=.*>$)|>$", "", variant.payload), path if "::" not in variant.payload else OWN)
     sub = next((f for f in args.fields if "subcommand" in (rust.attr(f.attrs, "command") or "")), None)
     entry(words, variant.doc, args.fields, args.path, out, sub)
     if sub:

@@ -42,7 +42,7 @@ class Arms:
         body = text[at.end() - 1 : rust.balanced(text, at.end() - 1)]
         match = re.search(r"match event \{", body)
         inside = body[match.end() : rust.balanced(body, match.end() - 1) - 1]
-        self.arms = list(self.split(inside))
+        self.arms = list(self.split(re.sub(r"^\s*//.*$", "", inside, flags=re.M)))
 
     def split(self, text):
         at = 0
@@ -118,6 +118,9 @@ def resolve(key, expression, variant, arms):
             owner = rust.find(bare(field.type)[0], "shared/domain")
             for each in owner.fields if owner and owner.kind == "struct" else []:
                 fields.setdefault(each.name, each)
+            # Or a variant of it, as the key of its name.
+            for each in owner.variants if owner and owner.kind == "enum" else []:
+                fields.setdefault(rust.cased(each.name, "snake_case"), rust.Field(each.name, each.payload, each.doc))
     if names[0] not in fields and key in fields:
         # The content of the optional field of this name, under another.
         names = [key]
@@ -158,6 +161,10 @@ SPECIAL = {
         ("`content`", "string", "always", "The whole text."),
         ("`files`", "array of string, a path", "not always", "Attached files, of a user's message."),
     ],
+    ("ChatEvent", "AgentUpdated"): [
+        ("`call_id`", "string, an id", "not always", "The tool call, if it is about one. A new call is a `call` instead, and its end an `observation`."),
+        ("`update`", "object", "always", "The session update of the Agent Client Protocol. A plan is an `agent_plan` with its `entries` instead."),
+    ],
     ("ChatEvent", "Failed"): [
         ("`code`", "string", "always", "See [errors](errors.md)."),
         ("`message`", "string", "always", "The error in words, for people."),
@@ -165,6 +172,10 @@ SPECIAL = {
         ("`details`", "object", "not always", "Further facts, for programs."),
     ],
 }  # fmt: skip
+
+
+# Events whose names on the wire are made in a function of their own.
+NAMES = {("ChatEvent", "AgentUpdated"): ["agent_update"]}
 
 
 def page(enum_name, title, intro):
@@ -185,6 +196,7 @@ def page(enum_name, title, intro):
             wire = re.findall(r'(?:^|[({\s])"([a-z_]+)"(?=,|\s*\})', code.split("json!")[0] if code.lstrip().startswith("(") else code)
             ends = re.findall(r'\(\s*(?:if .*?\{ )?"([a-z_]+)"(?: \} else \{ "([a-z_]+)" \})?,', code)
             wire = [each for pair in ends[-1:] for each in pair if each] or wire[-1:]
+            wire = NAMES.get((enum_name, name)) or wire
             rows = SPECIAL.get((enum_name, name)) or rows_of(variants[name], arms.keys(code), arms)
             if enum_name == "TaskEvent" and name == "Waiting":
                 rows = waiting(rows)

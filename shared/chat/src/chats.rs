@@ -154,8 +154,8 @@ impl Chats {
         Self { table, mailbox, workspaces, clock, settings }
     }
 
-    /// Makes a chat and begins its first turn. Its view and its file exist when this returns. The same ids again have no
-    /// further effect. In `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
+    /// Makes a chat and begins its first turn. Its view and its file exist when this returns, and the same ids again have no effect. In
+    /// `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `plan_id` or
@@ -262,17 +262,14 @@ impl Chats {
             Err(error) => return Err(internal(error)),
         }
         self.mailbox.send(message).await.map_err(internal)?;
-        let (queued_behind, paused_reason) = (None, None);
-        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind, paused_reason })
+        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind: None, paused_reason: None })
     }
 
-    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries the failed work again, and then reads
-    /// it.
+    /// Posts a message; its turn begins when the chat is free. A paused chat tries the failed work again, and then reads it.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or when it is busy and
-    /// [`OnBusy::Reject`] was asked for; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content, alone or
-    /// with its attachments.
+    /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or is busy and [`OnBusy::Reject`] was
+    /// asked for; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for content that is long with its attachments.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -326,8 +323,7 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
-    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with the
-    /// queued messages. The same id again stops nothing more.
+    /// Stops the running turn (spec 000 §6), or the one that a chat was paused in. The same id again stops nothing more.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out.

@@ -1,14 +1,15 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
 use crate::{
+    backoff::Postponed,
     context::{LeftOut, PastTurn},
     phase::Phase,
     report::Round,
     session::carry_out::Planning,
 };
 use domain::{
-    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionRule, PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, Mode, PermissionRule,
+    PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
     event::PermissionOutcome,
 };
 use serde::{Deserialize, Serialize};
@@ -191,17 +192,6 @@ pub struct Turn {
     pub stopping: Option<(StopId, String)>,
     /// Its present activity.
     pub phase: Phase,
-}
-
-/// A call of the model that failed in a way that passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Postponed {
-    /// The message to come.
-    pub message_id: MessageId,
-    /// The last attempt, as [`Phase::Model`] counts them.
-    pub attempt: u32,
-    /// How often the provider failed; an attempt that ended with its worker is none of its failures.
-    pub failures: u32,
 }
 
 /// The message that an event adds to the history, if it adds one.

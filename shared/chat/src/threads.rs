@@ -128,7 +128,7 @@ impl Threads {
         self.write(workspace, &record, found.rev, Vec::new()).await?;
         let (model, mode, may_approve) = setup;
         if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some()) {
-            let setup = crate::Setup { title, model, mode, may_approve };
+            let setup = crate::Setup { title, model, mode, may_approve, session: None };
             self.chats.configure(workspace, thread, setup, by).await?;
         }
         Ok(())
@@ -289,7 +289,7 @@ impl Threads {
         let found = self.reader.get(workspace, turn.thread_id).await?;
         let is_claimed = found.record.claim.as_ref().is_some_and(|claim| claim.turn == turn.turn_id);
         let runs = found.view.as_ref().and_then(|view: &ChatView| view.turn_id) == Some(turn.turn_id);
-        if !runs && !(is_claimed && self.is_active(&found)) {
+        if !(runs || is_claimed && self.is_active(&found)) {
             return Err(Error::new(Code::Conflict, format!("turn {} has ended", turn.turn_id))
                 .detail("turnId", turn.turn_id.to_string())
                 .hint("GET /v1/threads/ID/history shows how it ended"));

@@ -2,15 +2,12 @@
 //! more to call or a limit is reached.
 
 use crate::{
-    agent, ask, cancel, coding,
+    agent, ask, cancel,
     context::assemble,
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, actor_id, kill_key, model_key, tool_key},
-    mode,
-    phase::Phase,
-    report,
+    machine::{ChatEffect, ChatMachine, actor_id, model_key, tool_key},
+    mode, report,
     session::{carry_out, executor::Refused},
-    size::{MAX_ANSWER, beginning},
     state::{ChatState, QueuedTurn, Turn},
 };
 use actor::{EffectKey, OutboxMessage};

@@ -4,8 +4,9 @@
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 use crate::{
-    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath, Limits,
-    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage,
+    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath,
+    Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp,
+    TraceContext, TurnId, Usage,
     session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
 };
@@ -76,8 +77,7 @@ pub enum ChatEvent {
         /// The start of the wait.
         at: Timestamp,
     },
-    /// The provider failed in a way that passes, and said nothing yet: the model is asked again later, and nothing is held
-    /// meanwhile.
+    /// The provider failed in a way that passes, and said nothing yet: the model is asked again later, and nothing is held.
     ModelPostponed {
         /// The message to come.
         message_id: MessageId,
@@ -321,8 +321,7 @@ pub enum ChatEvent {
         /// The approval, with its plan, person and time.
         approval: Box<Approval>,
     },
-    /// A person without the right to approve has answered a question of the turn: from here on, a call that the approval of a plan would
-    /// allow needs a person's consent.
+    /// A person without the right to approve has answered a question of the turn: calls that an approved plan allows need consent now.
     RightsNarrowed {
         /// The person.
         by: String,

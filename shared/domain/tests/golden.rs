@@ -4,9 +4,9 @@
 
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error,
-    ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId, PermissionRule,
-    PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256, Status, StopId, TaskCommand,
-    TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId,
+    PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256, Status, StopId,
+    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     session::Cut,

@@ -6,9 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId,
-    FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Sha256,
-    StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId,
+    Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
+    QuestionId, Sha256, StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
     session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},

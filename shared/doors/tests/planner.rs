@@ -7,7 +7,6 @@ use buildscale_doors::{
     planner::{PlannerTurn, Shows},
 };
 use domain::{ChatEvent, ChatId, Timestamp, TurnId};
-use serde_json::Value;
 use std::{collections::BTreeMap, path::PathBuf};
 use uuid::Uuid;
 
@@ -114,7 +113,7 @@ fn every_step_that_begins_ends_and_every_executor_has_a_result() {
                 "step_start" => *open.entry("step").or_default() += 1,
                 "executor_spawned" => *open.entry("executor").or_default() += 1,
                 "executor_result" => *open.entry("executor").or_default() -= 1,
-                "step_complete" if frame.data["step"]["status"] != Value::from("pending") => {
+                "step_complete" if frame.data["step"]["status"] != "pending" => {
                     *open.entry("ended").or_default() += 1;
                 }
                 _ => {}

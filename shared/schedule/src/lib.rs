@@ -13,14 +13,18 @@
 //! - [`run`]: begins what is due, as the person who made the schedule, with the rights that they have then.
 //! - [`schedules`]: the way in.
 
+mod config;
+mod event;
 pub mod machine;
 pub mod rule;
 pub mod run;
 pub mod schedules;
 mod state;
 
-pub use machine::{ScheduleCommand, ScheduleEffect, ScheduleEvent, ScheduleMachine, ScheduleReport};
+pub use config::{Action, Began, Missed, ScheduleConfig};
+pub use event::{ScheduleCommand, ScheduleEvent};
+pub use machine::{ScheduleEffect, ScheduleMachine, ScheduleReport};
 pub use rule::{Times, TimesError};
 pub use run::{Rights, ScheduleEffects};
 pub use schedules::{NewSchedule, NewTimes, ScheduleChange, SchedulePage, Schedules};
-pub use state::{Action, Began, LastRun, Missed, ScheduleConfig, ScheduleState, ScheduleStatus, ScheduleView};
+pub use state::{LastRun, ScheduleState, ScheduleStatus, ScheduleView};

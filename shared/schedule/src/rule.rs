@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use rrule::{RRuleSet, Tz};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest rule, in bytes.
 const MAX_RULE: usize = 300;
@@ -11,8 +11,6 @@ const MAX_RULE: usize = 300;
 const LEAST_GAP: Duration = Duration::from_secs(60);
 /// How many times are looked at to find the gap between runs.
 const LOOKED_AT: usize = 10;
-/// How long the search for the times of a new rule may take: a rule that hardly ever matches is refused.
-const PATIENCE: Duration = Duration::from_millis(250);
 /// How long ago a rule may begin: the search for its next time begins there.
 const OLDEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// The most missed times that are counted.
@@ -99,7 +97,6 @@ impl Times {
     /// Whether a schedule can have these times from now on.
     fn checked(&self, now: Timestamp) -> Result<(), TimesError> {
         let Self::Rule { rrule, time_zone, begins } = self else { return Ok(()) };
-        let begun = Instant::now();
         let oldest = local(now - OLDEST, time_zone).ok_or_else(|| TimesError::Zone(time_zone.clone()))?;
         if *begins < oldest {
             return Err(TimesError::Rule("it begins more than a year ago".into()));
@@ -123,9 +120,6 @@ impl Times {
             if seen == LOOKED_AT {
                 break;
             }
-        }
-        if begun.elapsed() > PATIENCE {
-            return Err(TimesError::Rule("its times are too rare to be found".into()));
         }
         self.next(None, now).at.map(|_| ()).ok_or(TimesError::Never)
     }
@@ -257,6 +251,7 @@ mod rrule_zone {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -355,10 +350,7 @@ mod tests {
             ("FREQ=DAILY", "UTC", "2026-13-41T08:00:00"),
             ("FREQ=DAILY;UNTIL=20200101T000000Z", "UTC", "2019-12-01T08:00:00"),
         ] {
-            let begun = Instant::now();
-            let refused = rule(rrule, zone, begins);
-            println!("{:?} {rrule:?} {zone:?} {begins:?}: {refused:?}", begun.elapsed());
-            assert!(refused.is_err(), "{rrule:?} {zone:?} {begins:?}");
+            assert!(rule(rrule, zone, begins).is_err(), "{rrule:?} {zone:?} {begins:?}");
         }
     }
 }

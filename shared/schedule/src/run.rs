@@ -1,8 +1,8 @@
 //! Begins what is due: a chat, a message or a task, as the person who made the schedule.
 
 use crate::{
+    config::{Action, Began, ScheduleConfig},
     machine::{ScheduleEffect, ScheduleMachine, ScheduleReport},
-    state::{Action, Began, ScheduleConfig},
 };
 use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;

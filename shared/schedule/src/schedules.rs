@@ -1,9 +1,11 @@
 //! The way in to schedules: made, listed, changed, paused, run and removed.
 
 use crate::{
-    machine::{ScheduleCommand, actor_id, partition, view_index, view_key},
+    config::{Action, Missed, ScheduleConfig},
+    event::ScheduleCommand,
+    machine::{actor_id, partition, view_index, view_key},
     rule::{Times, TimesError},
-    state::{Action, Missed, ScheduleConfig, ScheduleState, ScheduleView},
+    state::{ScheduleState, ScheduleView},
 };
 use actor::{Content, Envelope, Mailbox};
 use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId};

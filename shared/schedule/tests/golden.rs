@@ -1,7 +1,5 @@
 //! Persisted shapes of schedules, as every version wrote them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use actor::Machine as _;
 use buildscale_schedule::{
     Action, Began, Missed, ScheduleCommand, ScheduleConfig, ScheduleEvent, ScheduleMachine, ScheduleState,

@@ -17,6 +17,8 @@ use std::{marker::PhantomData, sync::Arc};
 pub(crate) const CLIENT: &str = "x-client-id";
 /// The header with the workspace.
 pub(crate) const WORKSPACE: &str = "x-workspace-id";
+/// The value of a header that is no text: no name and no id.
+const UNREADABLE: &str = "\u{1}";
 /// The longest name of a client, in bytes.
 const MAX_CLIENT: usize = 128;
 /// How many workspaces are looked through for the first one that a key reaches.
@@ -80,7 +82,7 @@ impl<N: Needs, S: Stage> FromRequestParts<S> for Hub<N> {
 
 /// A header, else a parameter of the query: `EventSource` cannot send headers.
 fn given<'a>(parts: &'a Parts, header: &str, parameter: &str) -> Option<&'a str> {
-    let sent = parts.headers.get(header).map(|value| value.to_str().unwrap_or("?").trim());
+    let sent = parts.headers.get(header).map(|value| value.to_str().unwrap_or(UNREADABLE).trim());
     sent.filter(|text| !text.is_empty()).or_else(|| {
         let pairs = parts.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(name, _)| *name == parameter).map(|(_, value)| value)
@@ -111,7 +113,10 @@ async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> A
         let workspace: WorkspaceId = named.parse().map_err(|_| invalid())?;
         let role = auth::role(stage, caller, workspace).await?;
         // The very words for one that does not exist.
-        return Ok((workspace, role.ok_or_else(|| Error::not_found("workspace", workspace))?, false));
+        let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+        // The machine's own person has a role in every workspace, also in one that is not there.
+        stage.workspaces.get(workspace).await?;
+        return Ok((workspace, role, false));
     }
     // One that is made with the first thread. Its id follows from the person, so that two requests make the same one; and it stays theirs.
     let own = WorkspaceId(CommandId::from_key("the first workspace", &caller.user.to_string()).0);

@@ -65,7 +65,8 @@ async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) ->
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
         Kind::Persona(_) => ours(context, &found),
         Kind::Coding => {
-            let offers = context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))?;
+            let offers =
+                context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))?;
             let chosen = agent.options;
             let mut options = Vec::new();
             if !offers.models.is_empty() {

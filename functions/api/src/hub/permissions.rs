@@ -37,7 +37,9 @@ pub(crate) async fn answer_permission(
             .into());
     };
     let (outcome, always) = meaning(outcome, option_id.as_deref(), asked.get("options").and_then(Value::as_array))?;
-    let decision = chat::Decision { always, ..chat::Decision::new(permission_id, outcome) };
+    // An agent reads its own option: one of several yeses is not another.
+    let option_id = option_id.filter(|_| asked.get("options").is_some());
+    let decision = chat::Decision { always, option_id, ..chat::Decision::new(permission_id, outcome) };
     context.chats.decide(within.workspace, chat, CommandId(ids.id("command")), decision, &within.by).await?;
     Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
 }

@@ -93,7 +93,7 @@ pub(crate) struct NewThread {
     #[schema(example = "buildscale")]
     pub agent: String,
     /// The folder that it works in: an absolute path inside an allowed root.
-    #[schema(example = "/home/me/app")]
+    #[schema(example = "/srv/app")]
     pub cwd: String,
     /// A title: at most 200 characters.
     pub title: Option<String>,

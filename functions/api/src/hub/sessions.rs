@@ -14,7 +14,7 @@ use crate::{
     extract::{Path, Query},
 };
 use axum::extract::State;
-use domain::{ChatId, Error, ThreadAgent};
+use domain::{ChatId, ThreadAgent};
 use ports::Agents;
 use serde::Deserialize;
 use serde_json::json;

@@ -12,21 +12,33 @@ use crate::{
     access::{Converse, Read, demand},
     chats::check_model,
     error::Answer,
-    extract::{Json, Path, Query},
+    extract::{Json, Path, Query, page_length},
     idempotency::Ids,
-    workspaces::Paging,
 };
 use axum::extract::State;
 use chat::WithView;
 use domain::{AgentOptions, ChatId, Code, Error, Mode, ThreadAgent};
 use identity::Action;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
 /// The longest text of an option, in bytes, and the most options.
 const MAX_OPTION: usize = 1024;
 const MOST_OPTIONS: usize = 64;
+
+/// A page of threads. Parameters for the name of the client and the workspace may stand beside it.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Page {
+    /// At most this many; 1 to 200.
+    #[param(default = 200, minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
 
 impl Context {
     /// Threads over the chats.
@@ -57,15 +69,15 @@ pub(crate) async fn create_thread(
 }
 
 /// The threads, the newest first.
-#[utoipa::path(get, path = "/v1/threads", tag = "hub", params(Paging),
+#[utoipa::path(get, path = "/v1/threads", tag = "hub", params(Page),
     responses((status = 200, description = "A page of them.", body = Threads)))]
 pub(crate) async fn list_threads(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Read>,
-    Query(paging): Query<Paging>,
+    Query(Page { limit, cursor }): Query<Page>,
 ) -> Answer<axum::Json<Threads>> {
-    let limit = paging.limit.map_or(Ok(200), |_| paging.limit())?;
-    let page = context.threads().reader().list(within.workspace, limit, paging.cursor).await?;
+    let limit = page_length(limit, 200, 200)?;
+    let page = context.threads().reader().list(within.workspace, limit, cursor).await?;
     let threads = page.threads.into_iter().map(shown).collect();
     Ok(axum::Json(Threads { threads, next_cursor: page.next_cursor }))
 }

@@ -279,6 +279,7 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
         by: "timeout".into(),
         always: None,
         reason: None,
+        option_id: None,
         at: SystemClock.now(),
     };
     door.put_events(&chat, vec![resolved]).await;

@@ -181,13 +181,15 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
             .replace("{chat_id}", chat.rsplit('/').next().unwrap())
             .replace("{task_id}", &task)
             .replace("{tag}", "open");
+        // Routes of the hub want the name of a client; others refuse a parameter that they do not know.
+        let client = if route.starts_with("/v1/") { "clientId=test" } else { "" };
         for wrong in [0, most + 1] {
-            let refused = door.get(&format!("{path}?limit={wrong}")).await.refuses(400, "INVALID_ARGUMENT");
+            let refused = door.get(&format!("{path}?limit={wrong}&{client}")).await.refuses(400, "INVALID_ARGUMENT");
             let error = &refused.json["error"];
             assert_eq!(error["details"]["field"], "limit");
             assert!(error["hint"].as_str().unwrap().contains(&format!("1 to {most}")), "{operation}: {error}");
         }
-        door.get(&format!("{path}?limit={most}")).await.is(200);
+        door.get(&format!("{path}?limit={most}&{client}")).await.is(200);
     }
     assert!(lists >= 13, "only {lists} lists have a limit");
 }

@@ -230,10 +230,22 @@ pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
     let unknown = ours.filter(|name| !name.starts_with(PREFIX) && !OTHERS.contains(name));
     let told = unknown.map(|name| {
         let rest = name.trim_start_matches("BUILDSCALE_").to_lowercase();
-        let table =
-            ["server", "auth", "store", "ai", "files", "observe", "telemetry", "tasks", "providers", "sandbox", "hub", "mcp"]
-                .into_iter()
-                .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));
+        let table = [
+            "server",
+            "auth",
+            "store",
+            "ai",
+            "files",
+            "observe",
+            "telemetry",
+            "tasks",
+            "providers",
+            "sandbox",
+            "hub",
+            "mcp",
+        ]
+        .into_iter()
+        .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));
         let hint = match (table, similar::get_close_matches(name, &OTHERS, 1, 0.8).first()) {
             (Some(table), _) => {
                 let key = rest.strip_prefix(table).unwrap_or_default().trim_start_matches('_');

@@ -1,8 +1,10 @@
 //! Schedules of a hub: they run at their time, and by hand.
 
 use crate::support::{ANYWHERE, Hub, text};
+use ports::{Clock, SystemClock};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The schedule, once `is_so`.
 fn until(hub: &Hub, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
@@ -24,7 +26,7 @@ fn a_schedule_begins_a_chat_at_its_time_and_by_hand() {
     assert_eq!(text(&hub.run(&["workspaces", "create", "team"]).stderr), "", "made");
     assert!(text(&hub.run(&["schedule"]).stderr).contains("no schedules"));
 
-    let soon = jiff::Timestamp::now() + Duration::from_secs(2);
+    let soon = SystemClock.now() + Duration::from_secs(2);
     let once = ["schedule", "add", "Once", "--at", &soon.to_string(), "--goal", "say hello"];
     let made = hub.run(&once);
     assert!(made.status.success(), "{}", text(&made.stderr));

@@ -21,9 +21,12 @@ async fn world() -> Result<World> {
     let cwd = std::fs::canonicalize(&app)?.display().to_string();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/agents/tests/agent.py");
     let script = std::fs::canonicalize(script)?.display().to_string();
+    // The hubs of the tests have no PATH of ours.
+    let found = std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
+    let python = String::from_utf8(found.stdout)?;
     let settings = [
         ("BUILDSCALE__HUB__ALLOWED_ROOTS", cwd.as_str()),
-        ("BUILDSCALE__AGENTS__TEST__COMMAND", "python3"),
+        ("BUILDSCALE__AGENTS__TEST__COMMAND", python.trim()),
         ("BUILDSCALE__AGENTS__TEST__ARGS", script.as_str()),
     ];
     let hub = start(&data.path().join("hub"), &settings).await?;

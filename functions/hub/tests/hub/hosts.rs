@@ -100,7 +100,6 @@ async fn a_host_that_starts_programs_speaks_through_the_command_line() -> Result
     say(&request(2, "tools/call", json!({ "name": "ls", "arguments": { "path": "/" } })).to_string()).await?;
     let listed = hear().await?;
     assert_eq!((&listed["id"], &listed["result"]["isError"]), (&json!(2), &json!(false)), "{listed}");
-    drop(say);
     drop(input);
     assert!(timeout(PATIENCE, child.wait()).await??.success());
     Ok(())

@@ -26,7 +26,7 @@ pub(super) fn covered<'a>(
     granted: &'a [PermissionRule],
 ) -> Option<&'a PermissionRule> {
     match own? {
-        PermissionRule::File { .. } => granted.iter().find(|rule| Some(*rule) == own),
+        PermissionRule::File { .. } | PermissionRule::Tool { .. } => granted.iter().find(|rule| Some(*rule) == own),
         PermissionRule::Command { .. } | PermissionRule::CommandPrefix { .. } => {
             let command = words(call)?;
             granted.iter().find(|rule| command.is_covered_by(rule))

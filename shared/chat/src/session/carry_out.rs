@@ -124,7 +124,7 @@ impl Step<'_> {
 
     /// A session that began with a greeting is named after the first message that says more, of the first five.
     fn name_session(&mut self, content: &str) {
-        let says_more = |text: &str| !rules::certain(text).is_some_and(|one| one.reasoning == rules::COURTESY);
+        let says_more = |text: &str| rules::certain(text).is_none_or(|one| one.reasoning != rules::COURTESY);
         let Some(config) = self.config().cloned() else { return };
         if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {
             let config = Box::new(ChatConfig {

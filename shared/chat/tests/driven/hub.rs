@@ -6,7 +6,8 @@ use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Tra
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
 use ports::{
-    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, NoAgents, QueueReceiver, Spilling, Table, ToolServers,
+    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, NoAgents, QueueReceiver, Spilling, Table,
+    ToolServers,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};

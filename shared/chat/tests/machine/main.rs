@@ -1,5 +1,7 @@
 //! Decisions of the chat machine: turns, limits, stops, questions, permissions, crashes, and random sequences of inputs.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod agent;
 mod anything;
 mod backoff;
@@ -7,9 +9,9 @@ mod commands;
 mod modes;
 mod permissions;
 mod play;
-mod thread;
 mod served;
 mod session;
+mod thread;
 
 use actor::{Input, Machine, StopRequest, Target};
 use buildscale_chat::{ChatMachine, Report};

@@ -42,7 +42,8 @@ fn a_person_is_asked_before_a_tool_of_a_server_and_may_always_allow_it() {
     play.say("go");
     assert_eq!(calls(&mut play, TOOL).last().map(String::as_str), Some("permission_required"));
     let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
-    let happened = play.command(ChatCommand::Decide { permission_id, outcome, always: true, reason: None });
+    let happened =
+        play.command(ChatCommand::Decide { permission_id, outcome, always: true, reason: None, option_id: None });
     assert_eq!(happened[1..], [format!("call {TOOL} 1")]);
     play.tool("done");
     assert_eq!(play.state.permissions, [PermissionRule::Tool { tool: TOOL.into() }]);

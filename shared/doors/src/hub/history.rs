@@ -108,10 +108,8 @@ impl History {
                 Some((message, partial)) if message == message_id => partial.push_str(text),
                 partial => *partial = Some((*message_id, text.clone())),
             },
-            ChatEvent::MessageAdded { message: Message::User { content, .. } } => {
-                if turn.request_text.is_empty() {
-                    turn.request_text.clone_from(content);
-                }
+            ChatEvent::MessageAdded { message: Message::User { content, .. } } if turn.request_text.is_empty() => {
+                turn.request_text.clone_from(content);
             }
             ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => {
                 self.partial = None;

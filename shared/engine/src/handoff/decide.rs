@@ -104,6 +104,7 @@ mod tests {
             kind: FileKind::File,
             v: 3,
             sha256: None,
+            mark: None,
             size: 1,
             author: "user:1".into(),
             at: Timestamp::default(),

@@ -9,8 +9,8 @@ use serde_json::json;
 
 #[tokio::test]
 async fn requests_that_put_agents_to_work_are_counted() {
-    // The fixture of a tenant makes five of them: a chat, two tasks, an evaluation and a schedule.
-    let world = World::with(accounts().limited(Allowance { requests: 7, tokens: 30_000 }));
+    // The fixture of a tenant makes six of them: a chat, a turn of a thread, two tasks, an evaluation and a schedule.
+    let world = World::with(accounts().limited(Allowance { requests: 8, tokens: 30_000 }));
     let ann = world.tenant("ann").await;
     let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
     let headers = || {

@@ -171,6 +171,7 @@ impl World {
             by: "timeout".into(),
             always: None,
             reason: None,
+            option_id: None,
             at: self.clock.now(),
         };
         self.door.put_events(&format!("{workspace}/chats/{chat_id}"), vec![said, resolved]).await;

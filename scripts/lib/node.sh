@@ -1,0 +1,30 @@
+# Sourced by scripts whose parts are programs of Node.js: `ensure_node` puts Node.js 20 or newer with npm on the PATH, and `ensure_venv` has
+# Python make virtual environments. Both install what is missing on Debian and Ubuntu, and do nothing otherwise.
+
+install_packages() {
+    command -v apt-get >/dev/null || {
+        echo "These packages are needed, and there is no apt-get to install them: $*." >&2
+        return 1
+    }
+    local root=()
+    [ "$(id -u)" = 0 ] || root=(sudo)
+    echo "Installing $*." >&2
+    "${root[@]}" apt-get update -qq >&2
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+ensure_node() {
+    local newer=${BUILDSCALE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/buildscale}/node
+    command -v npm >/dev/null || install_packages nodejs npm || return 1
+    if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+        # The registry of npm has Node.js itself.
+        [ -x "$newer/node_modules/.bin/node" ] ||
+            npm install --prefix "$newer" --no-audit --no-fund --no-save --loglevel=error node@24.9.0 >&2 || return 1
+        PATH=$newer/node_modules/.bin:$PATH
+        export PATH
+    fi
+}
+
+ensure_venv() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages python3 python3-venv
+}

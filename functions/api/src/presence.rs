@@ -24,7 +24,7 @@ pub(crate) struct Attention {
     /// The file or folder.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 4096, example = "/projects/plan.md")]
     path: Option<FilePath>,
-    /// False when you look at it no longer.
+    /// False when you have looked away.
     #[serde(default = "yes")]
     #[schema(default = true)]
     here: bool,

@@ -54,7 +54,7 @@ pub(crate) struct ScheduleToMake {
     #[serde(default)]
     #[schema(value_type = schema::Missed)]
     missed: Missed,
-    /// What begins.
+    /// The work that begins.
     #[schema(value_type = schema::ScheduleAction)]
     action: Action,
 }

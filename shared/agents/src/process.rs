@@ -43,7 +43,7 @@ const BYTES: usize = 4 * 1024;
 /// How long the streams of a process that has ended are read on.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// What agents are run with.
+/// The settings that agents run with.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     /// The environment of this process.

@@ -112,7 +112,7 @@ pub enum WorkspaceEvent {
         /// The task.
         task_id: TaskId,
     },
-    /// A person looks at something, or looks at it no longer. It is on the bus alone: no record keeps it.
+    /// A person looks at something, or has looked away. It is on the bus alone: no record keeps it.
     Presence {
         /// The person.
         user_id: UserId,

@@ -5,7 +5,7 @@ use crate::{CallId, ChatId, Error, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a session is about, and the limits of its executors.
+/// The subject of a session, and the limits of its executors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {

@@ -1,4 +1,4 @@
-//! How a schedule is set up: when it is due, and what begins then.
+//! How a schedule is set up: when it is due, and the work that begins then.
 
 use crate::rule::Times;
 use domain::{ChatId, Mode, TaskId, Timestamp, UserId, WorkspaceId};
@@ -22,7 +22,7 @@ pub struct ScheduleConfig {
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
     pub missed: Missed,
-    /// What begins when it is due.
+    /// The work that begins when it is due.
     pub action: Action,
     /// When it was made.
     pub created_at: Timestamp,
@@ -39,7 +39,7 @@ pub enum Missed {
     Skip,
 }
 
-/// What begins when a schedule is due.
+/// The work that begins when a schedule is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {

@@ -43,7 +43,7 @@ pub struct NewSchedule {
     pub times: NewTimes,
     /// The treatment of times that passed while nothing ran.
     pub missed: Missed,
-    /// What begins.
+    /// The work that begins.
     pub action: Action,
 }
 

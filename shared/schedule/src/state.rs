@@ -142,7 +142,7 @@ pub struct ScheduleView {
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
     pub missed: Missed,
-    /// What begins when it is due.
+    /// The work that begins when it is due.
     pub action: Action,
     /// Its state.
     pub status: ScheduleStatus,

@@ -49,7 +49,7 @@ impl Workspace {
         Ok(ChangePage { changes, next: page.next })
     }
 
-    /// Tells watchers that a person looks at something, or looks at it no longer. Nothing keeps it: a watcher that comes later hears of it when it is
+    /// Tells watchers that a person looks at something, or has looked away. Nothing keeps it: a watcher that comes later hears of it when it is
     /// told again.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub enum Missed {
     Skip,
 }
 
-/// What begins when a schedule is due.
+/// The work that begins when a schedule is due.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ScheduleAction {
@@ -125,7 +125,7 @@ pub struct Schedule {
     pub times: ScheduleTimes,
     /// The treatment of times that passed while nothing ran.
     pub missed: Missed,
-    /// What begins.
+    /// The work that begins.
     pub action: ScheduleAction,
     /// Its state.
     pub status: ScheduleStatus,

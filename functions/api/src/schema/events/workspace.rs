@@ -84,7 +84,7 @@ pub struct WorkspaceTaskDeleted {
     pub task_id: Uuid,
 }
 
-/// A person looks at a chat, a file or a folder, or looks at it no longer: of these `chat_id` or `path` is there. Presences are of this connection: after a
+/// A person looks at a chat, a file or a folder, or has looked away: of these `chat_id` or `path` is there. Presences are of this connection: after a
 /// reconnect, forget those that were told, and they are told anew.
 #[derive(Serialize, ToSchema)]
 pub struct WorkspacePresence {

@@ -15,19 +15,22 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error, WorkspaceId};
+use domain::{Code, Error, FilePath, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use identity::Action;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::{IntoParams, ToSchema};
-use workspace::Format;
+use workspace::{Format, Imported, Source, WorkspaceInfo};
 
 /// How many exports and imports run at once. Each has up to two contents in memory, and reads or writes all of a workspace.
 const AT_ONCE: usize = 4;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// How many paths that were left out an answer names.
+const MOST_LEFT_OUT: usize = 100;
 
 fn place() -> Result<SemaphorePermit<'static>, Error> {
     RUNNING.try_acquire().map_err(|_| {
@@ -36,14 +39,14 @@ fn place() -> Result<SemaphorePermit<'static>, Error> {
     })
 }
 
-/// A form of an export.
+/// A form of an export or import.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Form {
-    /// A tar archive that can be imported.
+    /// A tar archive of BuildScale.
     #[default]
     Tar,
-    /// A stream for `git fast-import`: one commit for each version of each file.
+    /// A stream for `git fast-import`, with one commit for each version of each file, or one that `git fast-export` writes.
     Git,
 }
 
@@ -58,14 +61,46 @@ pub(crate) struct Wanted {
     format: Form,
 }
 
-/// The name of a workspace that is imported.
+/// The name and the form of an import.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportAs {
-    /// Its name, for people; that of the archive when none is given.
+    /// The name of the workspace, for people; that of the archive when none is given.
     #[param(min_length = 1, max_length = 200)]
     name: Option<String>,
+    /// `tar` for an archive, or `git` for the output of `git fast-export`.
+    #[serde(default)]
+    #[param(inline, default = "tar")]
+    format: Form,
+    /// The folder that gets the files of a repository; the root when none is given. An archive has the places of its files itself.
+    #[param(value_type = Option<String>)]
+    folder: Option<FilePath>,
+}
+
+impl ImportAs {
+    fn source(&self) -> Result<Source, Error> {
+        match (self.format, &self.folder) {
+            (Form::Tar, None) => Ok(Source::Archive),
+            (Form::Tar, Some(_)) => Err(Error::invalid("folder", "an archive has the places of its files itself")
+                .hint("leave folder out, or import from Git with format=git")),
+            (Form::Git, folder) => Ok(Source::Git { folder: folder.clone().unwrap_or_else(FilePath::root) }),
+        }
+    }
+}
+
+/// A workspace that was imported.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ImportedWorkspace {
+    #[serde(flatten)]
+    #[schema(value_type = schema::Workspace)]
+    workspace: WorkspaceInfo,
+    /// How many files it has. Zero when the same request made it before.
+    files: u64,
+    /// How many versions they have.
+    versions: u64,
+    /// The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`.
+    left_out: Vec<String>,
 }
 
 /// All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
@@ -102,11 +137,11 @@ pub(crate) async fn export_workspace(
     Ok(response)
 }
 
-/// Makes a workspace from an archive, which is the body as it is. It has the files with their versions, authors and times; their ids are new. The authors
-/// are those that the archive names. With an `Idempotency-Key` an archive may be as long as a JSON body.
+/// Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
+/// authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body may be as long as one of JSON.
 #[utoipa::path(post, path = "/api/v1/imports", tag = "workspaces", params(ImportAs),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
-    responses((status = 201, description = "It was made.", body = schema::Workspace)))]
+    responses((status = 201, description = "It was made.", body = ImportedWorkspace)))]
 pub(crate) async fn import_workspace(
     State(context): State<Arc<Context>>,
     By(caller): By,
@@ -118,15 +153,22 @@ pub(crate) async fn import_workspace(
     if caller.workspaces.is_some() {
         return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
     }
+    let source = wanted.source()?;
     let _running = place()?;
     let id = WorkspaceId(ids.id("workspace"));
     let pieces = stream::try_unfold(Pieces::of(body), |mut pieces| async move {
         Ok(pieces.next().await?.map(|piece| (piece, pieces)))
     });
     context.base.members().found(id, &caller).await?;
-    let archive = Box::pin(pieces);
-    let imported = context.base.workspaces.import(id, wanted.name.as_deref(), &caller.principal(), archive).await?;
+    let (name, principal) = (wanted.name.as_deref(), caller.principal());
+    let imported = context.base.workspaces.import(id, name, &principal, source, Box::pin(pieces)).await?;
     welcome_founder(&context, id, &caller).await?;
-    let place = format!("/api/v1/workspaces/{}", imported.workspace.workspace_id);
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(imported.workspace)))
+    let Imported { workspace, files, versions, mut left_out } = imported;
+    left_out.truncate(MOST_LEFT_OUT);
+    let place = format!("/api/v1/workspaces/{}", workspace.workspace_id);
+    Ok((
+        StatusCode::CREATED,
+        [(header::LOCATION, place)],
+        axum::Json(ImportedWorkspace { workspace, files, versions, left_out }),
+    ))
 }

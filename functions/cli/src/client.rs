@@ -113,14 +113,14 @@ impl Client {
         Ok(self.hub().await?.upload(to, content, length).await?)
     }
 
-    /// Makes a workspace from an archive of this length.
+    /// Makes a workspace from an archive, or a history of Git, of this length.
     pub(crate) async fn import(
         &self,
-        name: Option<&str>,
+        query: &[(&str, &str)],
         archive: reqwest::Body,
         length: u64,
     ) -> Result<Value, CliError> {
-        Ok(self.hub().await?.import(name, archive, length).await?)
+        Ok(self.hub().await?.import(query, archive, length).await?)
     }
 
     /// Begins to read a long content: from its address, or through the hub where it has none.

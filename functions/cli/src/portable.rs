@@ -52,14 +52,28 @@ pub(crate) async fn export(args: ExportArgs, out: &mut Output) -> Result<(), Cli
 /// `buildscale import`.
 pub(crate) async fn import(args: ImportArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
+    let query: Vec<(&str, &str)> = [
+        args.name.as_deref().map(|name| ("name", name)),
+        args.git.then_some(("format", "git")),
+        args.folder.as_deref().map(|folder| ("folder", folder)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let archive = Local::open(&args.file)?;
-    let made = client.import(args.name.as_deref(), archive.body().await?, archive.length()).await?;
+    let made = client.import(&query, archive.body().await?, archive.length()).await?;
     if out.is_json() {
         return out.json(&made);
     }
     out.line(format_args!(
-        "made the workspace {} ({})",
+        "made the workspace {} ({}): {} files, {} versions",
         text(&made, "workspace_id"),
-        one_line(text(&made, "name"), 200)
-    ))
+        one_line(text(&made, "name"), 200),
+        made["files"],
+        made["versions"],
+    ))?;
+    for path in made["left_out"].as_array().into_iter().flatten().filter_map(|path| path.as_str()) {
+        out.line(format_args!("left out: {}", one_line(path, 200)))?;
+    }
+    Ok(())
 }

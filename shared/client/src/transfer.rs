@@ -63,12 +63,11 @@ impl Client {
     /// When it is refused, or the connection fails. A body that is a stream can be sent once, so nothing is repeated.
     pub async fn import(
         &self,
-        name: Option<&str>,
+        query: &[(&str, &str)],
         archive: impl Into<reqwest::Body>,
         length: u64,
     ) -> Result<Value, Error> {
-        let query: Vec<(&str, &str)> = name.map(|name| ("name", name)).into_iter().collect();
-        let url = address::of_resource(&self.base.borrow(), &["imports"], &query);
+        let url = address::of_resource(&self.base.borrow(), &["imports"], query);
         let request = self.signed(self.untimed.post(url));
         let request = request.header("content-type", "application/x-tar").header("content-length", length);
         self.json(self.success_of(self.answer(request.body(archive)).await?)?)

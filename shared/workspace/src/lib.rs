@@ -77,7 +77,7 @@ pub use model::{
     Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
-pub use portable::{Format, Imported};
+pub use portable::{Format, Imported, Source};
 pub use relations::{
     FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Mark, Marked, Network, NetworkEdge, NetworkNode, Relations,
     TagCount, TagCounts, TaggedPage, check_kind, check_tag,

@@ -10,7 +10,8 @@ mod export;
 mod git;
 mod import;
 mod layout;
+mod making;
 mod rows;
 
 pub use export::Format;
-pub use import::Imported;
+pub use import::{Imported, Source};

@@ -22,10 +22,16 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// The archive
+    /// The archive, or what `git fast-export` wrote; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The name of the new workspace [default: that in the archive]
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// The file has the output of `git fast-export BRANCH`
+    #[arg(long)]
+    pub(crate) git: bool,
+    /// The folder that gets the files of the repository [default: /]
+    #[arg(long, requires = "git", value_name = "PATH")]
+    pub(crate) folder: Option<String>,
 }

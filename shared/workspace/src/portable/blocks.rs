@@ -91,6 +91,35 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Reader<S> {
         Ok(whole.freeze())
     }
 
+    /// So many bytes; none when the stream ends before.
+    pub async fn exactly(&mut self, length: u64) -> Result<Option<Bytes>> {
+        let Ok(length) = usize::try_from(length) else { return Ok(None) };
+        let bytes = self.up_to(length).await?;
+        Ok((bytes.len() == length).then_some(bytes))
+    }
+
+    /// The bytes up to the next line feed, without it, or up to the end; none at the end of the stream.
+    pub async fn line(&mut self, most: usize) -> Result<Option<Bytes>> {
+        let (mut line, mut is_there) = (BytesMut::new(), false);
+        loop {
+            let mut piece = self.some(u64::MAX).await?;
+            if piece.is_empty() {
+                return Ok(is_there.then(|| line.freeze()));
+            }
+            is_there = true;
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            line.extend_from_slice(&piece.split_to(end.unwrap_or(piece.len())));
+            if line.len() > most {
+                return Err(Error::invalid("body", format!("a line has over {most} bytes")));
+            }
+            if end.is_some() {
+                piece.advance(1);
+                self.piece = piece;
+                return Ok(Some(line.freeze()));
+            }
+        }
+    }
+
     /// The content of an entry that fits into memory.
     pub async fn content(&mut self, of: &Head) -> Result<Bytes> {
         let length = usize::try_from(of.size).map_err(|_| refused(&of.name, "it is too long"))?;

@@ -33,7 +33,7 @@ impl Workspace {
         tokio::spawn(async move {
             let written = match format {
                 Format::Tar => Archive::new(this, sink).write(info).await,
-                Format::Git => super::git::write(this, sink, &info).await,
+                Format::Git => super::git::export::write(this, sink, &info).await,
             };
             if let Err(error) = written {
                 // A reader that is gone needs no error.

@@ -4,11 +4,11 @@ use crate::{
     common::{path, person},
     real::{Real, agent, fill, long},
 };
-use buildscale_workspace::{Access, Expect, Format, Imported, Role, Version, Workspace};
+use buildscale_workspace::{Access, Expect, Format, Imported, Role, Source, Version, Workspace};
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Principal, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use std::{collections::BTreeMap, io::Write as _, process::Stdio};
+use std::{collections::BTreeMap, fs, io::Write as _, path::Path, process::Stdio};
 use tar::{EntryType, Header};
 use uuid::Uuid;
 
@@ -19,10 +19,14 @@ async fn export(workspace: &Workspace, real: &Real, format: Format) -> Result<Ve
 }
 
 async fn import(real: &Real, archive: &[u8]) -> Result<Imported, Error> {
+    import_from(real, Source::Archive, archive).await
+}
+
+async fn import_from(real: &Real, source: Source, archive: &[u8]) -> Result<Imported, Error> {
     let id = WorkspaceId(Uuid::now_v7());
     // In pieces that end anywhere.
     let pieces: Vec<_> = archive.chunks(1000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    let imported = real.all.import(id, None, &Principal::local(), stream::iter(pieces)).await;
+    let imported = real.all.import(id, None, &Principal::local(), source, stream::iter(pieces)).await;
     if imported.is_err() {
         for partition in ["node", "text", "unconverted"] {
             assert_eq!(real.names(&format!("{id}/{partition}")).await, [""; 0]);
@@ -335,11 +339,11 @@ async fn an_archive_that_ends_early_goes_on_too_long_or_promises_too_much_is_ref
     let broken = stream::iter(vec![Ok(Bytes::from(archive[..5000].to_vec()))])
         .chain(stream::iter([Err(Error::new(Code::InvalidArgument, "the body ended early"))]));
     let id = WorkspaceId(Uuid::now_v7());
-    let error = real.all.import(id, None, &Principal::local(), broken).await.unwrap_err();
+    let error = real.all.import(id, None, &Principal::local(), Source::Archive, broken).await.unwrap_err();
     assert_eq!(error.message, "the body ended early");
     // The same id can be used again.
     let whole = stream::iter([Ok(Bytes::from(archive))]);
-    real.all.import(id, Some("mine"), &Principal::local(), whole).await.unwrap();
+    real.all.import(id, Some("mine"), &Principal::local(), Source::Archive, whole).await.unwrap();
     assert_eq!(real.all.get(id).await.unwrap().name, "mine");
 }
 
@@ -358,22 +362,29 @@ async fn policies_with_a_fault_are_not_imported() {
     );
 }
 
+/// Runs Git in this folder, with a person and a time of its own for commits.
+fn git_in(folder: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(folder).args(args).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", folder);
+    for role in ["AUTHOR", "COMMITTER"] {
+        git.env(format!("GIT_{role}_NAME"), "Ada").env(format!("GIT_{role}_EMAIL"), "ada@example.org");
+        git.env(format!("GIT_{role}_DATE"), "1700000000 +0100");
+    }
+    let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    done.stdout
+}
+
 #[tokio::test]
 async fn git_has_a_commit_for_each_version_with_its_author_and_time() {
     let (real, workspace) = Real::new().await;
     let file = fill(&workspace).await;
     workspace.write(&path("/projects/.git/config"), "[core]", Expect::Absent, &person()).await.unwrap();
     let out = export(&workspace, &real, Format::Git).await.unwrap();
-    let home = tempfile::tempdir().unwrap();
-    let git = |args: &[&str], input: Vec<u8>| {
-        let mut git = std::process::Command::new("git");
-        git.arg("-C").arg(home.path()).args(args).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", home.path());
-        let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(&input).unwrap();
-        let done = child.wait_with_output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
-    };
+    let repository = tempfile::tempdir().unwrap();
+    let git = |args: &[&str], input: Vec<u8>| String::from_utf8(git_in(repository.path(), args, &input)).unwrap();
     git(&["init", "--quiet"], Vec::new());
     let told = git(&["fast-import", "--quiet"], out);
     assert!(told.contains("/projects/.git/config"), "what is left out is told: {told}");
@@ -387,4 +398,84 @@ async fn git_has_a_commit_for_each_version_with_its_author_and_time() {
     assert_eq!(git(&["show", "main:projects/demo/current.md"], Vec::new()), long("now "));
     let history = git(&["log", "--format=%B", "main", "--", "projects/demo/notes.md"], Vec::new());
     assert!(history.contains(&format!("File: {file}\nVersion: 3\n")), "{history}");
+}
+
+#[tokio::test]
+async fn a_repository_of_git_becomes_a_workspace_with_its_history() {
+    let (real, _) = Real::new().await;
+    let repository = tempfile::tempdir().unwrap();
+    let at = |name: &str| repository.path().join(name);
+    let git = |args: &[&str]| git_in(repository.path(), args, b"");
+    let commit = |message: &str| {
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "--message", message]);
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    fs::create_dir_all(at("src/deep")).unwrap();
+    for (name, content) in [("README.md", "one"), ("src/deep/ä \"q\".txt", &long("a")), ("gone.txt", "gone")] {
+        fs::write(at(name), content).unwrap();
+    }
+    fs::write(at("picture.bin"), [0, 159, 146, 150]).unwrap();
+    fs::write(at("gone.bin"), [0, 159, 1]).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", at("link")).unwrap();
+    commit("First");
+    fs::write(at("README.md"), "two").unwrap();
+    fs::rename(at("src/deep"), at("src/moved")).unwrap();
+    fs::remove_file(at("gone.txt")).unwrap();
+    fs::remove_file(at("gone.bin")).unwrap();
+    commit("Second");
+    git(&["checkout", "--quiet", "-b", "side"]);
+    fs::write(at("README.md"), "three").unwrap();
+    commit("Third");
+    git(&["checkout", "--quiet", "main"]);
+    git(&["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
+
+    let stream = git(&["fast-export", "-M", "main"]);
+    let folder = path("/projects/site");
+    let source = || Source::Git { folder: folder.clone() };
+    let imported = import_from(&real, source(), &stream).await.unwrap();
+    assert_eq!((imported.files, imported.versions), (3, 5));
+    assert_eq!(imported.left_out, ["link"]);
+    let workspace = real.open(imported.workspace.workspace_id).await;
+    let (folders, files) = everything(&workspace).await;
+    assert!(
+        folders.contains_key(&path("/projects/site/src/moved"))
+            && !folders.contains_key(&path("/projects/site/src/deep"))
+    );
+    let history = |name: &str| {
+        let (_, versions) = &files[&path(name)];
+        versions.iter().map(|(version, content)| (version.author.as_str(), content.clone())).collect::<Vec<_>>()
+    };
+    let ada = "Ada <ada@example.org>";
+    let readme = ["one", "two", "three"].map(|content| (ada, Bytes::from(content)));
+    assert_eq!(history("/projects/site/README.md"), readme);
+    assert_eq!(history("/projects/site/src/moved/ä \"q\".txt"), [(ada, Bytes::from(long("a")))]);
+    assert_eq!(history("/projects/site/picture.bin"), [(ada, Bytes::from_static(&[0, 159, 146, 150]))]);
+    assert_eq!(files[&path("/projects/site/README.md")].0, 1_700_000_000_000);
+    // What only files that are gone had is not kept.
+    let texts = real.names(&format!("{}/text", workspace.id())).await;
+    assert!(!texts.contains(&domain::Sha256::of(b"gone").to_string()), "{texts:?}");
+
+    let again = export(&workspace, &real, Format::Git).await.unwrap();
+    let other = tempfile::tempdir().unwrap();
+    git_in(other.path(), &["init", "--quiet"], b"");
+    git_in(other.path(), &["fast-import", "--quiet"], &again);
+    let again = git_in(other.path(), &["fast-export", "main"], b"");
+    let back = import_from(&real, Source::Git { folder: FilePath::root() }, &again).await.unwrap();
+    let back = real.open(back.workspace.workspace_id).await;
+    let (_, there) = everything(&back).await;
+    assert_eq!(there[&path("/projects/site/README.md")].1.len(), 3, "an export can come back");
+
+    let refused: [(&[u8], &str); 3] = [
+        (b"PK\x03\x04", "line 1"),
+        (b"", "it has no commit"),
+        (
+            b"blob\nmark :1\ndata 1\nxcommit refs/heads/main\ncommitter A <a> 5 +0000\ndata 0\nM 100644 :1 ../x\n",
+            "../x",
+        ),
+    ];
+    for (stream, why) in refused {
+        let error = import_from(&real, source(), stream).await.unwrap_err();
+        assert!(error.message.contains(why), "{error}");
+    }
 }

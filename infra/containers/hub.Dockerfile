@@ -6,8 +6,15 @@
 # It listens on every address of the container, so it starts only with a token or with accounts. Not distroless, as agents run commands
 # beside it: it has a shell and the tools that they use most, and no root.
 #
-# Not built yet: where this was written there is no Docker. The first stage is that of the other two images.
+# Not built yet: where this was written there is no Docker. The stage `build` is that of the other two images, but for the console.
 ARG RUST=1.95.0-slim-bookworm
+# The page at /, which the binary embeds.
+FROM --platform=$BUILDPLATFORM node:24.9.0-bookworm-slim AS console
+WORKDIR /src
+COPY functions/console functions/console
+COPY clients clients
+RUN cd functions/console/web && npm ci --no-audit --no-fund && npm run build
+
 FROM --platform=$BUILDPLATFORM rust:${RUST} AS build
 ARG BUILDARCH
 ARG TARGETARCH
@@ -20,6 +27,7 @@ RUN case "$BUILDARCH-$TARGETARCH" in \
     && apt-get install -y --no-install-recommends gcc libc6-dev $cross \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
+COPY --from=console /src/functions/console/dist functions/console/dist
 # The version of the image; it overrides rust-toolchain.toml.
 ENV RUSTUP_TOOLCHAIN=1.95.0 \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \

@@ -28,3 +28,24 @@ ensure_node() {
 ensure_venv() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages python3 python3-venv
 }
+
+# The modules that the lock file of a package names, in its folder; nothing when they are there.
+install_modules() {
+    local folder=$1
+    if [ "$folder/package-lock.json" -nt "$folder/node_modules/.package-lock.json" ]; then
+        (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error) >&2 || return 1
+        touch "$folder/node_modules/.package-lock.json"
+    fi
+}
+
+ensure_chromium() {
+    command -v chromium >/dev/null || install_packages chromium
+}
+
+# The hub as `cargo build` leaves it.
+debug_binary() {
+    local target
+    target=$(cargo metadata --format-version 1 --no-deps --offline | grep -o '"target_directory":"[^"]*"' | cut -d'"' -f4)
+    [ -x "$target/debug/buildscale" ] || cargo build --locked --package buildscale-hub --bin buildscale >&2 || return 1
+    echo "$target/debug/buildscale"
+}

@@ -108,7 +108,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let context = hub.front.context();
     let server = stream::serve(
         listener,
-        hub.front.router(),
+        console::before(hub.front.router()),
         connections_within(descriptors),
         hub.feeds.metrics().clone(),
         shutdown.clone(),

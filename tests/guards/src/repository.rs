@@ -57,8 +57,9 @@ pub fn rust_files(folder: impl AsRef<Path>) -> Vec<(String, String)> {
 }
 
 fn is_built(folder: &Path) -> bool {
-    let at_root = ["target", "data", "node_modules"].iter().any(|name| folder == root().join(name));
-    at_root || folder.join("CACHEDIR.TAG").exists()
+    let at_root = ["target", "data"].iter().any(|name| folder == root().join(name));
+    let of_node = ["node_modules", "dist"].iter().any(|name| folder.ends_with(name));
+    at_root || of_node || folder.join("CACHEDIR.TAG").exists()
 }
 
 fn from_root(path: &Path) -> String {

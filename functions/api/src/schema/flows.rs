@@ -174,6 +174,10 @@ pub struct Flow {
     pub hash: String,
     /// The start node of tasks that name none.
     pub default_start: String,
+    /// The JSON Schema of that node's input, where it has one: forms are made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub input_schema: Option<Value>,
     /// Its nodes, in the order of the manifest.
     pub nodes: Vec<FlowNode>,
     /// Its edges, in the order of the manifest, node by node.
@@ -223,10 +227,15 @@ impl Flow {
             shape.out.iter().map(edge).collect::<Vec<_>>()
         };
         let profiles = flow.settings.cli_profiles.iter();
+        let schema_in = flow.nodes.get(&flow.default_start).and_then(|node| node.schema_in.as_ref());
+        let input_schema = schema_in
+            .and_then(|name| flow.bundle.get(&format!("schemas/{name}.json")))
+            .and_then(|text| serde_json::from_str(text).ok());
         Self {
             name: flow.reference.name.clone(),
             hash: flow.reference.hash.to_string(),
             default_start: flow.default_start.to_string(),
+            input_schema,
             nodes: flow.graph.nodes().iter().map(node).collect(),
             edges: flow.graph.nodes().iter().flat_map(edges).collect(),
             profiles: profiles.filter_map(|profile| serde_json::to_value(profile).ok()).collect(),

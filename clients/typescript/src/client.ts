@@ -1,0 +1,149 @@
+import {HubError, refused, Unreachable} from './errors.ts';
+import {backoff, pause, uuid} from './pause.ts';
+import type {Answer, Item, Method, PathOf, Request} from './typed.ts';
+
+/** How to reach a hub. */
+export interface Options {
+  /** The address of the hub, such as `http://127.0.0.1:8686`. In a page that the hub itself serves: `location.origin`. */
+  url: string;
+  /** A token or API key, or a function that gets one, asked before each request. A hub on loopback needs none. */
+  token?: string | (() => string | undefined | Promise<string | undefined>);
+  /** How long a request that may be sent twice is repeated, in milliseconds, while the hub restarts or asks to come back later. */
+  patienceMs?: number;
+  /** Another `fetch`, for tests. */
+  fetch?: typeof fetch;
+}
+
+type Loose = {
+  path?: Record<string, string | number>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+  idempotencyKey?: string;
+};
+
+/** The arguments of a request: none are needed when nothing in it is. */
+type Args<R> = {} extends R ? [request?: R] : [request: R];
+
+/**
+ * Speaks to a hub. Methods take the paths of its OpenAPI document, and their types come from there. A request that may be
+ * sent twice (each read, each `PUT`, and each `POST`, since it carries an idempotency key) is repeated while the hub cannot be reached.
+ */
+export class Client {
+  readonly url: string;
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.url = options.url.replace(/\/+$/, '');
+    this.#options = options;
+  }
+
+  get<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): Promise<Answer<'get', P>> {
+    return this.#json('get', path, args[0]);
+  }
+  post<P extends PathOf<'post'>>(path: P, ...args: Args<Request<'post', P>>): Promise<Answer<'post', P>> {
+    return this.#json('post', path, args[0]);
+  }
+  put<P extends PathOf<'put'>>(path: P, ...args: Args<Request<'put', P>>): Promise<Answer<'put', P>> {
+    return this.#json('put', path, args[0]);
+  }
+  patch<P extends PathOf<'patch'>>(path: P, ...args: Args<Request<'patch', P>>): Promise<Answer<'patch', P>> {
+    return this.#json('patch', path, args[0]);
+  }
+  delete<P extends PathOf<'delete'>>(path: P, ...args: Args<Request<'delete', P>>): Promise<Answer<'delete', P>> {
+    return this.#json('delete', path, args[0]);
+  }
+
+  /** The answer as it is, for contents that are no JSON. */
+  read<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): Promise<Response> {
+    return this.#repeat('get', path, (args[0] ?? {}) as Loose);
+  }
+
+  /** The elements of all pages of a list. */
+  async *all<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): AsyncGenerator<Item<Answer<'get', P>>> {
+    const request = (args[0] ?? {}) as Loose;
+    for (let cursor: string | undefined; ;) {
+      const query = cursor === undefined ? request.query : {...request.query, cursor};
+      const page = await this.#json<Record<string, unknown>>('get', path, {...request, query} as Loose);
+      yield* (Object.values(page).find(Array.isArray) ?? []) as Item<Answer<'get', P>>[];
+      if (typeof page.next_cursor !== 'string') return;
+      cursor = page.next_cursor;
+    }
+  }
+
+  /** One request, sent once, with the token; any answer. Streams are built on it. @internal */
+  async send(path: string, init: RequestInit & {anonymous?: boolean}): Promise<Response> {
+    const {anonymous, ...rest} = init;
+    const headers = new Headers(rest.headers);
+    const {token} = this.#options;
+    const secret = anonymous ? undefined : typeof token === 'function' ? await token() : token;
+    if (secret) headers.set('authorization', `Bearer ${secret}`);
+    const url = this.url + path;
+    try {
+      return await (this.#options.fetch ?? fetch)(url, {...rest, headers});
+    } catch (cause) {
+      if (rest.signal?.aborted) throw rest.signal.reason;
+      throw new Unreachable(url, cause);
+    }
+  }
+
+  async #json<T>(method: Method, path: string, request: unknown): Promise<T> {
+    const answer = await this.#repeat(method, path, (request ?? {}) as Loose);
+    const text = await answer.text();
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+
+  async #repeat(method: Method, template: string, request: Loose): Promise<Response> {
+    const path = address(template, request.path, request.query);
+    const headers: Record<string, string> = {accept: 'application/json', ...request.headers};
+    const init: RequestInit = {method: method.toUpperCase(), headers};
+    if (request.signal) init.signal = request.signal;
+    if (request.body !== undefined) {
+      const raw = typeof request.body === 'string' || request.body instanceof Uint8Array || request.body instanceof Blob;
+      headers['content-type'] ??= raw ? 'application/octet-stream' : 'application/json';
+      init.body = raw ? (request.body as BodyInit) : JSON.stringify(request.body);
+    }
+    if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
+    const giveUp = Date.now() + (this.#options.patienceMs ?? 10_000);
+    for (let failures = 0; ; failures++) {
+      let failed: Unreachable | HubError;
+      try {
+        const answer = await this.send(path, init);
+        if (answer.ok) return answer;
+        failed = await refused(answer);
+      } catch (error) {
+        if (!(error instanceof Unreachable)) throw error;
+        failed = error;
+      }
+      const asked = failed instanceof HubError ? failed.retryAfterMs : undefined;
+      const wait = Math.max(backoff(failures, 1000), asked ?? 0);
+      if (!isWorthIt(method, failed) || Date.now() + wait > giveUp) throw failed;
+      await pause(wait, request.signal);
+      request.signal?.throwIfAborted();
+    }
+  }
+}
+
+/** A `PATCH` or `DELETE` that may have begun is not repeated; one that was put off by a limit did not begin. */
+function isWorthIt(method: Method, failed: Unreachable | HubError): boolean {
+  if (failed instanceof HubError && failed.status === 429) return true;
+  if (method === 'patch' || method === 'delete') return false;
+  return failed instanceof Unreachable || [502, 503, 504].includes(failed.status);
+}
+
+/** A path with its parameters filled in, and the query. */
+export function address(template: string, path: Record<string, string | number> = {}, query: Record<string, unknown> = {}): string {
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = path[name];
+    if (value === undefined || value === '') throw new TypeError(`${template} needs ${name}`);
+    return encodeURIComponent(String(value));
+  });
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null) continue;
+    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one));
+  }
+  const text = search.toString();
+  return text === '' ? filled : `${filled}?${text}`;
+}

@@ -1,0 +1,59 @@
+/** The fields of the error envelope that the hub sends with each refusal. */
+export interface Refusal {
+  /** A stable code, for programs: `NOT_FOUND`, `STALE_VERSION`, … */
+  code: string;
+  message: string;
+  /** The remedy, for people. */
+  hint?: string;
+  details?: unknown;
+  request_id?: string;
+}
+
+/** The hub answered, and refused. */
+export class HubError extends Error {
+  override readonly name = 'HubError';
+  readonly code: string;
+  readonly hint: string | undefined;
+  readonly details: unknown;
+  readonly requestId: string | undefined;
+
+  constructor(
+    /** The HTTP status. */
+    readonly status: number,
+    refusal: Refusal,
+    /** The time to wait before the same request, in milliseconds, where the hub names one. */
+    readonly retryAfterMs?: number,
+  ) {
+    super(refusal.message);
+    this.code = refusal.code;
+    this.hint = refusal.hint;
+    this.details = refusal.details;
+    this.requestId = refusal.request_id;
+  }
+
+  /** Whether the same request may succeed later. */
+  get isPassing(): boolean {
+    return this.status === 429 || this.status >= 500;
+  }
+}
+
+/** No answer came: the network, or the hub, is down. `cause` has the reason. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable';
+
+  constructor(readonly url: string, cause: unknown) {
+    super(`${url} cannot be reached`, {cause});
+  }
+}
+
+/** The error of an answer that is no success. A body that is no envelope comes from something between client and hub. */
+export async function refused(answer: Response): Promise<HubError> {
+  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
+  const body: unknown = await answer.json().catch(() => undefined);
+  const envelope = (body as {error?: Refusal} | undefined)?.error;
+  const refusal = envelope?.code === undefined
+    ? {code: 'NO_ENVELOPE', message: `The answer is HTTP ${answer.status}, and not from a hub.`}
+    : envelope;
+  return new HubError(answer.status, refusal, retryAfterMs);
+}

@@ -1,0 +1,31 @@
+/** The pause before attempt `failures` + 1, in milliseconds: it doubles up to `longest`, and half of it is chance, so that clients do not come back at once. */
+export function backoff(failures: number, longest: number, chance = Math.random()): number {
+  const full = Math.min(100 * 2 ** Math.min(failures, 20), longest);
+  return full / 2 + (full / 2) * chance;
+}
+
+/** Waits; an aborted signal, or `wake`, ends the pause early. */
+export function pause(milliseconds: number, signal?: AbortSignal, wake?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const ended = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', ended);
+      wake?.removeEventListener('abort', ended);
+      resolve();
+    };
+    const timer = setTimeout(ended, milliseconds);
+    if (signal?.aborted || wake?.aborted) return ended();
+    signal?.addEventListener('abort', ended, {once: true});
+    wake?.addEventListener('abort', ended, {once: true});
+  });
+}
+
+/** A random UUID. `crypto.randomUUID` is missing on pages that came over plain HTTP from another machine. */
+export function uuid(): string {
+  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

@@ -1,0 +1,46 @@
+/** One block of an event stream, its data as text. */
+export interface Block {
+  id: string;
+  event: string;
+  data: string;
+}
+
+/**
+ * Parses Server-Sent Events as the HTML standard has them (section 9.2.6, "Interpreting an event stream"): texts in, blocks out.
+ * A block without data is none for the caller, but its `id` counts: `lastId` has it.
+ */
+export class Parser {
+  lastId = '';
+  /** The pause before the next connection that the server asked for, in milliseconds. */
+  retryMs: number | undefined;
+  #rest = '';
+  #event = '';
+  #data: string[] = [];
+
+  push(text: string): Block[] {
+    const blocks: Block[] = [];
+    const lines = (this.#rest + text).split(/\r\n|\n|\r(?=[^\n])/);
+    this.#rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line !== '') {
+        this.#field(line);
+        continue;
+      }
+      if (this.#data.length > 0) blocks.push({id: this.lastId, event: this.#event || 'message', data: this.#data.join('\n')});
+      this.#event = '';
+      this.#data = [];
+    }
+    return blocks;
+  }
+
+  #field(line: string): void {
+    const colon = line.indexOf(':');
+    if (colon === 0) return;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (name === 'data') this.#data.push(value);
+    else if (name === 'event') this.#event = value;
+    else if (name === 'id' && !value.includes('\0')) this.lastId = value;
+    else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value);
+  }
+}

@@ -1,0 +1,154 @@
+import type {Client} from './client.ts';
+import {HubError, refused, Unreachable} from './errors.ts';
+import {backoff, pause} from './pause.ts';
+import type {components} from './schema.ts';
+import {Parser} from './sse.ts';
+
+type Schemas = components['schemas'];
+/** An event of a stream: its number or cursor, its name, and its data. */
+export type ChatEvent = Schemas['ChatEvent'];
+export type TaskEvent = Schemas['TaskEvent'];
+export type WorkspaceEvent = Schemas['WorkspaceEvent'];
+
+/** The stream to watch: that of a chat or of a task; without either, the changes of a workspace. */
+export interface Source {
+  workspace: string;
+  chat?: string;
+  task?: string;
+}
+
+/** The state of the connection of a stream. */
+export type Connection =
+  | {state: 'connecting'}
+  | {state: 'open'}
+  | {state: 'waiting'; reason: Unreachable | HubError | 'ended'; retryInMs: number};
+
+/** Settings of a stream. */
+export interface Watching {
+  /** The number of the last event that the caller has; 0 for all events. Without it the stream begins where the hub's routes say. */
+  after?: number;
+  signal?: AbortSignal;
+  /** Told of each change of the connection. */
+  onConnection?: (connection: Connection) => void;
+  /** Opens the stream with a ticket instead of the token, for networks that strip headers from streams. */
+  ticket?: boolean;
+  /** Ends the pause before the next connection when it aborts, for example because the network is back. */
+  wake?: () => AbortSignal | undefined;
+}
+
+/** The hub sends a comment every 15 s. A connection that is silent for longer than this is dead. */
+const SILENCE_MS = 40_000;
+const LONGEST_PAUSE_MS = 5_000;
+const LAST_OF_TASK = new Set(['done', 'stopped', 'went_up']);
+
+/**
+ * The events of a chat, from its log. The iterator reconnects with its cursor until it is left or `signal` aborts, and gives each event once.
+ *
+ * An event named `reset` says that the cursor means nothing to the hub: read the chat again.
+ *
+ * @throws HubError when the hub refuses for good, for example because the chat is gone.
+ */
+export function watchChat(hub: Client, source: Source & {chat: string}, watching: Watching = {}): AsyncGenerator<ChatEvent> {
+  return watch(hub, source, watching) as AsyncGenerator<ChatEvent>;
+}
+
+/** The events of a task, up to its last one. See {@link watchChat}. */
+export async function* watchTask(hub: Client, source: Source & {task: string}, watching: Watching = {}): AsyncGenerator<TaskEvent> {
+  for await (const event of watch(hub, source, watching)) {
+    yield event as TaskEvent;
+    if (LAST_OF_TASK.has(event.event)) return;
+  }
+}
+
+/** The changes of a workspace: files, chats and tasks. A change may come again after a reconnect. See {@link watchChat}. */
+export function watchWorkspace(hub: Client, workspace: string, watching: Watching = {}): AsyncGenerator<WorkspaceEvent> {
+  return watch(hub, {workspace}, watching) as AsyncGenerator<WorkspaceEvent>;
+}
+
+interface Loose {
+  id: number;
+  event: string;
+  data: unknown;
+}
+
+async function* watch(hub: Client, source: Source, watching: Watching): AsyncGenerator<Loose> {
+  const {signal, onConnection} = watching;
+  let cursor = watching.after === undefined ? undefined : String(watching.after);
+  for (let failures = 0; !signal?.aborted;) {
+    const parser = new Parser();
+    let reason: Unreachable | HubError | 'ended' = 'ended';
+    // Ends this one connection: when the caller leaves, and when it is silent for too long.
+    const connection = new AbortController();
+    const leave = () => connection.abort(signal?.reason);
+    signal?.addEventListener('abort', leave, {once: true});
+    let silence = setTimeout(() => connection.abort(), SILENCE_MS);
+    try {
+      onConnection?.({state: 'connecting'});
+      const answer = await open(hub, source, cursor, watching.ticket ?? false, connection.signal);
+      onConnection?.({state: 'open'});
+      const decoder = new TextDecoder();
+      const reader = answer.body!.getReader();
+      for (;;) {
+        const {done, value} = await reader.read();
+        if (done) break;
+        failures = 0;
+        clearTimeout(silence);
+        silence = setTimeout(() => connection.abort(), SILENCE_MS);
+        for (const block of parser.push(decoder.decode(value, {stream: true}))) {
+          const event: Loose = {id: Number(block.id), event: block.event, data: parse(block.data)};
+          cursor = event.event === 'reset' ? String((event.data as {after?: number}).after ?? block.id) : block.id;
+          yield event;
+        }
+        if (parser.lastId !== '') cursor = parser.lastId;
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (error instanceof HubError && !error.isPassing) throw error;
+      reason = error instanceof HubError || error instanceof Unreachable ? error : new Unreachable(hub.url, error);
+    } finally {
+      clearTimeout(silence);
+      signal?.removeEventListener('abort', leave);
+      connection.abort();
+    }
+    const asked = (reason !== 'ended' && 'retryAfterMs' in reason && reason.retryAfterMs) || 0;
+    // A stream that ended by itself (each does after 15 minutes) is opened again at once, the first time.
+    const wait = reason === 'ended' && failures === 0 ? 0 : Math.max(backoff(failures, LONGEST_PAUSE_MS), asked);
+    failures++;
+    onConnection?.({state: 'waiting', reason, retryInMs: Math.round(wait)});
+    await pause(wait, signal, watching.wake?.());
+  }
+}
+
+async function open(hub: Client, source: Source, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = {accept: 'text/event-stream'};
+  if (cursor !== undefined) headers['last-event-id'] = cursor;
+  const answer = ticket
+    ? await hub.send(await ticketPath(hub, source, signal), {headers, signal, anonymous: true})
+    : await hub.send(streamPath(source), {headers, signal});
+  if (!answer.ok || answer.body === null) throw await refused(answer);
+  return answer;
+}
+
+function streamPath({workspace, chat, task}: Source): string {
+  const place = chat === undefined ? (task === undefined ? '' : `/tasks/${task}`) : `/chats/${chat}`;
+  return `/api/v1/workspaces/${workspace}${place}/events`;
+}
+
+async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?: AbortSignal): Promise<string> {
+  const body = {...(chat === undefined ? {} : {chat_id: chat}), ...(task === undefined ? {} : {task_id: task})};
+  const request = {path: {workspace_id: workspace}, body, ...(signal === undefined ? {} : {signal})};
+  return (await hub.post('/api/v1/workspaces/{workspace_id}/stream-tickets', request)).url;
+}
+
+/** An address that opens a stream for a minute without a token: for `EventSource`, which cannot send headers. */
+export async function ticketUrl(hub: Client, source: Source): Promise<string> {
+  return hub.url + (await ticketPath(hub, source));
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return data;
+  }
+}

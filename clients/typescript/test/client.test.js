@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {Client, HubError, ticketUrl, Unreachable, watchChat, watchWorkspace} from 'buildscale';
+import {startHub} from './hub.js';
+
+const CHATS = '/api/v1/workspaces/{workspace_id}/chats';
+const CHAT = `${CHATS}/{chat_id}`;
+let server, hub, workspace;
+
+before(async () => {
+  server = await startHub();
+  hub = new Client({url: server.url});
+  workspace = (await hub.post('/api/v1/workspaces', {body: {name: 'test'}})).workspace_id;
+});
+after(() => server.stop());
+
+const begin = async goal => (await hub.post(CHATS, {path: {workspace_id: workspace}, body: {goal}})).chat_id;
+
+test('a chat is begun, watched to its end, and read', async () => {
+  const chat = await begin('Show me what you can do');
+  const texts = {};
+  const names = new Set();
+  for await (const {event, data} of watchChat(hub, {workspace, chat}, {after: 0})) {
+    names.add(event);
+    if (event === 'chunk') texts[data.message_id] = (texts[data.message_id] ?? '') + data.text;
+    if (event === 'done') break;
+  }
+  for (const name of ['turn_started', 'thought', 'message', 'call', 'observation', 'file_updated', 'plan_step', 'usage', 'done']) assert.ok(names.has(name), name);
+  const {messages, status} = await hub.get(CHAT, {path: {workspace_id: workspace, chat_id: chat}});
+  const spoken = messages.filter(message => message.role === 'assistant' && message.content);
+  assert.deepEqual(Object.values(texts), spoken.map(message => message.content));
+  assert.equal(status, 'idle');
+});
+
+test('a stream goes on with its cursor after the hub was killed', async () => {
+  const chat = await begin('count slowly');
+  const ids = [];
+  const attempts = [];
+  const states = new Set();
+  let killed;
+  for await (const {id, event, data} of watchChat(hub, {workspace, chat}, {after: 0, onConnection: ({state}) => states.add(state)})) {
+    ids.push(id);
+    if (event === 'turn_started') attempts.push(data.attempt);
+    if (event === 'chunk') killed ??= server.kill().then(server.restart);
+    if (event === 'chunk' && attempts.length > 1) break;
+  }
+  await killed;
+  assert.deepEqual(attempts, [1, 2]);
+  assert.ok(ids.every((id, at) => at === 0 || id > ids[at - 1]), 'each event once, in order');
+  assert.deepEqual([...states].sort(), ['connecting', 'open', 'waiting']);
+  await hub.post(`${CHAT}/stop`, {path: {workspace_id: workspace, chat_id: chat}});
+});
+
+test('a refusal has its code, its hint and its status', async () => {
+  const refusal = await hub.get(CHAT, {path: {workspace_id: workspace, chat_id: '01890000-0000-7000-8000-000000000000'}}).then(() => undefined, error => error);
+  assert.ok(refusal instanceof HubError);
+  assert.deepEqual([refusal.code, refusal.status, refusal.isPassing], ['NOT_FOUND', 404, false]);
+  assert.ok(refusal.requestId);
+});
+
+test('a stream of something that is gone ends with the refusal', async () => {
+  const gone = watchChat(hub, {workspace, chat: '01890000-0000-7000-8000-000000000000'});
+  await assert.rejects(gone.next(), {code: 'NOT_FOUND'});
+});
+
+test('a hub that is not there is unreachable', async () => {
+  const nowhere = new Client({url: 'http://127.0.0.1:9', patienceMs: 0});
+  await assert.rejects(nowhere.get('/health'), error => error instanceof Unreachable);
+});
+
+test('a request that may be sent twice waits for a hub that starts', async () => {
+  await server.kill();
+  const asked = hub.post('/api/v1/workspaces', {body: {name: 'patient'}});
+  await server.restart();
+  assert.equal((await asked).name, 'patient');
+});
+
+test('one key gives one answer', async () => {
+  const make = () => hub.post('/api/v1/workspaces', {body: {name: 'once'}, idempotencyKey: 'one-key'});
+  assert.deepEqual(await make(), await make());
+});
+
+test('a list is read page by page', async () => {
+  const names = [];
+  for await (const one of hub.all('/api/v1/workspaces', {query: {limit: 1}})) names.push(one.name);
+  assert.ok(names.length >= 2 && names.includes('test'), names.join());
+});
+
+test('contents go as they are, and a stale version is refused', async () => {
+  const at = {path: {workspace_id: workspace}, query: {path: '/projects/a b.bin'}};
+  const bytes = new Uint8Array([0, 255, 10, 13]);
+  const made = await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {...at, body: bytes});
+  const read = await hub.read('/api/v1/workspaces/{workspace_id}/files/by-path/content', at);
+  assert.deepEqual(new Uint8Array(await read.arrayBuffer()), bytes);
+  const stale = hub.put('/api/v1/workspaces/{workspace_id}/files/{file_id}', {
+    path: {workspace_id: workspace, file_id: made.file_id}, body: {content: 'x'}, headers: {'if-match': '"7"'},
+  });
+  await assert.rejects(stale, {code: 'STALE_VERSION', status: 412});
+});
+
+test('the changes of a workspace are told', async () => {
+  const controller = new AbortController();
+  const changes = watchWorkspace(hub, workspace, {signal: controller.signal, onConnection: ({state}) => {
+    if (state === 'open') void hub.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: {workspace_id: workspace}, query: {path: '/projects/told.md'}, body: {content: 'told'}});
+  }});
+  for await (const {event, data} of changes) {
+    if (event === 'file_updated' && data.path === '/projects/told.md') break;
+  }
+});
+
+test('a ticket opens a stream without the token', async () => {
+  const guarded = await startHub({args: ['--auth-token', 'secret-token-of-the-test']});
+  try {
+    const owner = new Client({url: guarded.url, token: () => 'secret-token-of-the-test'});
+    await assert.rejects(new Client({url: guarded.url}).get('/api/v1/workspaces'), {code: 'UNAUTHORIZED'});
+    const {workspace_id: own} = await owner.post('/api/v1/workspaces', {body: {name: 'guarded'}});
+    const {chat_id: chat} = await owner.post(CHATS, {path: {workspace_id: own}, body: {goal: 'ask me'}});
+    const opened = await fetch(await ticketUrl(owner, {workspace: own, chat}), {headers: {accept: 'text/event-stream'}});
+    assert.equal(opened.status, 200);
+    await opened.body.cancel();
+    for await (const {event} of watchChat(owner, {workspace: own, chat}, {after: 0, ticket: true})) if (event === 'question') break;
+  } finally {
+    await guarded.stop();
+  }
+});

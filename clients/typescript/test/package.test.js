@@ -1,0 +1,62 @@
+// The package as npm has it: its types are those of the hub, its README works, and it brings nothing else along.
+import assert from 'node:assert/strict';
+import {execFile} from 'node:child_process';
+import {mkdtemp, readFile, rm, writeFile} from 'node:fs/promises';
+import {test} from 'node:test';
+import {fileURLToPath} from 'node:url';
+import {promisify} from 'node:util';
+import {Parser} from 'buildscale';
+import {startHub} from './hub.js';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+test('the types are those of the hub', async () => {
+  const hub = await startHub();
+  const folder = await mkdtemp(`${root}dist/types-`);
+  try {
+    const made = `${folder}/schema.ts`;
+    await run('npx', ['openapi-typescript', `${hub.url}/openapi.json`, '--output', made, '--alphabetize', '--empty-objects-unknown'], {cwd: root});
+    const same = (await readFile(made, 'utf8')) === (await readFile(`${root}src/schema.ts`, 'utf8'));
+    assert.ok(same, 'src/schema.ts is stale: start a hub, then run BUILDSCALE_URL=… npm run generate in clients/typescript');
+  } finally {
+    await rm(folder, {recursive: true});
+    await hub.stop();
+  }
+});
+
+test('the program of the README does what it says', async () => {
+  const hub = await startHub();
+  const program = `${root}dist/readme.mjs`;
+  try {
+    const [, code] = /```js\n([\s\S]*?)```/.exec(await readFile(`${root}README.md`, 'utf8'));
+    assert.ok(code.trim().split('\n').length <= 20);
+    await writeFile(program, code);
+    const {stdout} = await run(process.execPath, [program], {cwd: root, env: {...process.env, BUILDSCALE_URL: hub.url}});
+    assert.match(stdout, /Done\. This is what happened/);
+    assert.match(stdout, /# Hello from BuildScale/);
+  } finally {
+    await rm(program, {force: true});
+    await hub.stop();
+  }
+});
+
+test('the package has its code, its types and its README, and needs no other', async () => {
+  const {stdout} = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {cwd: root});
+  const files = JSON.parse(stdout)[0].files.map(file => file.path);
+  for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts', 'dist/schema.d.ts']) assert.ok(files.includes(file), file);
+  assert.ok(files.every(file => file.startsWith('dist/') || ['README.md', 'package.json', 'LICENSE'].includes(file)), files.join());
+  assert.equal(JSON.parse(await readFile(`${root}package.json`, 'utf8')).dependencies, undefined);
+});
+
+test('events are parsed however their bytes are cut', () => {
+  const text = ': hello\nid: 1\nevent: a\ndata: {"x":\r\ndata: 1}\n\nid: 2\r\ndata:two\r\n\r\nid: 3\nevent: cursor\nretry: 2000\n\nevent: b\ndata: é\n\n';
+  const expected = [{id: '1', event: 'a', data: '{"x":\n1}'}, {id: '2', event: 'message', data: 'two'}, {id: '3', event: 'b', data: 'é'}];
+  for (let size = 1; size <= text.length; size++) {
+    const parser = new Parser();
+    const blocks = [];
+    for (let at = 0; at < text.length; at += size) blocks.push(...parser.push(text.slice(at, at + size)));
+    assert.deepEqual(blocks, expected, `pieces of ${size}`);
+    assert.deepEqual([parser.lastId, parser.retryMs], ['3', 2000]);
+  }
+});

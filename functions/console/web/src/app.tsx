@@ -1,0 +1,70 @@
+import {useQuery} from '@tanstack/react-query';
+import {lazy, Suspense, useEffect} from 'react';
+import {ErrorBoundary} from './boundary.tsx';
+import {ChatPage, NewChat} from './chat/page.tsx';
+import {hub, isRefused} from './hub.ts';
+import {SignIn, Workspaces} from './pages/session.tsx';
+import {go, href, usePlace, type Place} from './router.ts';
+import {Shell} from './shell/shell.tsx';
+import {remember, remembered} from './store.ts';
+import {Empty, Failure, Loading} from './ui.tsx';
+
+// Parts that a first look does not need.
+const FilesPage = lazy(() => import('./files/page.tsx'));
+const FlowsPage = lazy(() => import('./flows/page.tsx'));
+const UsagePage = lazy(() => import('./pages/usage.tsx'));
+const HealthPage = lazy(() => import('./pages/health.tsx'));
+
+const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', usage: 'Usage', health: 'Health'};
+
+export function App() {
+  const place = usePlace();
+  const workspaces = useQuery({
+    queryKey: ['workspaces'],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces', {query: {limit: 200}, signal}),
+  });
+  const last = remembered('workspace');
+  const list = workspaces.data?.workspaces;
+  const known = list?.find(one => one.workspace_id === place.workspace);
+  useEffect(() => {
+    if (known) remember('workspace', known.workspace_id);
+    document.title = [TITLES[place.page], known?.name, 'BuildScale'].filter(Boolean).join(' · ');
+  }, [known, place.page]);
+  useEffect(() => {
+    // A person who opens the page goes on where they were.
+    if (place.workspace === undefined && place.page === '' && list?.some(one => one.workspace_id === last)) go(href(last!, 'chats'));
+  }, [place, list, last]);
+
+  if (workspaces.isPending) return <main className="center"><Loading what="your workspaces" /></main>;
+  if (isRefused(workspaces.error, 'UNAUTHORIZED')) return <SignIn />;
+  if (workspaces.isError) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;
+  if (place.workspace === undefined) return <Workspaces workspaces={list ?? []} />;
+  if (!known) {
+    return (
+      <main className="center">
+        <Empty icon="lock" title="This workspace is not yours"><p>It does not exist, or you are not a member.</p><a className="button primary" href="#/workspaces">Your workspaces</a></Empty>
+      </main>
+    );
+  }
+  return (
+    <Shell workspace={known} workspaces={list ?? []} place={place}>
+      <ErrorBoundary resetKey={location.hash}>
+        <Suspense fallback={<Loading what="the page" />}><Page place={place} workspace={known.workspace_id} /></Suspense>
+      </ErrorBoundary>
+    </Shell>
+  );
+}
+
+function Page({place, workspace}: {place: Place; workspace: string}) {
+  switch (place.page) {
+    case 'chats': {
+      const chat = place.rest[0];
+      return chat === undefined ? <NewChat key={workspace} workspace={workspace} /> : <ChatPage key={chat} workspace={workspace} chat={chat} />;
+    }
+    case 'files': return <FilesPage workspace={workspace} place={place} />;
+    case 'flows': return <FlowsPage workspace={workspace} place={place} />;
+    case 'usage': return <UsagePage workspace={workspace} />;
+    case 'health': return <HealthPage workspace={workspace} />;
+    default: return <Empty icon="search" title="There is no such page"><a className="button" href={href(workspace, 'chats')}>To the chats</a></Empty>;
+  }
+}

@@ -1,0 +1,185 @@
+/** A chat: its conversation, what it asks, and where people write. */
+import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {useState} from 'react';
+import {hub, type Schemas} from '../hub.ts';
+import {Icon} from '../icons.tsx';
+import {go, href} from '../router.ts';
+import {useRights} from '../rights.ts';
+import {remember, remembered} from '../store.ts';
+import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
+import {Aside} from './aside.tsx';
+import {Composer, type Attached} from './composer.tsx';
+import {isGone, useChat, viewOf} from './live.ts';
+import {ModelPicker, ModePicker, PersonaPicker} from './pickers.tsx';
+import {Transcript} from './transcript.tsx';
+
+type At = {workspace: string; chat: string};
+
+export function ChatPage({workspace, chat}: At) {
+  const {older, retry, ...live} = useChat(workspace, chat);
+  const view = useQuery({queryKey: [workspace, 'chat', chat], queryFn: ({signal}) => viewOf(workspace, chat, signal)});
+  const {may} = useRights(workspace);
+  const [showsAside, setAside] = useState(false);
+  const error = live.error ?? view.error;
+  if (error !== undefined && error !== null && live.transcript.rows.length === 0) {
+    return isGone(error)
+      ? <Empty icon="chat" title="This chat is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>
+      : <div className="page"><Failure error={error} retry={() => { retry(); void view.refetch(); }} /></div>;
+  }
+  if (!live.loaded || !view.data) return <Loading what="the chat" />;
+  return (
+    <div className={`chat ${showsAside ? 'with-aside' : ''}`}>
+      <div className="chat-main">
+        <ChatHead workspace={workspace} chat={chat} view={view.data} isRunning={live.transcript.turn !== undefined} onAside={() => setAside(!showsAside)} />
+        <Transcript live={live} older={older} workspace={workspace} chat={chat} mayApprove={may('approve')} mayWrite={may('converse')} />
+        {live.error !== undefined && <Failure error={live.error} retry={retry} />}
+        <ChatFoot workspace={workspace} chat={chat} view={view.data} live={live.transcript} mayWrite={may('converse')} mayApprove={may('approve')} />
+      </div>
+      <Aside workspace={workspace} chat={chat} view={view.data} transcript={live.transcript} mayApprove={may('approve')} />
+    </div>
+  );
+}
+
+export function StatusBadge({status, asks}: {status: Schemas['ChatStatus']; asks: boolean}) {
+  if (asks || status === 'suspended') return <Badge tone="ask">needs you</Badge>;
+  if (status === 'running' || status === 'queued') return <Badge tone="busy">working</Badge>;
+  if (status === 'paused') return <Badge tone="bad">paused</Badge>;
+  return null;
+}
+
+function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schemas['ChatWithHistory']; isRunning: boolean; onAside: () => void}) {
+  const client = useQueryClient();
+  const [dialog, setDialog] = useState<'rename' | 'delete'>();
+  const [title, setTitle] = useState(view.title);
+  const path = {workspace_id: workspace, chat_id: chat};
+  const renaming = useMutation({
+    mutationFn: () => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body: {title}}),
+    onSuccess: () => {
+      setDialog(undefined);
+      void client.invalidateQueries({queryKey: [workspace, 'chat', chat]});
+      void client.invalidateQueries({queryKey: [workspace, 'chats']});
+    },
+  });
+  const deleting = useMutation({
+    mutationFn: () => hub.delete('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path}),
+    onSuccess: () => {
+      void client.invalidateQueries({queryKey: [workspace, 'chats']});
+      go(href(workspace, 'chats'));
+    },
+  });
+  return (
+    <header className="chat-head">
+      <h1 title={view.title}>{view.title}</h1>
+      <Badge>{view.role}</Badge>
+      <StatusBadge status={isRunning && view.status === 'idle' ? 'running' : view.status} asks={(view.waiting_for ?? []).length > 0} />
+      <span className="spacer" />
+      <IconButton label="Rename this chat" icon="edit" onClick={() => { setTitle(view.title); setDialog('rename'); }} />
+      <IconButton label="Delete this chat" icon="trash" onClick={() => setDialog('delete')} />
+      <IconButton label="Plan, files and usage" icon="chart" className="aside-toggle" onClick={onAside} />
+      {dialog === 'rename' && (
+        <Dialog title="Rename this chat" onClose={() => setDialog(undefined)}>
+          <form onSubmit={event => { event.preventDefault(); renaming.mutate(); }}>
+            <Field label="Title"><input value={title} maxLength={200} required onChange={event => setTitle(event.target.value)} autoFocus /></Field>
+            {renaming.isError && <Failure error={renaming.error} />}
+            <div className="dialog-foot"><Button look="primary" type="submit" disabled={renaming.isPending}>Rename</Button></div>
+          </form>
+        </Dialog>
+      )}
+      {dialog === 'delete' && (
+        <Dialog title="Delete this chat?" onClose={() => setDialog(undefined)}>
+          <p>It goes off the list, and its file into the trash. A turn that runs is stopped.</p>
+          {deleting.isError && <Failure error={deleting.error} />}
+          <div className="dialog-foot"><Button look="danger" onClick={() => deleting.mutate()} disabled={deleting.isPending}>Delete</Button></div>
+        </Dialog>
+      )}
+    </header>
+  );
+}
+
+function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
+  view: Schemas['ChatWithHistory']; live: {turn: string | undefined; waiting: string | undefined}; mayWrite: boolean; mayApprove: boolean;
+}) {
+  const client = useQueryClient();
+  const path = {workspace_id: workspace, chat_id: chat};
+  const again = () => client.invalidateQueries({queryKey: [workspace, 'chat', chat]});
+  const stopping = useMutation({mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop', {path}), onSuccess: again});
+  const resuming = useMutation({
+    mutationFn: (drop: boolean) => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume', {path, body: {drop}}), onSuccess: again,
+  });
+  const setting = useMutation({
+    mutationFn: (body: {model?: string; mode?: 'chat' | 'plan'}) => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body}), onSuccess: again,
+  });
+  const send = async (content: string, files: Attached[], interrupts = false) => {
+    const body = {content, files: files.map(file => file.id), on_busy: interrupts ? 'interrupt' : 'enqueue'} as const;
+    await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body});
+    await again();
+  };
+  const isRunning = live.turn !== undefined || view.status === 'running' || view.status === 'queued' || view.status === 'suspended';
+  const queued = view.queued ?? [];
+  return (
+    <div className="chat-foot">
+      {isRunning && live.waiting && <p className="waiting" role="status"><Icon name="clock" size={16} /> {live.waiting}</p>}
+      {view.status === 'paused' && (
+        <div className="notice error" role="alert">
+          <Icon name="pause" />
+          <div><p>This chat is paused: {view.paused_reason}</p></div>
+          <Button onClick={() => resuming.mutate(false)}>Try again</Button>
+          <Button look="quiet" onClick={() => resuming.mutate(true)}>Give it up</Button>
+        </div>
+      )}
+      {queued.length > 0 && (
+        <ul className="queued" aria-label="Messages that wait">
+          {queued.map(message => <li key={message.turn_id}><Icon name="clock" size={15} /><span>{message.content}</span><span className="faint">after this turn</span></li>)}
+        </ul>
+      )}
+      {[stopping, resuming, setting].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}
+      {mayWrite ? (
+        <Composer
+          workspace={workspace} draftKey={`${workspace}/${chat}`} placeholder={isRunning ? 'Write what comes next' : 'Write a message'}
+          onSend={send} isRunning={isRunning} onStop={() => stopping.mutate()}
+        >
+          <ModelPicker value={view.model} onChange={model => setting.mutate({model})} />
+          {mayApprove && <ModePicker value={view.mode} onChange={mode => setting.mutate({mode})} />}
+        </Composer>
+      ) : <p className="read-only"><Icon name="lock" size={16} /> You can read this chat. Writing in it needs the right to converse.</p>}
+    </div>
+  );
+}
+
+const EXAMPLES = ['Show me what you can do', 'Ask me something', 'Run a command', 'Count slowly'];
+
+export function NewChat({workspace}: {workspace: string}) {
+  const client = useQueryClient();
+  const {may, isKnown} = useRights(workspace);
+  const [persona, setPersona] = useState(remembered(`persona.${workspace}`) ?? 'assistant');
+  const [model, setModel] = useState<string>();
+  const [mode, setMode] = useState<'chat' | 'plan'>('chat');
+  const start = async (goal: string, files: Attached[]) => {
+    remember(`persona.${workspace}`, persona);
+    const made = await hub.post('/api/v1/workspaces/{workspace_id}/chats', {
+      path: {workspace_id: workspace},
+      body: {goal, files: files.map(file => file.id), role: persona, mode, ...(model ? {model} : {})},
+    });
+    void client.invalidateQueries({queryKey: [workspace, 'chats']});
+    go(href(workspace, 'chats', [made.chat_id]));
+  };
+  const starting = useMutation({mutationFn: (goal: string) => start(goal, [])});
+  if (isKnown && !may('converse')) {
+    return <Empty icon="lock" title="You can look around here"><p>Beginning a chat needs the right to converse. Ask an admin of this workspace.</p></Empty>;
+  }
+  return (
+    <div className="new-chat">
+      <h1>What should be done?</h1>
+      <p className="lead">An agent works with the files of this workspace. You see each step, and it asks before it does what you should decide.</p>
+      <Composer workspace={workspace} draftKey={`${workspace}/new`} placeholder="Describe a goal" onSend={start} isRunning={false} autoFocus>
+        <PersonaPicker workspace={workspace} value={persona} onChange={setPersona} />
+        <ModelPicker value={model} onChange={setModel} />
+        <ModePicker value={mode} onChange={setMode} />
+      </Composer>
+      <div className="examples">
+        {EXAMPLES.map(example => <Button key={example} onClick={() => starting.mutate(example)} disabled={starting.isPending}>{example}</Button>)}
+      </div>
+      {starting.isError && <Failure error={starting.error} />}
+    </div>
+  );
+}

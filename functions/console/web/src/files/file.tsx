@@ -1,0 +1,184 @@
+/** A file: its text in an editor, its looks, its history. A version that somebody else wrote is never overwritten unseen. */
+import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {lazy, Suspense, useEffect, useState} from 'react';
+import {hub, isRefused} from '../hub.ts';
+import {Markdown} from '../markdown.tsx';
+import {useRights} from '../rights.ts';
+import {href, partsOf} from '../router.ts';
+import {useDraft} from '../store.ts';
+import {Ago, Badge, Button, bytes, Empty, Failure, Loading} from '../ui.tsx';
+import {download, useContent, type Info} from './data.ts';
+import {Crumbs} from './page.tsx';
+import {MoveAndRemove} from './place.tsx';
+
+const Editor = lazy(() => import('./editor.tsx').then(made => ({default: made.Editor})));
+const DiffEditor = lazy(() => import('./editor.tsx').then(made => ({default: made.DiffEditor})));
+const LARGEST_DRAFT = 500_000;
+
+export function FileView({workspace, info, view}: {workspace: string; info: Info; view: string}) {
+  const isMarkdown = /\.(md|markdown)$/i.test(info.name) || info.kind === 'projection';
+  const content = useContent(workspace, info, info.v);
+  const isText = content.data?.kind === 'text';
+  const shown = view === '' ? (isMarkdown ? 'read' : 'edit') : view;
+  const tabs: [string, string][] = [...(isMarkdown ? [['read', 'Read'] as [string, string]] : []), ['edit', 'Edit'], ['history', 'History']];
+  const at = (to: string) => href(workspace, 'files', partsOf(info.path), {view: to});
+  const downloading = useMutation({mutationFn: () => download(workspace, info)});
+  const {may} = useRights(workspace);
+  if (info.kind === 'projection') return <Projection workspace={workspace} info={info} />;
+  return (
+    <div className="file">
+      <header className="page-head file-head">
+        <Crumbs workspace={workspace} path={info.path} />
+        <span className="spacer" />
+        <Badge>v{info.v}</Badge>
+        <span className="faint file-facts">{bytes(info.size)} · <Ago at={info.updated_at} /></span>
+        <Button look="quiet" className="small" onClick={() => downloading.mutate()} disabled={downloading.isPending}>Download</Button>
+        {may('write') && <MoveAndRemove workspace={workspace} info={info} />}
+      </header>
+      <nav className="tabs" aria-label="Views of the file">
+        {tabs.map(([key, name]) => <a key={key} href={at(key)} aria-current={shown === key || (key === 'history' && shown === 'diff') ? 'page' : undefined}>{name}</a>)}
+      </nav>
+      {downloading.isError && <Failure error={downloading.error} />}
+      {content.isError && <Failure error={content.error} retry={() => void content.refetch()} />}
+      <Suspense fallback={<Loading what="the editor" />}>
+        {shown === 'history' || shown === 'diff' ? <History workspace={workspace} info={info} />
+          : content.isPending ? <Loading what="the content" />
+          : content.data?.kind === 'image' ? <div className="image-view"><img src={content.data.url} alt={info.name} /></div>
+          : !isText ? <Empty icon="file" title="This file is not shown here"><p>It is no text, or too long for the editor ({bytes(info.size)}). Download it to open it.</p></Empty>
+          : shown === 'read' && content.data?.kind === 'text' ? <div className="reader"><Markdown text={content.data.text.replace(/^---\n[\s\S]*?\n---\n/, '')} workspace={workspace} /></div>
+          : content.data?.kind === 'text' && <Edit key={info.file_id} workspace={workspace} info={info} text={content.data.text} isReadOnly={!may('write')} />}
+      </Suspense>
+    </div>
+  );
+}
+
+function Projection({workspace, info}: {workspace: string; info: Info}) {
+  const chat = /\/chats\/([0-9a-f-]{36})/.exec(info.path)?.[1] ?? info.file_id;
+  return (
+    <Empty icon="chat" title={info.name}>
+      <p>This file is a conversation. It is written by its chat.</p>
+      <a className="button primary" href={href(workspace, 'chats', [chat])}>Open the chat</a>
+    </Empty>
+  );
+}
+
+/** The editor. A draft has the version it began with, so that a later save knows whether it is stale. */
+function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Info; text: string; isReadOnly: boolean}) {
+  const client = useQueryClient();
+  const [kept, keep] = useDraft(`file/${workspace}/${info.file_id}`);
+  const draft: {v: number; text: string} | undefined = kept === '' ? undefined : JSON.parse(kept);
+  const [long, setLong] = useState<{v: number; text: string}>();
+  const edited = draft ?? long;
+  const [compares, setCompares] = useState(false);
+  // The editor takes a text from elsewhere only while nobody has typed into it.
+  const [taken, setTaken] = useState({revision: `${info.v}`, text: edited?.text ?? text});
+  useEffect(() => {
+    if (!edited && taken.revision !== `${info.v}`) setTaken({revision: `${info.v}`, text});
+  }, [edited, info.v, text, taken.revision]);
+  const base = edited?.v ?? info.v;
+  const isStale = edited !== undefined && edited.v !== info.v;
+  const forget = () => {
+    keep('');
+    setLong(undefined);
+    setCompares(false);
+  };
+  const saving = useMutation({
+    mutationFn: ({content, v}: {content: string; v: number}) => hub.put('/api/v1/workspaces/{workspace_id}/files/{file_id}', {
+      path: {workspace_id: workspace, file_id: info.file_id}, body: {content}, headers: {'if-match': `"${v}"`},
+    }),
+    onSuccess: async (change, {content}) => {
+      client.setQueryData([workspace, 'content', info.file_id, change.v], {kind: 'text', text: content});
+      client.setQueryData([workspace, 'files', 'info', info.path], {...info, v: change.v, size: change.size, updated_at: change.at, author: change.author});
+      setTaken({revision: `${change.v}`, text: content});
+      forget();
+      await client.invalidateQueries({queryKey: [workspace, 'files']});
+    },
+    onError: error => {
+      if (isRefused(error, 'STALE_VERSION')) void client.invalidateQueries({queryKey: [workspace, 'files', 'info', info.path]});
+    },
+  });
+  const changed = (now: string) => {
+    if (now === text && base === info.v) return forget();
+    const next = {v: base, text: now};
+    if (now.length <= LARGEST_DRAFT) keep(JSON.stringify(next));
+    else setLong(next);
+  };
+  const save = () => {
+    if (edited && !saving.isPending && !isStale) saving.mutate({content: edited.text, v: base});
+  };
+  const takeTheirs = () => {
+    forget();
+    setTaken({revision: `${info.v}-theirs`, text});
+  };
+  return (
+    <div className="edit">
+      {isStale && (
+        <div className="notice error" role="alert">
+          <div><p><strong>There is a newer version {info.v}, and you began with version {edited.v}.</strong> Nothing is overwritten until you say so.</p></div>
+          <Button className="small" onClick={() => setCompares(!compares)}>{compares ? 'Back to mine' : 'Compare'}</Button>
+          <Button className="small" onClick={() => saving.mutate({content: edited.text, v: info.v})} disabled={saving.isPending}>Save mine as version {info.v + 1}</Button>
+          <Button className="small" look="danger" onClick={takeTheirs}>Take theirs</Button>
+        </div>
+      )}
+      {saving.isError && !isRefused(saving.error, 'STALE_VERSION') && <Failure error={saving.error} retry={save} />}
+      {compares && edited
+        ? <DiffEditor path={info.path} before={text} after={edited.text} />
+        : <Editor path={info.path} text={taken.text} revision={taken.revision} isReadOnly={isReadOnly} onChange={changed} onSave={save} />}
+      <footer className="edit-foot">
+        <span className="faint" role="status">{isReadOnly ? 'You can read this file. Changing it needs the right to write.' : saving.isPending ? 'Saving…' : edited ? 'Not saved. Your draft is kept in this browser.' : `Version ${info.v}, saved`}</span>
+        <span className="spacer" />
+        {edited && !isStale && <Button look="quiet" onClick={takeTheirs}>Discard</Button>}
+        {!isReadOnly && <Button look="primary" icon="save" onClick={save} disabled={!edited || isStale || saving.isPending}>Save</Button>}
+      </footer>
+    </div>
+  );
+}
+
+function History({workspace, info}: {workspace: string; info: Info}) {
+  const client = useQueryClient();
+  const {may} = useRights(workspace);
+  const [chosen, setChosen] = useState<number>();
+  const path = {workspace_id: workspace, file_id: info.file_id};
+  const versions = useQuery({
+    queryKey: [workspace, 'files', 'versions', info.file_id],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions', {path, query: {limit: 200}, signal}),
+  });
+  const v = chosen ?? info.v;
+  const after = useContent(workspace, info, v);
+  const before = useContent(workspace, info, v - 1, v > 1);
+  const restoring = useMutation({
+    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore', {path: {...path, v}, headers: {'if-match': `"${info.v}"`}}),
+    onSuccess: async () => {
+      await client.invalidateQueries({queryKey: [workspace, 'files']});
+      setChosen(undefined);
+    },
+  });
+  const textOf = (content: typeof after.data) => content?.kind === 'text' ? content.text : undefined;
+  const [now, old] = [textOf(after.data), v > 1 ? textOf(before.data) : ''];
+  return (
+    <div className="history">
+      {versions.isError && <Failure error={versions.error} retry={() => void versions.refetch()} />}
+      <ol className="versions" aria-label="Versions">
+        {versions.data?.versions.map(one => (
+          <li key={one.v}>
+            <button type="button" aria-current={one.v === v ? 'true' : undefined} onClick={() => setChosen(one.v)}>
+              <strong>Version {one.v}</strong>
+              <span className="faint">{one.author.replace(/^(user|agent):/, '').slice(0, 24)} · <Ago at={one.at} /></span>
+            </button>
+          </li>
+        ))}
+      </ol>
+      <section className="version" aria-label={`Version ${v}`}>
+        <header>
+          <h2>{v > 1 ? `Version ${v} against version ${v - 1}` : 'The first version'}</h2>
+          <span className="spacer" />
+          {v !== info.v && may('write') && <Button icon="history" onClick={() => restoring.mutate()} disabled={restoring.isPending}>Restore version {v}</Button>}
+        </header>
+        {restoring.isError && <Failure error={restoring.error} />}
+        {now !== undefined && old !== undefined
+          ? <DiffEditor path={info.path} before={old} after={now} />
+          : after.isPending || (v > 1 && before.isPending) ? <Loading what="the version" /> : <Empty icon="file" title="This version is not shown here"><p>It is no text, or too long.</p></Empty>}
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {hub} from '../hub.ts';
+import {Icon} from '../icons.tsx';
+import {useRights} from '../rights.ts';
+import {Ago, Button, Empty, Failure, Loading} from '../ui.tsx';
+
+export function TrashView({workspace}: {workspace: string}) {
+  const client = useQueryClient();
+  const {may} = useRights(workspace);
+  const trash = useQuery({
+    queryKey: [workspace, 'files', 'trash'],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/files/trash', {path: {workspace_id: workspace}, query: {limit: 200}, signal}),
+  });
+  const restoring = useMutation({
+    mutationFn: (file: string) => hub.post('/api/v1/workspaces/{workspace_id}/files/{file_id}/restore', {path: {workspace_id: workspace, file_id: file}}),
+    onSuccess: () => client.invalidateQueries({queryKey: [workspace, 'files']}),
+  });
+  return (
+    <div className="page">
+      <header className="page-head"><h1>Trash</h1></header>
+      {trash.isPending && <Loading what="the trash" />}
+      {trash.isError && <Failure error={trash.error} retry={() => void trash.refetch()} />}
+      {restoring.isError && <Failure error={restoring.error} />}
+      {trash.data?.files.length === 0 && <Empty icon="trash" title="The trash is empty" />}
+      {trash.data && trash.data.files.length > 0 && (
+        <ul className="rows-list">
+          {trash.data.files.map(file => (
+            <li key={file.info.file_id} className="list-row">
+              <Icon name={file.info.kind === 'folder' ? 'folder' : 'file'} />
+              <span className="grow" title={file.info.path}>{file.info.path}</span>
+              <span className="faint"><Ago at={file.at} /></span>
+              {may('write') && <Button className="small" aria-label={`Restore ${file.info.path}`} onClick={() => restoring.mutate(file.info.file_id)} disabled={restoring.isPending}>Restore</Button>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+/** The graph of a flow, painted with a run. */
+import {Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps} from '@xyflow/react';
+import '@xyflow/react/dist/style.css';
+import {memo, useMemo} from 'react';
+import type {Schemas} from '../hub.ts';
+import {duration} from '../ui.tsx';
+import type {NodeState, Run} from './fold.ts';
+import {layout} from './layout.ts';
+
+type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined; isChosen: boolean}, 'step'>;
+
+const WORDS: Record<NodeState['status'], string> = {running: 'runs', waiting: 'waits', asks: 'asks', done: 'done', failed: 'failed', skipped: 'stopped'};
+
+const Step = memo(function Step({data: {node, state}}: NodeProps<Shown>) {
+  const counted = state?.total !== undefined && state.total > 1 ? ` ${state.arrived ?? 0}/${state.total}` : '';
+  const told = state ? `${WORDS[state.status]}${counted}` : node.role;
+  return (
+    <div className={`node ${state?.status ?? ''} ${node.role === 'merge' || node.role === 'exit' ? 'quiet' : ''}`}>
+      <Handle type="target" position={Position.Top} isConnectable={false} />
+      <strong>{node.name ?? node.id}</strong>
+      <span className="faint"><span>{node.agent ?? node.op}</span><span>{told}{state?.ms !== undefined ? ` · ${duration(state.ms)}` : ''}</span></span>
+      <Handle type="source" position={Position.Bottom} isConnectable={false} />
+    </div>
+  );
+});
+const TYPES = {step: Step};
+
+export default function Graph({flow, run, onChoose}: {flow: Schemas['Flow']; run?: Run | undefined; onChoose?: (node: string) => void}) {
+  const places = useMemo(() => layout(flow), [flow]);
+  const nodes: Shown[] = flow.nodes.map(node => {
+    const state = run?.nodes.get(node.id);
+    return {
+      id: node.id, type: 'step', position: places.get(node.id) ?? {x: 0, y: 0}, data: {node, state, isChosen: false},
+      ariaLabel: `${node.name ?? node.id}, ${node.role}${state ? `, ${WORDS[state.status]}` : ''}`,
+    };
+  });
+  const edges: Edge[] = flow.edges.map((edge, at) => {
+    const isTaken = run?.taken.has(`${edge.from}>${edge.to}`) ?? false;
+    return {
+      id: `${at}`, source: edge.from, target: edge.to, ...(edge.label ? {label: edge.label} : {}), focusable: false,
+      animated: isTaken && run?.nodes.get(edge.to)?.status === 'running',
+      style: {stroke: isTaken ? 'var(--good)' : 'var(--line-strong)', strokeWidth: isTaken ? 2 : 1},
+    };
+  });
+  return (
+    <div className="graph">
+      <ReactFlow
+        nodes={nodes} edges={edges} nodeTypes={TYPES} fitView fitViewOptions={{padding: 0.12, maxZoom: 1}} minZoom={0.15}
+        nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} onNodeClick={(_, node) => onChoose?.(node.id)}
+      >
+        <Background gap={22} />
+        <Controls showInteractive={false} />
+      </ReactFlow>
+    </div>
+  );
+}

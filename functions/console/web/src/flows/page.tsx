@@ -1,0 +1,79 @@
+/** Flows: the list, a flow with its check and its form, and a task on the graph of its flow. */
+import {useQuery} from '@tanstack/react-query';
+import {hub, type Schemas} from '../hub.ts';
+import {Icon} from '../icons.tsx';
+import {href, type Place} from '../router.ts';
+import {Ago, Badge, Empty, Failure, Loading} from '../ui.tsx';
+import {FlowView} from './flow.tsx';
+import {TaskView} from './task.tsx';
+
+export default function FlowsPage({workspace, place}: {workspace: string; place: Place}) {
+  const [flow, task] = place.rest;
+  if (flow !== undefined && task !== undefined) return <TaskView key={task} workspace={workspace} name={flow} task={task} />;
+  if (flow !== undefined) return <FlowView key={flow} workspace={workspace} name={flow} />;
+  return <FlowList workspace={workspace} />;
+}
+
+function FlowList({workspace}: {workspace: string}) {
+  const flows = useQuery({
+    queryKey: [workspace, 'flows'],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/flows', {path: {workspace_id: workspace}, signal}),
+  });
+  return (
+    <div className="page">
+      <header className="page-head"><h1>Flows</h1></header>
+      <p className="lead">A flow is a graph of agents, tools, commands and people, written in YAML below <code>/system/flows</code>.</p>
+      {flows.isPending && <Loading what="the flows" />}
+      {flows.isError && <Failure error={flows.error} retry={() => void flows.refetch()} />}
+      {flows.data?.flows.length === 0 && <Empty icon="flow" title="There are no flows yet" />}
+      {flows.data && flows.data.flows.length > 0 && (
+        <ul className="rows-list">
+          {flows.data.flows.map(flow => (
+            <li key={flow.name}>
+              <a href={href(workspace, 'flows', [flow.name])}>
+                <Icon name="flow" />
+                <span className="grow stacked"><strong>{flow.name}</strong>{flow.description && <span className="faint">{flow.description}</span>}</span>
+                {flow.built_in && <Badge>in the box</Badge>}
+                {flow.faults > 0 && <Badge tone="bad">{flow.faults} faults</Badge>}
+                <span className="faint">{flow.nodes} nodes</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      <h2>Latest runs</h2>
+      <TaskList workspace={workspace} />
+    </div>
+  );
+}
+
+export function TaskList({workspace, flow}: {workspace: string; flow?: string}) {
+  const tasks = useQuery({
+    queryKey: [workspace, 'tasks', flow ?? ''],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, ...(flow ? {flow} : {})}, signal}),
+  });
+  if (tasks.isPending) return <Loading what="the runs" />;
+  if (tasks.isError) return <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
+  if (tasks.data.tasks.length === 0) return <p className="faint">Nothing was run yet.</p>;
+  return (
+    <ul className="rows-list">
+      {tasks.data.tasks.map(task => (
+        <li key={task.task_id}>
+          <a href={href(workspace, 'flows', [task.flow.name, task.task_id])}>
+            <Icon name="play" size={16} />
+            <span className="grow">{flow ? task.task_id.slice(-12) : task.flow.name}</span>
+            <TaskBadge task={task} />
+            <span className="faint"><Ago at={task.finished_at ?? task.created_at} /></span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function TaskBadge({task}: {task: Pick<Schemas['Task'], 'phase' | 'status' | 'waiting_for'>}) {
+  if ((task.waiting_for ?? []).length > 0) return <Badge tone="ask">needs you</Badge>;
+  if (task.phase === 'finished') return task.status === 'success' ? <Badge tone="good">success</Badge> : <Badge tone="bad">{task.status}</Badge>;
+  if (task.phase === 'paused' || task.phase === 'parked') return <Badge tone="ask">{task.phase}</Badge>;
+  return <Badge tone="busy">{task.phase}</Badge>;
+}

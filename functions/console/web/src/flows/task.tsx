@@ -1,0 +1,197 @@
+/** A task on the graph of its flow, painted while it runs. */
+import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {watchTask, type TaskEvent} from 'buildscale';
+import {lazy, Suspense, useEffect, useState} from 'react';
+import {isGone} from '../chat/live.ts';
+import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';
+import {hub, setLink, wake} from '../hub.ts';
+import {linkOf, useVisible} from '../live.ts';
+import {useRights} from '../rights.ts';
+import {go, href} from '../router.ts';
+import {Badge, Button, count, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {fold, NO_RUN, type Ask, type NodeState, type Run} from './fold.ts';
+import {useFlow} from './flow.tsx';
+import {TaskBadge} from './page.tsx';
+
+const Graph = lazy(() => import('./graph.tsx'));
+
+function useRun(workspace: string, task: string): {run: Run; error: unknown} {
+  const client = useQueryClient();
+  const visible = useVisible();
+  const [run, setRun] = useState(NO_RUN);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    if (!visible) return;
+    const controller = new AbortController();
+    let pending: TaskEvent[] = [];
+    let frame: number | undefined;
+    // The whole run is folded anew: its events are few, and the fold is the same afterwards.
+    let whole = NO_RUN;
+    const flush = () => {
+      frame = undefined;
+      whole = fold(whole, pending);
+      pending = [];
+      setRun(whole);
+      void client.invalidateQueries({queryKey: [workspace, 'tasks', 'one', task]});
+    };
+    void (async () => {
+      for await (const event of watchTask(hub, {workspace, task}, {after: 0, signal: controller.signal, onConnection: linkOf('task'), wake})) {
+        pending.push(event);
+        frame ??= window.setTimeout(flush, 40);
+      }
+    })().catch(setError);
+    return () => {
+      controller.abort();
+      clearTimeout(frame);
+      setLink('task', undefined);
+    };
+  }, [workspace, task, visible, client]);
+  return {run, error};
+}
+
+export function TaskView({workspace, name, task}: {workspace: string; name: string; task: string}) {
+  const client = useQueryClient();
+  const flow = useFlow(workspace, name);
+  const {may} = useRights(workspace);
+  const {run, error} = useRun(workspace, task);
+  const [chosen, setChosen] = useState<string>();
+  const path = {workspace_id: workspace, task_id: task};
+  const view = useQuery({
+    queryKey: [workspace, 'tasks', 'one', task],
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks/{task_id}', {path, signal}),
+  });
+  const again = () => client.invalidateQueries({queryKey: [workspace, 'tasks']});
+  const telling = useMutation({
+    mutationFn: async (word: 'stop' | 'pause' | 'resume' | 'step') => {
+      if (word === 'stop') await hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop', {path});
+      if (word === 'pause') await hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause', {path, body: {}});
+      if (word === 'resume') await hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/resume', {path, body: {}});
+      if (word === 'step') await hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/step', {path});
+    },
+    onSuccess: again,
+  });
+  const retrying = useMutation({
+    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry', {path, body: {}}),
+    onSuccess: made => go(href(workspace, 'flows', [name, made.task_id])),
+  });
+  if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>;
+  if (view.isError) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;
+  if (!view.data) return <Loading what="the run" />;
+  const {phase, usage, steps, children, parked_reason: parked} = view.data;
+  const isOver = phase === 'finished';
+  const isPaused = phase === 'paused' || phase === 'parked' || run.paused !== undefined;
+  const node = chosen === undefined ? undefined : run.nodes.get(chosen);
+  return (
+    <div className="flow-page">
+      <header className="page-head">
+        <nav className="crumbs" aria-label="Path">
+          <a href={href(workspace, 'flows')}>Flows</a><span><span aria-hidden="true"> / </span><a href={href(workspace, 'flows', [name])}>{name}</a></span>
+          <span><span aria-hidden="true"> / </span><h1>Run {task.slice(-6)}</h1></span>
+        </nav>
+        <TaskBadge task={view.data} />
+        <span className="spacer" />
+        {may('run') && !isOver && <>
+          {isPaused
+            ? <><Button icon="play" onClick={() => telling.mutate('resume')} disabled={telling.isPending}>Resume</Button><Button icon="right" onClick={() => telling.mutate('step')} disabled={telling.isPending}>Step</Button></>
+            : <Button icon="pause" onClick={() => telling.mutate('pause')} disabled={telling.isPending}>Pause</Button>}
+          <Button look="danger" icon="stop" onClick={() => telling.mutate('stop')} disabled={telling.isPending}>Stop</Button>
+        </>}
+        {may('run') && isOver && view.data.status !== 'success' && <Button icon="history" onClick={() => retrying.mutate()} disabled={retrying.isPending}>Retry what failed</Button>}
+      </header>
+      <div className="flow-body">
+        <div>
+          {[telling, retrying].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}
+          {error !== undefined && <Failure error={error} />}
+          {parked && <Failure error={new Error(parked)} />}
+          {flow.isError && <Failure error={flow.error} />}
+          {flow.data && <Suspense fallback={<Loading what="the graph" />}><Graph flow={flow.data} run={run} onChoose={setChosen} /></Suspense>}
+        </div>
+        <aside className="flow-side" aria-label="The run">
+          {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} />)}
+          {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} /></section>}
+          {run.end && (
+            <section>
+              <h2>Result</h2>
+              {run.end.error && <p className="fault">{run.end.error}</p>}
+              <Json value={run.end.output} />
+            </section>
+          )}
+          <section>
+            <h2>Facts</h2>
+            <dl className="facts">
+              <div><dt>Nodes that ran</dt><dd>{count(steps)}</dd></div>
+              <div><dt>Clones and subtasks</dt><dd>{count(children)}</dd></div>
+              <div><dt>Tokens</dt><dd>{count(usage.input_tokens + usage.output_tokens)}</dd></div>
+              <div><dt>Cost</dt><dd>{money(usage.cost_usd)}</dd></div>
+            </dl>
+          </section>
+          <section>
+            <h2>Steps</h2>
+            <ol className="timeline">
+              {run.steps.map((step, at) => (
+                <li key={at}><button type="button" className="link" onClick={() => setChosen(step.node)}>{step.node}</button><span className="grow">{step.text}</span></li>
+              ))}
+            </ol>
+          </section>
+          <section><h2>Input</h2><Json value={run.input} /></section>
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Json({value}: {value: unknown}) {
+  return <pre className="json" tabIndex={0} aria-label="JSON">{value === undefined ? 'none' : JSON.stringify(value, null, 2)}</pre>;
+}
+
+function NodeFacts({workspace, node}: {workspace: string; node: NodeState | undefined}) {
+  if (!node) return <p className="faint">It did not run.</p>;
+  return (
+    <>
+      <dl className="facts">
+        <div><dt>State</dt><dd>{node.status}</dd></div>
+        <div><dt>Attempt</dt><dd>{node.attempt}</dd></div>
+        {node.ms !== undefined && <div><dt>Time</dt><dd>{duration(node.ms)}</dd></div>}
+      </dl>
+      {node.chat && <p><a href={href(workspace, 'chats', [node.chat])}>The conversation of its agent</a></p>}
+      {node.error && <p className="fault">{node.error}</p>}
+      {node.output !== undefined && <Json value={node.output} />}
+    </>
+  );
+}
+
+function AskForm({workspace, task, ask}: {workspace: string; task: string; ask: Ask}) {
+  const [typed, setTyped] = useState<Typed>({});
+  const [fault, setFault] = useState<string>();
+  const answering = useMutation({
+    mutationFn: (answers: Record<string, unknown>) => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}', {
+      path: {workspace_id: workspace, task_id: task, node: ask.node}, body: {answers},
+    }),
+  });
+  const submit = (values: Typed) => {
+    try {
+      setFault(undefined);
+      answering.mutate(Object.fromEntries(ask.questions.map(one => {
+        const schema = (one.schema ?? {}) as JsonSchema;
+        return [one.name, valueOf(one.question, schema, values[one.name] ?? '', schema.default === undefined)];
+      }).filter(([, value]) => value !== undefined)));
+    } catch (error) {
+      setFault((error as Error).message);
+    }
+  };
+  return (
+    <form className="card ask" noValidate aria-label={`${ask.node} asks`} onSubmit={event => { event.preventDefault(); submit(typed); }}>
+      <div className="card-head"><strong>{ask.node} asks you</strong><Badge tone="ask">waits</Badge></div>
+      {ask.questions.map(one => {
+        const schema = (one.schema ?? {}) as JsonSchema;
+        const set = (text: string) => setTyped({...typed, [one.name]: text});
+        const buttons = ((one.buttons ?? []) as unknown[]).map(choice => textOf(schema, choice));
+        const choices = buttons.length > 0 && <div className="choices">{buttons.map(text => <Button key={text} aria-pressed={typed[one.name] === text} onClick={() => ask.questions.length === 1 ? submit({[one.name]: text}) : set(text)}>{text}</Button>)}</div>;
+        return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={set} after={choices} />;
+      })}
+      {fault && <p className="fault" role="alert">{fault}</p>}
+      {answering.isError && <Failure error={answering.error} />}
+      <div className="card-foot"><Button look="primary" type="submit" disabled={answering.isPending}>Answer</Button></div>
+    </form>
+  );
+}

@@ -1,0 +1,85 @@
+/** The hub of this page: the one client, its token, and the state of the connection. */
+import {Client, HubError, Unreachable, type components} from 'buildscale';
+import {QueryClient} from '@tanstack/react-query';
+import {useSyncExternalStore} from 'react';
+
+export type Schemas = components['schemas'];
+
+const TOKEN = 'buildscale.token';
+const base = location.origin + location.pathname.replace(/\/[^/]*$/, '');
+
+/** The token is kept in this browser alone, under this origin, whose policy runs no foreign script. */
+export const session = {
+  token: (): string | undefined => localStorage.getItem(TOKEN) ?? undefined,
+  signIn: (token: string): void => localStorage.setItem(TOKEN, token),
+  signOut: (): void => {
+    localStorage.removeItem(TOKEN);
+    queries.clear();
+  },
+};
+
+export const hub = new Client({url: base, token: session.token});
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      refetchOnWindowFocus: true,
+      // The client itself repeats what may pass.
+      retry: false,
+      networkMode: 'always',
+    },
+    mutations: {networkMode: 'always'},
+  },
+});
+
+/** The connection as people see it: the worst of the streams of the page. */
+type Link = 'online' | 'reconnecting' | 'offline';
+const links = new Map<string, Link>();
+const listeners = new Set<() => void>();
+
+export function setLink(stream: string, link: Link | undefined): void {
+  if (link === undefined) links.delete(stream);
+  else links.set(stream, link);
+  listeners.forEach(listen => listen());
+}
+
+function worst(): Link {
+  if (!navigator.onLine) return 'offline';
+  return [...links.values()].some(link => link !== 'online') ? 'reconnecting' : 'online';
+}
+
+export function useLink(): Link {
+  return useSyncExternalStore(listen => {
+    listeners.add(listen);
+    for (const name of ['online', 'offline']) addEventListener(name, listen);
+    return () => {
+      listeners.delete(listen);
+      for (const name of ['online', 'offline']) removeEventListener(name, listen);
+    };
+  }, worst);
+}
+
+/** A signal that aborts when waiting makes no sense any more: the network is back, or the person asked for it. */
+export function wake(): AbortSignal {
+  const controller = new AbortController();
+  const now = () => controller.abort();
+  addEventListener('online', now, {once: true, signal: controller.signal});
+  addEventListener('buildscale:wake', now, {once: true, signal: controller.signal});
+  return controller.signal;
+}
+export const reconnectNow = (): boolean => dispatchEvent(new Event('buildscale:wake'));
+
+/** An error in words for people: what happened, and what to do. */
+export function told(error: unknown): {title: string; hint: string; code: string} {
+  if (error instanceof HubError) {
+    const hint = error.hint ?? (error.requestId ? `The log of the hub has more under ${error.requestId}.` : '');
+    return {title: error.message, hint, code: error.code};
+  }
+  if (error instanceof Unreachable) {
+    return {title: 'The hub does not answer', hint: 'Look whether it runs, and whether this machine is online.', code: 'UNREACHABLE'};
+  }
+  return {title: error instanceof Error ? error.message : String(error), hint: '', code: 'ERROR'};
+}
+
+export const isRefused = (error: unknown, ...codes: string[]): boolean => error instanceof HubError && codes.includes(error.code);

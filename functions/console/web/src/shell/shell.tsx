@@ -1,0 +1,126 @@
+/** The frame of all pages of a workspace: the way to each of them, the list of chats, and the state of the connection. */
+import {useInfiniteQuery} from '@tanstack/react-query';
+import {useEffect, useState, type ReactNode} from 'react';
+import {StatusBadge} from '../chat/page.tsx';
+import {hub, reconnectNow, session, useLink, type Schemas} from '../hub.ts';
+import {Icon, type IconName} from '../icons.tsx';
+import {useWorkspaceChanges} from '../live.ts';
+import {go, href, type Place} from '../router.ts';
+import {Ago, Button, Failure, IconButton} from '../ui.tsx';
+import {Palette} from './palette.tsx';
+import {ThemeSwitch} from './theme.tsx';
+
+export const PAGES: [page: string, name: string, icon: IconName][] = [
+  ['chats', 'Chats', 'chat'], ['files', 'Files', 'folder'], ['flows', 'Flows', 'flow'], ['usage', 'Usage', 'chart'], ['health', 'Health', 'pulse'],
+];
+
+export function Shell({workspace, workspaces, place, children}: {workspace: Schemas['Workspace']; workspaces: Schemas['Workspace'][]; place: Place; children: ReactNode}) {
+  const id = workspace.workspace_id;
+  useWorkspaceChanges(id);
+  const [isMenuOpen, setMenu] = useState(false);
+  const [hasPalette, setPalette] = useState(false);
+  useEffect(() => setMenu(false), [place]);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const command = event.metaKey || event.ctrlKey;
+      if (command && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        setPalette(true);
+      } else if (command && event.shiftKey && event.key.toLowerCase() === 'o') {
+        event.preventDefault();
+        go(href(id, 'chats'));
+      } else if (event.key === 'Escape') setMenu(false);
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  }, [id]);
+  return (
+    <div className={`shell ${isMenuOpen ? 'menu-open' : ''}`}>
+      <a className="skip" href="#main" onClick={event => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the page</a>
+      <header className="topbar">
+        <IconButton label="Menu" icon="menu" aria-expanded={isMenuOpen} onClick={() => setMenu(!isMenuOpen)} />
+        <span className="topbar-title">{workspace.name}</span>
+        <IconButton label="Search and commands" icon="search" onClick={() => setPalette(true)} />
+        <a className="button icon-only" href={href(id, 'chats')} aria-label="New chat"><Icon name="plus" /></a>
+      </header>
+      {isMenuOpen && <div className="scrim" onClick={() => setMenu(false)} />}
+      <nav className="sidebar" aria-label="Workspace">
+        <div className="workspace-picker">
+          <span className="brand-mark" aria-hidden="true">{workspace.name.slice(0, 1).toUpperCase()}</span>
+          <select
+            aria-label="Workspace" value={id}
+            onChange={event => go(event.target.value === '' ? '#/workspaces' : href(event.target.value, 'chats'))}
+          >
+            {workspaces.map(one => <option key={one.workspace_id} value={one.workspace_id}>{one.name}</option>)}
+            <option value="">All workspaces, and new ones…</option>
+          </select>
+        </div>
+        <button type="button" className="palette-button" onClick={() => setPalette(true)}>
+          <Icon name="search" size={16} /><span>Search</span><kbd>{/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl '}K</kbd>
+        </button>
+        <ul className="nav">
+          {PAGES.map(([page, name, icon]) => (
+            <li key={page}><a href={href(id, page)} aria-current={place.page === page ? 'page' : undefined}><Icon name={icon} />{name}</a></li>
+          ))}
+        </ul>
+        <ChatList workspace={id} current={place.page === 'chats' ? place.rest[0] : undefined} />
+        <footer className="sidebar-foot">
+          <ThemeSwitch />
+          <span className="spacer" />
+          {session.token() !== undefined && <IconButton label="Sign out" icon="out" onClick={() => { session.signOut(); location.hash = ''; location.reload(); }} />}
+        </footer>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        <LinkState />
+        {children}
+      </main>
+      {hasPalette && <Palette workspace={id} onClose={() => setPalette(false)} />}
+    </div>
+  );
+}
+
+function LinkState() {
+  const link = useLink();
+  if (link === 'online') return null;
+  return (
+    <div className="link-state" role="status">
+      <span className="spinner" aria-hidden="true" />
+      {link === 'offline' ? 'You are offline. What you write is kept.' : 'The connection is lost. Reconnecting…'}
+      {link === 'reconnecting' && <Button look="quiet" className="small" onClick={reconnectNow}>Now</Button>}
+    </div>
+  );
+}
+
+function ChatList({workspace, current}: {workspace: string; current: string | undefined}) {
+  const chats = useInfiniteQuery({
+    queryKey: [workspace, 'chats'],
+    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/chats', {
+      path: {workspace_id: workspace}, query: {limit: 50, ...(pageParam ? {cursor: pageParam} : {})}, signal,
+    }),
+    initialPageParam: '',
+    getNextPageParam: page => page.next_cursor ?? undefined,
+  });
+  const all = chats.data?.pages.flatMap(page => page.chats) ?? [];
+  return (
+    <section className="chat-list" aria-label="Chats">
+      <div className="chat-list-head">
+        <h2>Recent chats</h2>
+        <a className="button icon-only small" href={href(workspace, 'chats')} aria-label="New chat" title="New chat"><Icon name="plus" size={16} /></a>
+      </div>
+      {chats.isError && <Failure error={chats.error} retry={() => void chats.refetch()} />}
+      {chats.isSuccess && all.length === 0 && <p className="faint pad">No chats yet.</p>}
+      <ul>
+        {all.map(chat => (
+          <li key={chat.chat_id}>
+            <a href={href(workspace, 'chats', [chat.chat_id])} aria-current={chat.chat_id === current ? 'page' : undefined}>
+              <span className="chat-title">{chat.title}</span>
+              <StatusBadge status={chat.status} asks={(chat.waiting_for ?? []).length > 0} />
+              <span className="faint"><Ago at={chat.active_at} /></span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {chats.hasNextPage && <Button look="quiet" className="small" onClick={() => void chats.fetchNextPage()}>More</Button>}
+    </section>
+  );
+}

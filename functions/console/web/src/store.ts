@@ -1,0 +1,42 @@
+/** What this browser remembers: drafts, the theme, the last workspace. */
+import {useState, useSyncExternalStore} from 'react';
+
+const listeners = new Set<() => void>();
+
+export function remember(key: string, value: string | undefined): void {
+  try {
+    if (value === undefined || value === '') localStorage.removeItem(`buildscale.${key}`);
+    else localStorage.setItem(`buildscale.${key}`, value);
+  } catch {
+    // A browser without storage, or a full one: the page works, and forgets.
+  }
+  listeners.forEach(listen => listen());
+}
+export const remembered = (key: string): string | undefined => localStorage.getItem(`buildscale.${key}`) ?? undefined;
+
+export function useRemembered(key: string): [string | undefined, (value: string | undefined) => void] {
+  const value = useSyncExternalStore(listen => {
+    listeners.add(listen);
+    addEventListener('storage', listen);
+    return () => {
+      listeners.delete(listen);
+      removeEventListener('storage', listen);
+    };
+  }, () => remembered(key));
+  return [value, next => remember(key, next)];
+}
+
+/** A text that survives a reload: each change is kept at once. */
+export function useDraft(key: string): [string, (text: string) => void] {
+  const [kept, setKept] = useState<{key: string; text: string}>({key, text: remembered(`draft.${key}`) ?? ''});
+  const text = kept.key === key ? kept.text : remembered(`draft.${key}`) ?? '';
+  return [text, next => {
+    remember(`draft.${key}`, next);
+    setKept({key, text: next});
+  }];
+}
+
+export type Theme = 'system' | 'light' | 'dark';
+export function applyTheme(theme: string | undefined): void {
+  document.documentElement.dataset.theme = theme === 'light' || theme === 'dark' ? theme : 'system';
+}

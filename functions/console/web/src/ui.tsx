@@ -1,0 +1,120 @@
+/** The parts that all pages are made of. */
+import {useEffect, useRef, type ButtonHTMLAttributes, type ReactNode} from 'react';
+import {told} from './hub.ts';
+import {Icon, type IconName} from './icons.tsx';
+
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {look?: 'primary' | 'quiet' | 'danger' | 'plain'; icon?: IconName};
+
+export function Button({look = 'plain', icon, children, className = '', ...rest}: ButtonProps) {
+  return (
+    <button type="button" {...rest} className={`button ${look} ${className}`}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+/** A button that is an icon alone; `label` is its name. */
+export function IconButton({label, icon, ...rest}: ButtonProps & {label: string; icon: IconName}) {
+  return (
+    <button type="button" aria-label={label} title={label} {...rest} className={`button icon-only ${rest.className ?? ''}`}>
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+export function Empty({icon, title, children}: {icon: IconName; title: string; children?: ReactNode}) {
+  return (
+    <div className="empty">
+      <span className="empty-icon"><Icon name={icon} size={26} /></span>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function Loading({what}: {what: string}) {
+  return (
+    <div className="loading" role="status">
+      <span className="spinner" aria-hidden="true" />
+      <span>Loading {what}…</span>
+    </div>
+  );
+}
+
+/** An error with what to do; a lack of rights looks different, since trying again does not help. */
+export function Failure({error, retry}: {error: unknown; retry?: (() => void) | undefined}) {
+  const {title, hint, code} = told(error);
+  const noRight = code === 'FORBIDDEN';
+  return (
+    <div className={`failure ${noRight ? 'no-right' : ''}`} role="alert">
+      <Icon name={noRight ? 'lock' : 'warn'} />
+      <div>
+        <p className="failure-title">{noRight ? 'You do not have the right to do this' : title}</p>
+        {noRight && <p>{title}</p>}
+        {hint && <p>{hint}</p>}
+        <p className="code">{code}</p>
+      </div>
+      {retry && !noRight && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+export function Badge({tone = 'neutral', children}: {tone?: 'neutral' | 'good' | 'bad' | 'busy' | 'ask'; children: ReactNode}) {
+  return <span className={`badge ${tone}`}>{children}</span>;
+}
+
+/** A modal dialog of the platform: it keeps the focus inside, and Escape closes it. */
+export function Dialog({title, children, onClose, wide}: {title: string; children: ReactNode; onClose: () => void; wide?: boolean}) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={element} className={wide ? 'wide' : ''} aria-label={title}
+      onClose={onClose} onClick={event => event.target === element.current && element.current.close()}
+    >
+      <div className="dialog-body">
+        <header className="dialog-head">
+          <h2>{title}</h2>
+          <IconButton label="Close" icon="close" onClick={() => element.current?.close()} />
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+export function Field({label, hint, children}: {label: string; hint?: string | undefined; children: ReactNode}) {
+  return (
+    <label className="field">
+      <span className="field-label">{label}</span>
+      {children}
+      {hint && <span className="field-hint">{hint}</span>}
+    </label>
+  );
+}
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [['day', 86_400], ['hour', 3_600], ['minute', 60]];
+const relative = new Intl.RelativeTimeFormat('en', {numeric: 'auto', style: 'short'});
+
+export function Ago({at}: {at: string}) {
+  const seconds = (Date.parse(at) - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1];
+  const text = Math.abs(seconds) < 45 ? 'now' : Math.abs(seconds) > 6 * 86_400
+    ? new Date(at).toLocaleDateString('en', {day: 'numeric', month: 'short', year: 'numeric'})
+    : relative.format(Math.round(seconds / length), unit);
+  return <time dateTime={at} title={new Date(at).toLocaleString()}>{text}</time>;
+}
+
+export const count = (value: number): string => new Intl.NumberFormat('en', {notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1}).format(value);
+export const money = (value: number): string => `$${value.toFixed(value > 0 && value < 1 ? 4 : 2)}`;
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  const power = Math.min(Math.floor(Math.log2(value) / 10), 4);
+  return `${(value / 2 ** (10 * power)).toFixed(1)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
+}
+export const duration = (ms: number): string => ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+export const nameOf = (path: string): string => path.split('/').findLast(part => part !== '') ?? '/';

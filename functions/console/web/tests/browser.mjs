@@ -1,0 +1,53 @@
+// A real Chromium for the stories. Each page counts what must never happen: faults of scripts, and violations of the page's policy.
+import axe from 'axe-core';
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {chromium} from 'playwright-core';
+import {Client} from '../../../../clients/typescript/dist/index.js';
+import {startHub} from '../../../../clients/typescript/test/hub.js';
+
+const ARGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
+
+/** A hub, a browser, and a workspace in the hub. */
+export async function begin(options = {}) {
+  const hub = await startHub(options);
+  const browser = await chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS});
+  const tokenOf = subject => execFileSync(process.env.BUILDSCALE_BIN, ['token', 'make', subject, '--data-dir', hub.data], {env: {...process.env, ...options.env}, encoding: 'utf8'}).trim();
+  const token = options.owner ? tokenOf(options.owner) : options.token;
+  const api = new Client({url: hub.url, ...(token ? {token} : {})});
+  const {workspace_id: workspace} = await api.post('/api/v1/workspaces', {body: {name: 'Stories'}});
+  const path = {workspace_id: workspace};
+  const faults = [];
+  const open = async (place = '', {theme = 'light', width = 1280, height = 800, token} = {}) => {
+    const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, reducedMotion: 'reduce'});
+    context.setDefaultTimeout(15_000);
+    if (token) await context.addInitScript(kept => localStorage.setItem('buildscale.token', kept), token);
+    const page = await context.newPage();
+    page.on('pageerror', error => faults.push(`${place}: ${error.message}`));
+    page.on('console', message => /Content Security Policy|Trusted ?Type/.test(message.text()) && faults.push(`${place}: ${message.text()}`));
+    await page.goto(`${hub.url}/${place === '' ? '' : `#/w/${workspace}/${place}`}`);
+    return page;
+  };
+  const end = async () => {
+    await browser.close();
+    await hub.stop();
+    assert.deepEqual(faults, [], 'no script failed, and nothing broke the policy of the page');
+  };
+  const chat = async goal => (await api.post('/api/v1/workspaces/{workspace_id}/chats', {path, body: {goal}})).chat_id;
+  return {hub, api, workspace, path, open, end, chat, tokenOf};
+}
+
+/** The violations of WCAG 2.2 AA on the page. It runs beside the policy of the page, as a debugger does. */
+export async function violations(page) {
+  const debug = await page.context().newCDPSession(page);
+  const run = async expression => {
+    const {result, exceptionDetails} = await debug.send('Runtime.evaluate', {expression, awaitPromise: true, returnByValue: true});
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  };
+  await run(`${axe.source}; undefined`);
+  const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+  const found = await run(`axe.run({runOnly: ${JSON.stringify(tags)}}).then(({violations}) => violations.map(({id, nodes}) => [id, ...nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary.slice(0, 200))]))`);
+  await debug.detach();
+  return found;
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {begin, violations} from './browser.mjs';
+
+let world;
+before(async () => { world = await begin(); });
+after(() => world.end());
+
+const conversation = page => page.getByRole('log', {name: 'Conversation'});
+/** Begins a chat on the page of new chats, by keyboard alone. */
+async function start(page, goal) {
+  await page.getByRole('textbox', {name: 'Describe a goal'}).fill(goal);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/chats\/[0-9a-f-]{36}$/);
+}
+
+test('a person begins a chat, and a reload loses nothing of it', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Show me what you can do');
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await page.getByText('3 of 3').waitFor();
+  await conversation(page).getByText(/tokens read/).waitFor();
+  assert.equal(await page.getByRole('progressbar', {name: 'Steps done'}).getAttribute('value'), '3');
+  await page.getByRole('complementary').getByRole('link', {name: /hello\.md/}).waitFor();
+  const words = (await conversation(page).innerText()).replace(/\s+/g, ' ');
+  assert.deepEqual(await violations(page), []);
+  await page.reload();
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await conversation(page).getByText(/tokens read/).waitFor();
+  assert.equal((await conversation(page).innerText()).replace(/\s+/g, ' '), words);
+  await page.context().close();
+});
+
+test('thoughts and calls are folded, with their arguments, output and differences', async () => {
+  const chat = await world.chat('Show me what you can do');
+  const page = await world.open(`chats/${chat}`);
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  const edit = page.getByRole('button', {name: /^edit/});
+  await edit.click();
+  await page.getByLabel('Differences').getByText(/^\+Demo status: finished/).waitFor();
+  await page.getByRole('button', {name: /^grep/}).click();
+  await page.locator('.fold-body').getByText('Demo status: finished').first().waitFor();
+  const thought = page.getByRole('button', {name: 'Thought'}).last();
+  assert.equal(await thought.getAttribute('aria-expanded'), 'false');
+  await page.context().close();
+});
+
+test('a question is a form, and a button of it is an answer', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Ask me something');
+  const form = page.getByRole('form', {name: 'The agent asks'});
+  await form.getByText('Which colour should the demo have?').waitFor();
+  await page.getByRole('navigation').getByText('needs you').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await form.getByRole('button', {name: 'Answer'}).click();
+  await form.getByText('Which colour should the demo have? is needed').waitFor();
+  await form.getByRole('button', {name: 'blue'}).click();
+  await conversation(page).getByText('Your answer was: blue').waitFor();
+  await form.waitFor({state: 'detached'});
+  await page.context().close();
+});
+
+test('a permission shows the command, and is denied with a reason that the agent reads', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Run a command');
+  const card = page.getByRole('region', {name: 'The agent asks for permission'});
+  await card.getByText('uname -sr; ls -l; touch here; true', {exact: true}).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await card.getByRole('button', {name: 'Deny…'}).click();
+  await card.getByRole('textbox', {name: /reason/}).fill('not on a Wednesday');
+  await card.getByRole('button', {name: 'Deny', exact: true}).click();
+  await conversation(page).getByText(/It did not run: .*not on a Wednesday/s).waitFor();
+  await page.getByText('denied').waitFor();
+  await page.context().close();
+});
+
+test('a permission is granted once, and the command runs', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Run a command');
+  await page.getByRole('button', {name: 'Allow once'}).click();
+  await page.getByText('allowed').waitFor();
+  await page.getByRole('button', {name: /^exec/}).waitFor();
+  await conversation(page).getByText(/This is what it printed|It did not run/).waitFor();
+  await page.context().close();
+});
+
+test('a running turn is stopped, and its words are kept', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Count slowly');
+  await conversation(page).getByText('I count slowly').waitFor();
+  await page.getByRole('button', {name: 'Stop', exact: true}).click();
+  await conversation(page).getByText('You stopped it.').waitFor();
+  await conversation(page).getByText('I count slowly').waitFor();
+  await page.getByRole('button', {name: 'Stop', exact: true}).waitFor({state: 'detached'});
+  await page.context().close();
+});
+
+test('a message that is written meanwhile waits for its turn', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Count slowly');
+  await conversation(page).getByText('I count slowly').waitFor();
+  await page.getByRole('textbox', {name: 'Write what comes next'}).fill('Show me more');
+  await page.keyboard.press('Enter');
+  await page.getByRole('list', {name: 'Messages that wait'}).getByText('Show me more').waitFor();
+  await page.getByRole('button', {name: 'Stop', exact: true}).click();
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await page.context().close();
+});
+
+test('two browsers show one chat, and an answer of one closes the question of the other', async () => {
+  const chat = await world.chat('Ask me something');
+  const [one, other] = await Promise.all([world.open(`chats/${chat}`), world.open(`chats/${chat}`, {theme: 'dark'})]);
+  const form = page => page.getByRole('form', {name: 'The agent asks'});
+  await Promise.all([form(one).waitFor(), form(other).waitFor()]);
+  await form(one).getByRole('button', {name: 'green'}).click();
+  await conversation(other).getByText('Your answer was: green').waitFor();
+  await form(other).waitFor({state: 'detached'});
+  await other.getByRole('textbox', {name: 'Write a message'}).fill('Show me what you can do');
+  await other.keyboard.press('Enter');
+  await conversation(one).locator('.bubble').getByText('Show me what you can do').waitFor();
+  await Promise.all([one.context().close(), other.context().close()]);
+});
+
+test('a draft survives a reload', async () => {
+  const chat = await world.chat('Show me what you can do');
+  const page = await world.open(`chats/${chat}`);
+  const area = page.getByRole('textbox', {name: /Write/});
+  await area.fill('half of a thought');
+  await page.reload();
+  await area.waitFor();
+  assert.equal(await area.inputValue(), 'half of a thought');
+  await page.context().close();
+});
+
+test('a file is attached by dropping it', async () => {
+  const page = await world.open('chats');
+  await page.setInputFiles('input[type=file]', {name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('some notes')});
+  await page.getByText(/notes\.txt/).waitFor();
+  await start(page, 'Show me what you can do');
+  await conversation(page).getByRole('link', {name: /notes\.txt/}).waitFor();
+  await page.context().close();
+});
+
+test('a network that is cut and comes back loses no event', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Ask me something');
+  await page.getByRole('form', {name: 'The agent asks'}).waitFor();
+  const chat = page.url().split('/').at(-1);
+  await page.context().setOffline(true);
+  await page.getByRole('status').getByText('You are offline').waitFor();
+  const view = await world.api.get('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...world.path, chat_id: chat}});
+  await world.api.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}', {
+    path: {...world.path, chat_id: chat, question_id: view.waiting_for[0].data.question_id}, body: {answers: {colour: 'red'}},
+  });
+  await page.context().setOffline(false);
+  await conversation(page).getByText('Your answer was: red').waitFor();
+  await page.getByRole('status').getByText('You are offline').waitFor({state: 'detached'});
+  await page.context().close();
+});
+
+test('a message is edited in a fork, and the chat itself stays as it was', async () => {
+  const chat = await world.chat('Show me what you can do');
+  const page = await world.open(`chats/${chat}`);
+  await conversation(page).getByText(/tokens read/).waitFor();
+  // Rows out of sight are not in the document.
+  await conversation(page).evaluate(element => { element.scrollTop = 0; });
+  await conversation(page).getByRole('button', {name: 'Edit', exact: true}).first().click();
+  await page.waitForURL(url => !url.href.includes(chat));
+  const area = page.getByRole('textbox', {name: 'Write a message'});
+  await page.waitForFunction(() => document.querySelector('.composer textarea')?.value === 'Show me what you can do');
+  await area.fill('Ask me something');
+  await page.keyboard.press('Enter');
+  await page.getByRole('form', {name: 'The agent asks'}).waitFor();
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/chats/${chat}`);
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await page.context().close();
+});
+
+test('a message can interrupt the turn that runs', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Count slowly');
+  await conversation(page).getByText('I count slowly').waitFor();
+  await page.getByRole('textbox', {name: 'Write what comes next'}).fill('Show me what you can do');
+  await page.getByRole('button', {name: 'Interrupt'}).click();
+  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await page.context().close();
+});
+
+test('a plan is written first, approved, and carried out', async () => {
+  const page = await world.open('chats');
+  await page.getByRole('combobox', {name: 'Mode', exact: true}).selectOption('plan');
+  await start(page, 'Show me what you can do');
+  await page.getByRole('button', {name: 'Approve and build'}).click();
+  await conversation(page).getByText('The plan was approved, version').waitFor();
+  await page.getByRole('combobox', {name: 'Mode', exact: true}).getByRole('option', {name: 'Build the plan', selected: true}).waitFor({state: 'attached'});
+  await page.context().close();
+});
+
+// The last one, since others would feel it.
+test('a hub that is killed while it streams is waited for, and the turn goes on', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Count slowly');
+  await conversation(page).getByText('I count slowly').waitFor();
+  await world.hub.kill();
+  await page.getByRole('status').getByText('Reconnecting').waitFor();
+  await world.hub.restart();
+  await conversation(page).getByText('The turn goes on after an interruption').waitFor();
+  await conversation(page).getByText('I count slowly').waitFor();
+  await page.getByRole('status').getByText('Reconnecting').waitFor({state: 'detached'});
+  assert.equal(await conversation(page).getByText('I count slowly').count(), 1);
+  await page.getByRole('button', {name: 'Stop', exact: true}).click();
+  await conversation(page).getByText('You stopped it.').waitFor();
+  await page.context().close();
+});

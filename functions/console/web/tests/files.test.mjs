@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {begin, violations} from './browser.mjs';
+
+let world;
+before(async () => { world = await begin(); });
+after(() => world.end());
+
+const write = (path, content) => world.api.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path}, body: {content}});
+const read = async path => (await world.api.read('/api/v1/workspaces/{workspace_id}/files/by-path/content', {path: world.path, query: {path}})).text();
+const editor = page => page.getByRole('textbox', {name: /Content of/});
+/** Puts a text into the editor by keyboard, as a person does. */
+async function type(page, text) {
+  await editor(page).click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type(text);
+}
+
+test('a file is made, written and saved by keyboard, and a draft survives a reload', async () => {
+  const page = await world.open('files/projects');
+  await page.getByRole('button', {name: 'New file'}).click();
+  await page.getByRole('textbox', {name: /Name/}).fill('made.txt');
+  await page.keyboard.press('Enter');
+  await type(page, 'first words');
+  await page.getByText('Not saved').waitFor();
+  await page.reload();
+  await editor(page).getByText('first words').waitFor();
+  await editor(page).click();
+  await page.keyboard.press('Control+s');
+  await page.getByText('Version 2, saved').waitFor();
+  assert.equal(await read('/projects/made.txt'), 'first words');
+  assert.deepEqual(await violations(page), []);
+  await page.context().close();
+});
+
+test('a version of somebody else is shown at once, and never overwritten unseen', async () => {
+  await write('/projects/shared.txt', 'one');
+  const page = await world.open('files/projects/shared.txt');
+  await editor(page).getByText('one').waitFor();
+  await write('/projects/shared.txt', 'two');
+  await editor(page).getByText('two').waitFor();
+  await type(page, 'mine');
+  await write('/projects/shared.txt', 'theirs');
+  await page.getByRole('alert').getByText('There is a newer version 3').waitFor();
+  assert.ok(await page.getByRole('button', {name: 'Save', exact: true}).isDisabled());
+  await page.getByRole('button', {name: 'Compare'}).click();
+  await page.getByRole('textbox', {name: /Differences of/}).getByText('theirs').waitFor();
+  await page.getByRole('button', {name: 'Save mine as version 4'}).click();
+  await page.getByText('Version 4, saved').waitFor();
+  assert.equal(await read('/projects/shared.txt'), 'mine');
+  await page.context().close();
+});
+
+test('a save that comes too late is refused, and the draft is kept', async () => {
+  await write('/projects/late.txt', 'one');
+  const page = await world.open('files/projects/late.txt');
+  await type(page, 'mine');
+  // The news of the other version do not arrive, as on a bad network.
+  await page.route('**/files/by-path?**', route => route.abort());
+  await page.route('**/events', route => route.abort());
+  await write('/projects/late.txt', 'theirs');
+  await page.unroute('**/files/by-path?**');
+  await page.keyboard.press('Control+s');
+  await page.getByRole('alert').getByText('There is a newer version 2').waitFor();
+  assert.equal(await read('/projects/late.txt'), 'theirs');
+  await page.getByRole('button', {name: 'Take theirs'}).click();
+  await editor(page).getByText('theirs').waitFor();
+  await page.context().close();
+});
+
+test('the history shows each version against the one before, and an old one is restored', async () => {
+  for (const text of ['alpha\n', 'beta\n', 'gamma\n']) await write('/projects/old.txt', text);
+  const page = await world.open('files/projects/old.txt?view=history');
+  const versions = page.getByRole('list', {name: 'Versions'});
+  await versions.getByRole('button', {name: /Version 2/}).click();
+  const differences = page.getByRole('textbox', {name: /Differences of/});
+  await differences.getByText('alpha').waitFor();
+  await differences.getByText('beta').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', {name: 'Restore version 2'}).click();
+  await versions.getByRole('button', {name: /Version 4/}).waitFor();
+  assert.equal(await read('/projects/old.txt'), 'beta\n');
+  await page.context().close();
+});
+
+test('a file goes into the trash and comes back', async () => {
+  await write('/projects/away.txt', 'away');
+  const page = await world.open('files/projects/away.txt');
+  await page.getByRole('button', {name: 'Move to the trash'}).click();
+  await page.getByRole('dialog').getByRole('button', {name: 'Move to the trash'}).click();
+  await page.getByRole('heading', {name: 'projects'}).waitFor();
+  await page.getByRole('link', {name: 'Trash'}).click();
+  await page.getByRole('button', {name: 'Restore /projects/away.txt'}).click();
+  await page.getByText('The trash is empty').waitFor();
+  assert.equal(await read('/projects/away.txt'), 'away');
+  await page.context().close();
+});
+
+test('a file is renamed, uploaded and found in its folder', async () => {
+  await write('/projects/name.txt', 'name');
+  const page = await world.open('files/projects/name.txt');
+  await page.getByRole('button', {name: 'Move or rename'}).click();
+  await page.getByRole('textbox', {name: /New path/}).fill('/projects/other name.txt');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'other name.txt'}).waitFor();
+  await page.getByRole('navigation', {name: 'Path'}).getByRole('link', {name: 'projects'}).click();
+  await page.setInputFiles('input[type=file]', {name: 'dropped.txt', mimeType: 'text/plain', buffer: Buffer.from('dropped')});
+  await page.locator('.entries').getByText('dropped.txt').waitFor();
+  assert.equal(await read('/projects/dropped.txt'), 'dropped');
+  await page.context().close();
+});
+
+test('what a file holds can run nothing', async () => {
+  const hostile = [
+    '# Title', '<script>window.hit = 1</script>', '<img src="x" onerror="window.hit = 2">', '[click](javascript:window.hit=3)', '![pixel](https://example.org/pixel.png)',
+    '<iframe srcdoc="<script>parent.hit = 4</script>"></iframe>', '[fine](https://example.org/)', '`<b>code</b>`',
+  ].join('\n\n');
+  await write('/projects/hostile.md', hostile);
+  const page = await world.open('files/projects/hostile.md');
+  const asked = [];
+  page.on('request', request => asked.push(request.url()));
+  const text = page.locator('.markdown');
+  await text.getByRole('heading', {name: 'Title'}).waitFor();
+  await text.getByText('<script>window.hit = 1</script>').waitFor();
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.equal(await text.locator('script, img, iframe, [onerror]').count(), 0);
+  assert.deepEqual(await text.locator('a').evaluateAll(links => links.map(link => link.href)), ['https://example.org/pixel.png', 'https://example.org/']);
+  assert.ok(asked.every(url => url.startsWith(world.hub.url)), asked.join());
+  await page.context().close();
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {begin, violations} from './browser.mjs';
+
+const TOKEN = 'token-of-the-stories-of-the-console';
+let world, chat;
+before(async () => {
+  world = await begin({args: ['--auth-token', TOKEN], token: TOKEN});
+  chat = await world.chat('Show me what you can do');
+});
+after(() => world.end());
+
+test('a person signs in with a token, goes on where they were, and signs out', async () => {
+  const page = await world.open('chats');
+  const field = page.getByLabel('Token');
+  await field.fill('wrong');
+  await page.getByRole('button', {name: 'Sign in'}).click();
+  await page.getByRole('alert').getByText('does not accept this token').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await field.fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.getByRole('button', {name: 'Sign out'}).click();
+  await field.waitFor();
+  assert.equal(await page.evaluate(() => localStorage.getItem('buildscale.token')), null);
+  await page.context().close();
+});
+
+test('a first visit makes a workspace, and another one shows both', async () => {
+  const page = await world.open('', {token: TOKEN});
+  await page.getByRole('heading', {name: 'Workspaces'}).waitFor();
+  await page.getByRole('textbox', {name: 'Name of a new workspace'}).fill('Second');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.getByRole('combobox', {name: 'Workspace'}).selectOption({label: 'Stories'});
+  await page.getByRole('link', {name: /Show me what you can do/}).waitFor();
+  await page.context().close();
+});
+
+test('everything is reached by keyboard with the palette, which searches files and conversations', async () => {
+  const page = await world.open('chats', {token: TOKEN});
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('usage');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('Hello from BuildScale');
+  await page.getByRole('option').filter({hasText: 'hello.md'}).first().waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({state: 'detached'});
+  await page.context().close();
+});
+
+test('usage and health tell what the hub knows', async () => {
+  const page = await world.open('usage', {token: TOKEN});
+  await page.getByText('Tokens read').waitFor();
+  await page.getByRole('table').first().getByText('the default model').waitFor();
+  await page.getByRole('link', {name: 'Health'}).click();
+  await page.locator('.badge.good', {hasText: 'ready'}).waitFor();
+  await page.getByText('demo', {exact: true}).waitFor();
+  await page.context().close();
+});
+
+test('what is not there is told with what to do', async () => {
+  const gone = '01890000-0000-7000-8000-000000000000';
+  const page = await world.open(`chats/${gone}`, {token: TOKEN});
+  await page.getByRole('heading', {name: 'This chat is not there'}).waitFor();
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/files/nowhere.txt`);
+  await page.getByRole('heading', {name: 'There is nothing at this path'}).waitFor();
+  await page.goto(`${world.hub.url}/#/w/${gone}/chats`);
+  await page.getByRole('heading', {name: 'This workspace is not yours'}).waitFor();
+  await page.context().close();
+});
+
+test('who may only read is offered nothing else, and told why', async () => {
+  const secret = 'a secret of at least thirty-two characters, for tests';
+  const people = await begin({env: {BUILDSCALE__AUTH__SECRET: secret}, owner: 'ann@example.org'});
+  try {
+    const token = people.tokenOf('bob@example.org');
+    await people.api.post('/api/v1/workspaces/{workspace_id}/members', {path: people.path, body: {subject: 'bob@example.org', role: 'viewer'}});
+    const asked = await people.chat('Run a command');
+    const page = await people.open(`chats/${asked}`, {token});
+    await page.getByText('Deciding it needs the right to approve').waitFor();
+    await page.getByText('Writing in it needs the right to converse').waitFor();
+    assert.equal(await page.getByRole('button', {name: 'Allow once'}).count(), 0);
+    await page.getByRole('link', {name: 'New chat'}).first().click();
+    await page.getByRole('heading', {name: 'You can look around here'}).waitFor();
+    assert.deepEqual(await violations(page), []);
+    await page.context().close();
+  } finally {
+    await people.end();
+  }
+});
+
+const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'usage', 'health'];
+for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]]) {
+  test(`each page is accessible and fits: ${theme}, ${width} pixels wide`, async () => {
+    const page = await world.open('chats', {token: TOKEN, theme, width, height: 780});
+    for (const place of PLACES) {
+      await page.goto(`${world.hub.url}/#/w/${world.workspace}/${place.replace('CHAT', chat)}`);
+      await page.waitForFunction(() => document.querySelector('main h1, main h2, main .markdown') && !document.querySelector('.loading'));
+      assert.deepEqual(await violations(page), [], place);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${place} is ${over} pixels too wide`);
+    }
+    if (width < 500) {
+      await page.getByRole('button', {name: 'Menu'}).click();
+      await page.getByRole('link', {name: 'Flows'}).click();
+      await page.getByRole('heading', {name: 'Flows'}).waitFor();
+    }
+    await page.context().close();
+  });
+}

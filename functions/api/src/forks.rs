@@ -2,18 +2,20 @@
 
 use crate::{
     Context,
-    access::{Access, Converse},
+    access::{Access, Converse, demand},
     chats::{InChat, checked_title},
     error::Answer,
-    extract::Json,
+    extract::{Json, TraceParent, Traced},
     idempotency::Ids,
+    pace::Paced,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
 use chat::ForkPoint;
-use domain::{ChatId, CommandId, Error, TurnId};
+use domain::{ChatId, CommandId, Error, FileId, TurnId};
 use http::{StatusCode, header};
-use serde::Deserialize;
+use identity::Action;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -66,4 +68,59 @@ pub(crate) async fn fork_chat(
     let view = context.chats.fork(at.workspace_id, at.chat_id, point, fork, title, &by).await?;
     let place = format!("/api/v1/workspaces/{}/chats/{}", at.workspace_id, view.chat_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(view)))
+}
+
+/// An earlier message with other words.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewWords {
+    /// The turn that the message began.
+    #[schema(value_type = Uuid)]
+    turn_id: TurnId,
+    /// The new words: at most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800)]
+    content: String,
+    /// Files to attach, by id.
+    #[serde(default)]
+    #[schema(value_type = Vec<Uuid>)]
+    files: Vec<FileId>,
+}
+
+/// A fork in which the message has other words.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Edited {
+    /// The fork.
+    #[schema(value_type = Uuid)]
+    chat_id: ChatId,
+    /// The turn that the new words begin.
+    #[schema(value_type = Uuid)]
+    turn_id: TurnId,
+    /// The chat that it was forked from, which stays as it is.
+    #[schema(value_type = Uuid)]
+    forked_from: ChatId,
+    /// Always `queued`.
+    status: &'static str,
+}
+
+/// Changes an earlier message: a fork that ends before its turn goes on with the new words. This chat stays as it is, and so do the files that its turns
+/// changed; `POST …/rewind` takes such changes back.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit", tag = "chats", params(InChat, TraceParent),
+    request_body = NewWords, responses((status = 202, description = "The fork, whose turn is accepted.", body = Edited)))]
+pub(crate) async fn edit_message(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, .. }: Access<Converse, InChat>,
+    _: Paced,
+    ids: Ids,
+    Traced(trace): Traced,
+    Json(NewWords { turn_id, content, files }): Json<NewWords>,
+) -> Answer<impl IntoResponse> {
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let fork = (ChatId(ids.id("chat")), CommandId(ids.id("fork")));
+    let words = chat::NewMessage { content, files, may_approve, trace, ..chat::NewMessage::default() };
+    let command = CommandId(ids.id("command"));
+    let accepted = context.chats.edit(at.workspace_id, at.chat_id, turn_id, fork, (command, words), &by).await?;
+    let chat::Accepted { chat_id, turn_id, .. } = accepted;
+    let place = format!("/api/v1/workspaces/{}/chats/{chat_id}", at.workspace_id);
+    let edited = Edited { chat_id, turn_id, forked_from: at.chat_id, status: "queued" };
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], axum::Json(edited)))
 }

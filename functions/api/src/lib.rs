@@ -16,6 +16,7 @@ mod access;
 mod agents;
 mod auth;
 mod chats;
+mod compactions;
 mod contents;
 mod cors;
 mod dead_letters;

@@ -1,10 +1,10 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, agents, chats, contents, dead_letters, evaluations, events, explain, files, flows, forks,
-    health, home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence, refusals,
-    relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns,
-    usage, versions, workspaces,
+    Context, StreamContext, agents, chats, compactions, contents, dead_letters, evaluations, events, explain, files,
+    flows, forks, health, home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence,
+    refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers,
+    trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -72,6 +72,9 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
         .routes(routes!(forks::fork_chat))
+        .routes(routes!(forks::edit_message))
+        .routes(routes!(compactions::compact_chat, compactions::undo_compaction))
+        .routes(routes!(compactions::get_context))
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))

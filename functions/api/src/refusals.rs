@@ -13,15 +13,18 @@ const ALONE: [&str; 5] = ["health", "healthz", "home", "openapi", "resource_meta
 /// Routes that are open to all.
 const OPEN: [&str; 6] = ["health", "healthz", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 15] = [
+const PACED: [&str; 18] = [
     "agent_stream",
     "approve_plan",
     "check_flow",
+    "compact_chat",
+    "compact_thread",
     "create_chat",
     "create_evaluation",
     "create_schedule",
     "create_task",
     "create_turn",
+    "edit_message",
     "export_workspace",
     "import_workspace",
     "post_message",
@@ -50,7 +53,8 @@ const FLOWS: [&str; 14] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 5] = ["agent_stream", "approve_plan", "create_chat", "create_turn", "post_message"];
+const ATTACHING: [&str; 6] =
+    ["agent_stream", "approve_plan", "create_chat", "create_turn", "edit_message", "post_message"];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.

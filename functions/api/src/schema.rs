@@ -7,6 +7,7 @@
 mod access;
 mod artifacts;
 mod chats;
+mod contexts;
 mod dead_letters;
 mod errors;
 mod evaluations;
@@ -25,6 +26,7 @@ mod tasks;
 pub(crate) use access::*;
 pub use artifacts::*;
 pub use chats::*;
+pub use contexts::*;
 pub use dead_letters::*;
 pub use errors::*;
 pub use evaluations::*;

@@ -37,6 +37,9 @@ pub(crate) struct NewMessage {
     #[serde(default)]
     #[schema(value_type = schema::OnBusy)]
     on_busy: OnBusy,
+    /// With `on_busy: steer`: the turn that the words are for. `CONFLICT` when another one runs, or none.
+    #[schema(value_type = Option<Uuid>)]
+    expected_turn_id: Option<TurnId>,
     /// The limits of this turn.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
@@ -172,9 +175,14 @@ pub(crate) async fn post_message(
     Traced(trace): Traced,
     Json(message): Json<NewMessage>,
 ) -> Answer<impl IntoResponse> {
-    let NewMessage { content, files, on_busy, limits } = message;
+    let NewMessage { content, files, on_busy, expected_turn_id, limits } = message;
+    if expected_turn_id.is_some() && on_busy != OnBusy::Steer {
+        return Err(domain::Error::invalid("expected_turn_id", "a turn is expected of words that steer it alone")
+            .hint("leave it out, or send on_busy steer")
+            .into());
+    }
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let post = chat::NewMessage { content, files, on_busy, limits, may_approve, trace };
+    let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
     let hint = queued_behind.map(QueuedBehind::hint);

@@ -1,5 +1,6 @@
 //! The arguments of `buildscale`.
 
+mod context;
 mod dead_letters;
 mod files;
 mod mcp;
@@ -12,6 +13,7 @@ mod search;
 mod shared;
 mod work;
 
+pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::McpArgs;
@@ -103,6 +105,12 @@ pub enum Command {
     Auth(AuthArgs),
     /// Stop the running turn of a chat
     Stop(StopArgs),
+    /// Have the earlier turns of a chat summarised, or restore their words
+    ///
+    /// The last four messages and all calls with their results stay whole. The words stay in the file of the chat, and the summary names their lines.
+    Compact(CompactArgs),
+    /// Show the context that the model was given in a turn of a chat: its parts, their tokens, and the reason of each
+    Context(ContextArgs),
     /// List models and whether they can be used
     Models(ModelsArgs),
     /// List coding agents, whether they can be started, and the folders that they may work in

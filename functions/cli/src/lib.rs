@@ -20,6 +20,7 @@ mod asks;
 mod chat;
 mod client;
 mod content;
+mod context;
 mod dead_letters;
 mod editor;
 mod failure;
@@ -101,6 +102,8 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Schedule(args) => schedules::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
+        Command::Compact(args) => context::compact(&Client::new(&args.connection)?, args, out).await?,
+        Command::Context(args) => context::show(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
         Command::Export(args) => portable::export(args, out).await?,
         Command::Import(args) => portable::import(args, out).await?,

@@ -139,7 +139,9 @@ impl Renderer {
                 self.line(out, style.paint(Look::Dim, format_args!("{path} version {v} approved by {by}")))?
             }
             "usage" => self.used.add(data),
-            "compacted" => self.line(out, style.paint(Look::Dim, "older messages were summarised"))?,
+            "compacted" | "compaction_skipped" | "compaction_undone" => {
+                self.line(out, style.paint(Look::Dim, words::compaction(&event.name, data)))?;
+            }
             "done" | "stopped" => self.ending(event, out)?,
             "error" => self.error(data, out)?,
             "reset" => {

@@ -8,7 +8,8 @@ use crate::{
     attached,
     chats::Accepted,
     gate::GateDecision,
-    machine::{ChatEffect, plan_key},
+    keys::plan_key,
+    machine::ChatEffect,
     turn::Step,
     waits::QueuedBehind,
 };

@@ -2,10 +2,12 @@
 //! sent once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
-    machine::{ChatEffect, kill_key, model_key, plan_key, tool_key},
+    keys::{kill_key, model_key, plan_key, tool_key},
+    machine::ChatEffect,
     phase::Phase,
     report,
     size::{MAX_ANSWER, beginning},
+    steer,
     turn::Step,
 };
 use actor::{StopRequest, Target};
@@ -50,6 +52,9 @@ impl Step<'_> {
 pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
     if request.target == Target::Everything {
         return give_up(step, request.stop_id);
+    }
+    if steer::is_steering(request) {
+        return step.steer_requested(request);
     }
     let Some(turn) = step.turn() else { return };
     let already = step.state().last_stop == Some(request.stop_id) || turn.stopping.is_some();
@@ -97,7 +102,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
                 step.cancel(plan_key(call.call_id));
             }
         }
-        Phase::Permission { .. } | Phase::Question { .. } => {}
+        Phase::Permission { .. } | Phase::Question { .. } | Phase::Steer { .. } => {}
     }
     end_at_once(step, Some(stop_id), reason);
 }
@@ -172,6 +177,7 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Plan { .. }
+        | Phase::Steer { .. }
         | Phase::Begun => turn.last_text.clone(),
     };
     let open = match turn.phase {
@@ -204,6 +210,7 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
         | Phase::Place { .. }
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
+        | Phase::Steer { .. }
         | Phase::Permission { .. } => None,
     });
     while let Some(call) = step.next_unanswered() {
@@ -212,12 +219,15 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
             _ => step.refuse(&call, NOT_RUN, Status::Partial),
         }
     }
+    step.read_words();
     let content = match reason {
         USER_CANCELLED => format!("[System: Response was interrupted by user ({USER_CANCELLED})]"),
         other => format!("[System: Response was interrupted ({other})]"),
     };
     let message = Message::System { id: MessageId(step.id()), at: step.stamp.at, content };
-    step.push(ChatEvent::MessageAdded { message });
+    if !step.turn().is_some_and(|turn| turn.is_internal()) {
+        step.push(ChatEvent::MessageAdded { message });
+    }
     let (reason, at) = (reason.to_owned(), step.stamp.at);
     // The log of an earlier version may have more of it than fits into an entry.
     let partial_response = match beginning(&partial_response, MAX_ANSWER).len() {

@@ -7,11 +7,13 @@ use crate::{
     approve::check_mode,
     asked::{check_content, check_limits},
     attached, cancel,
-    machine::{actor_id, view, view_index, view_key},
+    keys::{actor_id, view_index, view_key},
+    machine::view,
     prompt,
     session::open,
+    settings::Settings,
     state::ChatState,
-    transcript,
+    steer, transcript,
     waits::QueuedBehind,
 };
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
@@ -23,11 +25,11 @@ use domain::{
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use workspace::{Access, Workspaces};
 
-/// How long the title of a chat is that nobody named, in characters, without the mark of what is left out.
-const TITLE: usize = 60;
+/// How long the title of a chat is that nobody named, in characters (spec 003 §4 (5)).
+const TITLE: usize = 50;
 /// The role of sessions of the planner chat.
 const SESSION_ROLE: &str = "planner";
 
@@ -43,23 +45,6 @@ pub struct Chats {
     pub(crate) workspaces: Workspaces,
     pub(crate) clock: Arc<dyn Clock>,
     settings: Settings,
-}
-
-/// How chats are set up.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// An idle chat can be told to stop for this long (spec 000 §3A, §6D).
-    pub inactivity: Duration,
-    /// The context budget of new chats, in tokens.
-    pub context_tokens: u64,
-    /// Limits of each turn of a new chat.
-    pub limits: Limits,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { inactivity: Duration::from_secs(600), context_tokens: 100_000, limits: Limits::default() }
-    }
 }
 
 /// A chat to make.
@@ -119,6 +104,8 @@ pub struct NewMessage {
     pub files: Vec<FileId>,
     /// How to proceed when a turn runs.
     pub on_busy: OnBusy,
+    /// With [`OnBusy::Steer`]: the turn that the words are for; without it the one that runs.
+    pub expected_turn_id: Option<TurnId>,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,
     /// Whether the caller may approve.
@@ -208,9 +195,7 @@ impl Chats {
             workspace,
             chat,
             user: by.user(),
-            title: new
-                .title
-                .unwrap_or_else(|| title_of(&new.goal, if session.is_some() { open::TITLE } else { TITLE })),
+            title: new.title.unwrap_or_else(|| title_of(&new.goal)),
             system,
             role,
             model: new.model.or(persona.model),
@@ -287,6 +272,10 @@ impl Chats {
             return Err(Error::new(Code::Conflict, "a turn is running in this chat")
                 .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
         }
+        let steered = match post.on_busy {
+            OnBusy::Steer => steer::target(&view, post.expected_turn_id)?,
+            OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt => None,
+        };
         let interrupt = post.on_busy == OnBusy::Interrupt;
         // A turn that is interrupted ends within a moment; one that is paused has to be given up.
         let queued_behind = QueuedBehind::of(&view).filter(|_| !interrupt);
@@ -296,6 +285,9 @@ impl Chats {
             let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
             attached::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
+        if let Some(turn) = steered {
+            return self.steer(workspace, chat, (command, turn), post, (attached, context), by).await;
+        }
         let turn_id = TurnId(command.0);
         let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached));
         let start = ChatCommand::StartTurn {
@@ -458,17 +450,13 @@ impl Chats {
     }
 }
 
-/// The first line of the goal, cut to so many characters.
-pub(crate) fn title_of(goal: &str, most: usize) -> String {
+/// The first line of the goal, cut to the length of a title with the mark of what is left out.
+pub(crate) fn title_of(goal: &str) -> String {
     let line = goal.trim().lines().next().unwrap_or_default();
-    let mut title: String = line.chars().take(most).collect();
-    if title.len() < line.len() {
-        if most < TITLE {
-            title.pop();
-        }
-        title.push('…');
+    if line.chars().count() <= TITLE {
+        return line.to_owned();
     }
-    title
+    line.chars().take(TITLE - 1).chain(['…']).collect()
 }
 
 fn first_view(config: &ChatConfig) -> ChatView {

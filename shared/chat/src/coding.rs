@@ -9,6 +9,7 @@ mod choice;
 mod perform;
 
 use crate::{
+    compact,
     context::assemble,
     machine::{ChatEffect, Report},
     phase::Phase,
@@ -136,10 +137,15 @@ impl Step<'_> {
     /// Hands the words of the turn to the agent of the thread.
     pub(crate) fn prompt_agent(&mut self, thread: ThreadAgent, leg: MessageId) {
         let Some(turn) = self.agent_turn() else { return };
-        if let Some(context) = assemble(self.state()).filter(|context| context.cut > 0) {
+        let compacting = self.compacting();
+        if let Some(context) = assemble(self.state()).filter(|context| context.cut > 0 && compacting.is_none()) {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
-        let (content, context) = (words(self.state()), earlier(self.state()));
+        let content = match compacting {
+            Some(compacting) => vec![json!({ "type": "text", "text": compact::asks_agent(compacting.max_chars) })],
+            None => words(self.state()),
+        };
+        let context = earlier(self.state());
         let prompt = Box::new(AgentPrompt { turn, thread, content, context });
         self.follow(leg, 1, None, AgentDoes::Prompt(prompt));
     }
@@ -209,7 +215,8 @@ impl Step<'_> {
             Some(Phase::Model { message_id, text, .. } | Phase::Agent { message_id, text, .. }) => (*message_id, text),
             _ => return,
         };
-        if text.is_empty() {
+        // A summary is no message of the conversation.
+        if text.is_empty() || self.compacting().is_some() {
             return;
         }
         let message = Message::Assistant {
@@ -238,7 +245,13 @@ fn words(state: &ChatState) -> Vec<Value> {
 /// The conversation before the turn that runs, as much of its end as fits.
 fn earlier(state: &ChatState) -> String {
     let (mut said, mut room) = (Vec::new(), CONTEXT);
-    let past = state.history.iter().rev().skip(1).flat_map(|turn| turn.messages.iter().rev());
+    let summary = state.summary.as_ref().and_then(|summary| match &*summary.message {
+        Message::System { content, .. } if content.len() < CONTEXT => Some(content.clone()),
+        _ => None,
+    });
+    room -= summary.as_ref().map_or(0, String::len);
+    let running = usize::from(state.turn.as_ref().is_some_and(|turn| !turn.is_internal()));
+    let past = state.history.iter().rev().skip(running).flat_map(|turn| turn.messages.iter().rev());
     for message in past {
         let line = match &**message {
             Message::User { content, .. } => format!("User: {content}"),
@@ -250,6 +263,7 @@ fn earlier(state: &ChatState) -> String {
         room = left;
         said.push(line);
     }
+    said.extend(summary);
     said.reverse();
     said.join("\n\n")
 }
@@ -261,6 +275,8 @@ pub(crate) fn reported(step: &mut Step<'_>, report: Report) -> Option<Report> {
     };
     let (current, message_id, length) = (*leg, *message_id, text.len());
     match report {
+        // The end of a summary that is far too long is of no use.
+        Report::Wrote { message_id: leg, .. } if leg == current && step.compacting().is_some() && length > MESSAGE => {}
         Report::Wrote { message_id: leg, text } if leg == current => {
             let is_full = length + text.len() > MESSAGE;
             step.push(ChatEvent::Chunk { text, message_id });
@@ -319,6 +335,12 @@ fn fail(step: &mut Step<'_>, error: Error, timed_out: bool) {
 }
 
 fn ended(step: &mut Step<'_>, reason: &str) {
+    if let (Some(_), "end_turn", Some(Phase::Agent { leg, text, .. })) =
+        (step.compacting(), reason, step.turn().map(|turn| &turn.phase))
+    {
+        let (leg, text) = (*leg, text.clone());
+        return step.take_summary(leg, &text);
+    }
     step.keep_partial();
     let reason = match reason {
         "end_turn" => StopReason::EndTurn,
@@ -340,6 +362,9 @@ fn ended(step: &mut Step<'_>, reason: &str) {
 fn asked(step: &mut Step<'_>, request: AgentRequest) {
     let Some(turn) = step.agent_turn() else { return };
     let AgentRequest { request, category, title, call, options } = request;
+    if step.compacting().is_some() {
+        return step.answer_agent(request, no(&options), "nothing is done for a summary".into());
+    }
     if call.len() > MAX_CALL {
         let option = no(&options);
         return step.answer_agent(request, option, "a call that is too long to be shown is not allowed".into());

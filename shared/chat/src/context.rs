@@ -4,7 +4,11 @@
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
 use crate::{state::ChatState, transcript};
-use domain::{ChatConfig, ChatEvent, Message, Timestamp};
+use domain::{
+    ChatConfig, ChatEvent, Message, Timestamp, ToolSpec,
+    event::{ContextKind, ContextPart, ContextRecord},
+    json_length,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -21,6 +25,9 @@ pub struct PastTurn {
     /// The last line of the chat's file that is about it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub last_line: u64,
+    /// Whether it is what stayed of turns that were compacted: their calls with results.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rest: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -50,12 +57,8 @@ impl ChatState {
                 return;
             }
             let Some(turn) = self.history.pop_front() else { return };
-            let ends = turn.messages.first().map(|first| first.at()).zip(turn.messages.last().map(|last| last.at()));
-            let Some((first, last)) = ends else { continue };
-            let out = self.left_out.get_or_insert(LeftOut { turns: 0, last_line: 0, since: first, until: last });
-            out.turns += 1;
-            out.until = last;
-            out.last_line = out.last_line.max(turn.last_line);
+            count(&mut self.left_out, &turn);
+            self.compaction_stands();
         }
     }
 
@@ -68,6 +71,17 @@ impl ChatState {
             turn.last_line = self.lines;
         }
     }
+}
+
+/// Counts a turn among those that are left out.
+pub(crate) fn count(left_out: &mut Option<LeftOut>, turn: &PastTurn) {
+    let ends = turn.messages.first().map(|first| first.at()).zip(turn.messages.last().map(|last| last.at()));
+    // The calls of compacted turns are of turns that are counted.
+    let Some((first, last)) = ends.filter(|_| !turn.is_rest) else { return };
+    let out = left_out.get_or_insert(LeftOut { turns: 0, last_line: 0, since: first, until: last });
+    out.turns += 1;
+    out.until = last;
+    out.last_line = out.last_line.max(turn.last_line);
 }
 
 /// The text about the turns that are left out, for the model: what was said there can be looked up.
@@ -94,7 +108,10 @@ pub(crate) struct Context {
 pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
     let config = state.config.as_ref();
     let budget = config.map_or(u64::MAX, |config| config.context_tokens);
-    let system = config.map_or(0, |config| config.system.len() as u64 / 4);
+    // The summary of earlier turns is read first, and is never left out.
+    let summary = state.summary.as_ref();
+    let system =
+        config.map_or(0, |config| config.system.len() as u64 / 4) + summary.map_or(0, |summary| summary.tokens);
     let turns = &state.history;
     let fixed = system + turns.back().map_or(0, |turn| turn.tokens);
     if fixed > budget {
@@ -114,7 +131,51 @@ pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
         }
     }
     let kept = || turns.iter().skip(cut).map(|turn: &PastTurn| turn.messages.as_slice());
-    let mut messages = Vec::with_capacity(kept().map(<[_]>::len).sum());
+    let mut messages = Vec::with_capacity(kept().map(<[_]>::len).sum::<usize>() + 1);
+    messages.extend(summary.map(|summary| summary.message.clone()));
     kept().for_each(|of_turn| messages.extend_from_slice(of_turn));
     Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX) })
+}
+
+/// The record of the context that the next call of the model is given: its parts, by size and place.
+pub(crate) fn record(state: &ChatState, system: &str, tools: &[ToolSpec]) -> ContextRecord {
+    let out = state.left_out.as_ref();
+    let left_out_lines = out.map_or(0, |out| out.last_line);
+    let part = |part, tokens, count| ContextPart { part, tokens, count, first_line: 0, last_line: 0 };
+    let specs = tools.iter().map(|spec| spec.name.len() + spec.description.len() + json_length(&spec.parameters));
+    let mut parts = vec![
+        part(ContextKind::System, system.len() as u64 / 4, 1),
+        part(ContextKind::Tools, specs.sum::<usize>() as u64 / 4, tools.len() as u64),
+    ];
+    if let Some(summary) = &state.summary {
+        let last_line = state.compacted.as_ref().map_or(left_out_lines, |compacted| compacted.record.last_line);
+        let first_line = u64::from(last_line > 0);
+        parts.push(ContextPart { first_line, last_line, ..part(ContextKind::Summary, summary.tokens, 1) });
+    }
+    let last = state.history.len().saturating_sub(1);
+    let is_rest = state.history.front().is_some_and(|turn| turn.is_rest);
+    let ranges = [
+        (ContextKind::Calls, 0..usize::from(is_rest)),
+        (ContextKind::History, usize::from(is_rest)..last),
+        (ContextKind::Turn, last..state.history.len()),
+    ];
+    let mut line = left_out_lines;
+    for (kind, range) in ranges {
+        let turns = || state.history.range(range.clone());
+        let count: usize = turns().map(|turn| turn.messages.len()).sum();
+        let last_line = turns().map(|turn| turn.last_line).fold(0, u64::max);
+        if count == 0 {
+            continue;
+        }
+        let (first_line, last_line) = match kind {
+            ContextKind::Calls => (u64::from(last_line > 0), last_line),
+            _ if last_line == 0 => (0, 0),
+            _ => (line + 1, last_line),
+        };
+        line = line.max(last_line);
+        let tokens = turns().map(|turn| turn.tokens).sum();
+        parts.push(ContextPart { first_line, last_line, ..part(kind, tokens, count as u64) });
+    }
+    let budget = state.config.as_ref().map_or(0, |config| config.context_tokens);
+    ContextRecord { parts, budget, left_out_turns: out.map_or(0, |out| out.turns), left_out_lines }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Chats, cancel,
     chats::internal,
-    machine::{actor_id, view_key},
+    keys::{actor_id, view_key},
     transcript,
 };
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};

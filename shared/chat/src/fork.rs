@@ -5,9 +5,11 @@
 //! names the file and the markers that they are at. The cost is that of the copied part, however long the history before it is.
 
 use crate::{
-    Chats, agent,
+    Accepted, Chats, NewMessage, agent,
+    asked::check_content,
     chats::internal,
-    machine::{actor_id, view, view_index, view_key},
+    keys::{actor_id, view_index, view_key},
+    machine::view,
     state::{ChatState, message_of},
     transcript,
 };
@@ -138,6 +140,24 @@ impl Chats {
             Err(error) => return Err(internal(error)),
         }
         Ok(view)
+    }
+
+    /// Has an earlier message read with other words: in a fork that ends before its turn. The same ids again have no further effect.
+    ///
+    /// # Errors
+    /// Those of [`Chats::fork`] and [`Chats::post`]. The words are checked before the fork is made.
+    pub async fn edit(
+        &self,
+        workspace: WorkspaceId,
+        source: ChatId,
+        turn: TurnId,
+        fork: (ChatId, CommandId),
+        (command, words): (CommandId, NewMessage),
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        check_content("content", &words.content)?;
+        let view = self.fork(workspace, source, ForkPoint::Before(turn), fork, None, by).await?;
+        self.post(workspace, view.chat_id, command, words, by).await
     }
 
     /// Tells the watchers of the workspace; the list has it in any case.

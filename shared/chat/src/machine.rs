@@ -6,16 +6,20 @@ use crate::{
     ask, cancel, chats,
     coding::{AgentReport, AgentWork},
     decide::Decision,
+    keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
     phase::Phase,
     reported, resume,
     state::{ChatState, QueuedTurn},
     turn::{self, Step},
 };
-use actor::{ActorId, Announcement, EffectKey, Input, Machine, StopRequest, Target, Tree, View};
+use actor::{ActorId, Announcement, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
-    ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId,
-    Error, FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
-    WorkspaceEvent, WorkspaceId, chat::SessionConfig, event::StopReason, native,
+    ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatStatus, ChatView, CommandId, Error,
+    FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, Usage, WorkspaceEvent,
+    WorkspaceId,
+    chat::SessionConfig,
+    event::{SteeringWords, StopReason},
+    native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -186,48 +190,9 @@ pub struct ModelAnswer {
     pub model: Option<String>,
 }
 
-/// The actor of a chat.
-pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
-    ActorRef::Chat { workspace, chat }.into()
-}
-
-/// The key of a chat's view.
-pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
-    Key::new(format!("{workspace}/chats"), chat.to_string())
-}
-
-/// The key of a view in the index: chats of a workspace by their last activity; those of a task, which are on no list of
-/// people, by when they were made.
-pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
-    match &config.agent {
-        None => Key::new(people_partition(config.workspace), format!("{active_at}/{}", config.chat)),
-        Some(agent) => Key::new(task_partition(agent.task), format!("{}/{}", config.created_at, config.chat)),
-    }
-}
-
-/// The index partition of the chats of people.
-pub(crate) fn people_partition(workspace: WorkspaceId) -> String {
-    format!("{workspace}/chats")
-}
-
-/// The index partition of the chats of a task.
-pub(crate) fn task_partition(task: TaskId) -> String {
-    format!("{task}/chats")
-}
-
-/// The partition of the usage of turns, by day.
-pub(crate) fn usage_partition(workspace: WorkspaceId) -> String {
-    format!("{workspace}/usage")
-}
-
-/// The index partition of the usage of a person's turns, by the time at which they ended.
-pub(crate) fn spent_partition(user: UserId) -> String {
-    format!("spent/{user}")
-}
-
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -335,7 +300,7 @@ impl Machine for ChatMachine {
             chat_id: config.chat,
             turn_id: turn.id,
             task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
-            model: config.model.clone(),
+            model: turn.answered_by.clone().or_else(|| config.model.clone()),
             calls: turn.steps,
             usage: turn.usage,
         };
@@ -386,6 +351,13 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::Prioritize { priority } => step.prioritize(priority),
         ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
         ChatCommand::ExecutorEnded { answer } => step.executor_ended(*answer),
+        ChatCommand::Compact { max_chars } => step.compact(id, at, max_chars),
+        ChatCommand::UndoCompaction => step.undo_compaction(by.to_string()),
+        ChatCommand::Steer { turn_id, content, files, context, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            let words = SteeringWords { command_id: id, at, content, files, context };
+            step.steer(turn_id, words, led_by);
+        }
         ChatCommand::Configure { title, model, mode, may_approve, session } => {
             let now = step.config().map(|config| config.mode);
             match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
@@ -416,26 +388,6 @@ fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
     }
 }
 
-/// The key of one attempt of a model call.
-pub(crate) fn model_key(message: MessageId, attempt: u32) -> EffectKey {
-    EffectKey(format!("model/{message}/{attempt}"))
-}
-
-/// The key of one attempt of a tool call.
-pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
-    EffectKey(format!("tool/{call}/{attempt}"))
-}
-
-/// The key of the end of a command.
-pub(crate) fn kill_key(call: CallId) -> EffectKey {
-    EffectKey(format!("kill/{call}"))
-}
-
-/// The key of the look at the plan before a command.
-pub(crate) fn plan_key(call: CallId) -> EffectKey {
-    EffectKey(format!("plan/{call}"))
-}
-
 /// A chat as lists and clients see it.
 pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
@@ -448,6 +400,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         | Phase::Agent { .. }
         | Phase::Place { .. }
         | Phase::Plan { .. }
+        | Phase::Steer { .. }
         | Phase::Tool { .. } => None,
     });
     let status = match turn {
@@ -471,6 +424,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
             .into_iter()
             .map(|(event, data)| serde_json::json!({ "event": event, "data": data }))
             .collect(),
+        compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
         queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
         usage: state.usage,
         turns: state.turns,

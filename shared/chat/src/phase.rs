@@ -57,6 +57,11 @@ pub enum Phase {
         /// Counts from 1.
         attempt: u32,
     },
+    /// Words of a person are on their way; the model is asked when they are there.
+    Steer {
+        /// The start of the wait.
+        since: Timestamp,
+    },
     /// The executors of a plan are at work: the first of `calls`, in a session.
     Plan {
         /// The call that is the plan.
@@ -93,6 +98,7 @@ impl Phase {
             | Self::Slots { .. }
             | Self::Backoff { .. }
             | Self::Place { .. }
+            | Self::Steer { .. }
             | Self::Plan { .. } => true,
             Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => false,
         }
@@ -110,6 +116,7 @@ impl Phase {
             Self::Permission { since, .. }
             | Self::Question { since, .. }
             | Self::Slots { since, .. }
+            | Self::Steer { since }
             | Self::Place { since, .. } => Some(*since),
             Self::Begun
             | Self::Backoff { .. }

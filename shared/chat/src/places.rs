@@ -3,7 +3,7 @@
 //! due later has it tried again.
 
 use crate::{
-    machine::actor_id,
+    keys::actor_id,
     phase::Phase,
     turn::{Step, describe},
 };

@@ -3,7 +3,7 @@
 use crate::{
     Chats,
     chats::internal,
-    machine::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
+    keys::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
 use ports::{Query, Table, validate};

@@ -26,6 +26,8 @@ const _: () = assert!(MAX_TEXT + MAX_TOOLS + 16 * 1024 < ports::validate::MAX_ME
 pub struct Round {
     steps: u32,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
     tools: Vec<ToolUse>,
     #[serde(flatten)]
     uses: Uses,
@@ -48,7 +50,10 @@ impl Round {
     pub(crate) fn apply(&mut self, event: &ChatEvent) {
         match event {
             ChatEvent::ModelStarted { attempt: 1, .. } => self.steps += 1,
-            ChatEvent::Used { usage, .. } => self.usage += *usage,
+            ChatEvent::Used { usage, model, .. } => {
+                self.usage += *usage;
+                self.model = model.clone().or(self.model.take());
+            }
             // Its text and its questions are in its log.
             _ => {}
         }
@@ -65,6 +70,7 @@ impl Round {
             text: text.to_owned(),
             stop_reason: reason,
             usage: self.usage,
+            model: self.model.clone(),
             steps: self.steps,
             tools: fitting(&self.tools),
             error,

@@ -19,10 +19,20 @@ fn is_misuse(error: &Error) -> bool {
 pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
     let Some(report) = coding::reported(step, report) else { return };
     let Some(turn) = step.turn() else { return };
-    let analyses = carry_out::analyses(step.state());
+    let (analyses, compacts) = (carry_out::analyses(step.state()), turn.compacting.is_some());
     match (report, &turn.phase) {
-        // The words of an analysis are for no reader.
-        (Report::Reasoned { .. } | Report::Wrote { .. }, Phase::Model { .. }) if analyses => {}
+        // The words of an analysis are for no reader, and a summary is shown as a whole.
+        (Report::Reasoned { .. } | Report::Wrote { .. }, Phase::Model { .. }) if analyses || compacts => {}
+        (Report::ModelFinished(answer), Phase::Model { message_id, .. })
+            if compacts && answer.message_id == *message_id =>
+        {
+            step.summarised(*answer);
+        }
+        (Report::ModelFailed { message_id, error, .. }, Phase::Model { message_id: current, .. })
+            if compacts && message_id == *current =>
+        {
+            step.no_summary(message_id, error);
+        }
         (Report::ModelFinished(answer), Phase::Model { message_id, .. })
             if analyses && answer.message_id == *message_id =>
         {
@@ -83,6 +93,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             | Phase::Agent { .. }
             | Phase::Place { .. }
             | Phase::Plan { .. }
+            | Phase::Steer { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }
             | Phase::Question { .. },
@@ -113,7 +124,7 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     let context_limit = step.config().map_or(0, |config| config.context_tokens);
     let context_used = answer.usage.input_tokens;
     step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
-    if is_last { step.finish(answer.reason) } else { step.next_call() }
+    if is_last && !step.has_words() { step.finish(answer.reason) } else { step.next_call() }
 }
 
 pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {

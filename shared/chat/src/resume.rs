@@ -16,6 +16,7 @@ pub(crate) fn resume(step: &mut Step<'_>) {
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Plan { .. }
+        | Phase::Steer { .. }
         | Phase::Place { .. } => {}
         Phase::Model { message_id, attempt, .. } => {
             step.push(started);

@@ -1,19 +1,20 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
+mod turn;
+
 use crate::{
     backoff::Postponed,
+    compact::{Compacted, Summary},
     context::{LeftOut, PastTurn},
     phase::Phase,
-    report::Round,
-    session::carry_out::Planning,
 };
 use domain::{
-    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, Mode, PermissionRule,
-    PlanFile, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
-    event::PermissionOutcome,
+    Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
+    Timestamp, TurnId, Usage, event::PermissionOutcome,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
+pub use turn::{QueuedTurn, Tried, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
@@ -31,6 +32,12 @@ pub struct ChatState {
     /// The turns that it reads no more; none before the first cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// The summary of compacted turns, which the model reads first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// The last compaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Box<Compacted>>,
     /// The lines of the chat's file.
     #[serde(default, skip_serializing_if = "crate::context::is_zero")]
     pub lines: u64,
@@ -66,134 +73,6 @@ pub struct ChatState {
     pub active_at: Timestamp,
 }
 
-/// A turn that was asked for and not begun.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct QueuedTurn {
-    /// The command that asked for it.
-    pub command_id: CommandId,
-    /// The time of the request.
-    pub at: Timestamp,
-    /// The person's words.
-    pub content: String,
-    /// Attached files.
-    pub files: Vec<FilePath>,
-    /// The text that the model reads after the words.
-    pub context: String,
-    /// Narrower limits.
-    pub limits: Option<Limits>,
-    /// Whether it goes before the others.
-    #[serde(default)]
-    pub next: bool,
-    /// Whether it comes from somebody who may approve.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub may_approve: bool,
-    /// The trace that it came in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceContext>,
-}
-
-impl QueuedTurn {
-    /// The turn that an event queues, if it queues one.
-    pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
-        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace } = event
-        else {
-            return None;
-        };
-        let (content, files, context) = (content.clone(), files.clone(), context.clone());
-        Some(Self {
-            command_id: *command_id,
-            at: *at,
-            content,
-            files,
-            context,
-            limits: *limits,
-            next: *next,
-            may_approve: *may_approve,
-            trace: *trace,
-        })
-    }
-
-    /// As people see it.
-    pub(crate) fn shown(&self) -> QueuedMessage {
-        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files)
-    }
-
-    /// Takes its place among those that wait.
-    pub(crate) fn queue(self, waiting: &mut VecDeque<Self>) {
-        if self.next { waiting.push_front(self) } else { waiting.push_back(self) }
-    }
-}
-
-/// A call that was run and then asked about, because a policy of the workspace asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
-    /// The call.
-    pub call_id: CallId,
-    /// Its last attempt.
-    pub attempt: u32,
-}
-
-/// The turn that runs or waits.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Turn {
-    /// Its id.
-    pub id: TurnId,
-    /// The number of its first event.
-    pub number: u64,
-    /// How often it was begun.
-    pub attempt: u32,
-    /// When it was asked for.
-    pub asked_at: Timestamp,
-    /// When the first model call began: the wall time counts from here, without the time that it waited for people.
-    pub started_at: Option<Timestamp>,
-    /// Milliseconds that it waited for people, slots and places.
-    pub waited_ms: u64,
-    /// Its limits.
-    pub limits: Limits,
-    /// Whether it comes from somebody who may approve.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub may_approve: bool,
-    /// The trace that it came in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceContext>,
-    /// The call that a person has allowed, until it is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<CallId>,
-    /// The call that was asked about after it had been run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tried: Option<Tried>,
-    /// Model calls begun.
-    pub steps: u32,
-    /// Its usage so far.
-    pub usage: Usage,
-    /// Calls of the last message that have no answer yet, the current one first.
-    pub calls: VecDeque<ToolCall>,
-    /// The last text of the model.
-    pub last_text: String,
-    /// For the agent of a task: the report on the turn so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<Box<Round>>,
-    /// The name under which its call of the model has slots or waits for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<String>,
-    /// The command that has a place on its machine or waits for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<CallId>,
-    /// The time from which on the current command's machine is not ready for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unready_since: Option<Timestamp>,
-    /// A postponed call of the model, until it is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub postponed: Option<Postponed>,
-    /// Of a session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planning: Option<Box<Planning>>,
-    /// A stop that waits for a running tool.
-    pub stopping: Option<(StopId, String)>,
-    /// Its present activity.
-    pub phase: Phase,
-}
-
 /// The message that an event adds to the history, if it adds one.
 pub(crate) fn message_of(event: &ChatEvent) -> Option<Message> {
     match event {
@@ -206,14 +85,6 @@ pub(crate) fn message_of(event: &ChatEvent) -> Option<Message> {
             success: *success,
         }),
         _ => None,
-    }
-}
-
-impl Turn {
-    /// Milliseconds that it waited for people and slots, when the waiting ends at `at` if it waits.
-    pub fn waited_until(&self, at: Timestamp) -> u64 {
-        let now = self.phase.since().map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
-        self.waited_ms.saturating_add(now)
     }
 }
 
@@ -246,7 +117,7 @@ impl ChatState {
                     (turn.may_approve, turn.trace) = (*may_approve, *trace);
                 }
             }
-            ChatEvent::ModelStarted { message_id, attempt, at } => {
+            ChatEvent::ModelStarted { message_id, attempt, at, .. } => {
                 if let Some(turn) = &mut self.turn {
                     if turn.started_at.is_none() {
                         turn.started_at = Some(*at);
@@ -264,6 +135,11 @@ impl ChatState {
                     && current == message_id
                 {
                     so_far.push_str(text);
+                }
+            }
+            ChatEvent::MessageAdded { message: Message::User { id, .. } } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.words.retain(|words| words.command_id.0 != id.0);
                 }
             }
             ChatEvent::MessageAdded { message } => {
@@ -328,10 +204,11 @@ impl ChatState {
                     turn.phase = Phase::Backoff { message_id: *message_id };
                 }
             }
-            ChatEvent::Used { usage, .. } => {
+            ChatEvent::Used { usage, model, .. } => {
                 if let Some(turn) = &mut self.turn {
                     (turn.slots, turn.postponed) = (None, None);
                     turn.usage += *usage;
+                    turn.answered_by = model.clone().or(turn.answered_by.take());
                 }
             }
             ChatEvent::PlanStep { plan_path, plan_id, .. } => self.plan_is(plan_path, *plan_id),
@@ -392,6 +269,13 @@ impl ChatState {
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
             ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } => {}
+            ChatEvent::CompactionBegan { .. } | ChatEvent::Compacted { .. } | ChatEvent::CompactionUndone { .. } => {
+                self.apply_compaction(event);
+            }
+            ChatEvent::CompactionSkipped { at, .. } => self.active_at = *at,
+            ChatEvent::SteerRequested { .. } | ChatEvent::SteerAwaited { .. } | ChatEvent::Steered { .. } => {
+                self.apply_steering(event);
+            }
         }
         self.apply_to_session(event);
         self.count_lines(event);
@@ -444,6 +328,12 @@ impl ChatState {
             unready_since: None,
             postponed: None,
             planning: self.config.as_ref().and_then(|config| config.session.as_ref()).map(|_| Box::default()),
+            compacting: None,
+            compacted: false,
+            answered_by: None,
+            steering: Vec::new(),
+            words: Vec::new(),
+            steered: Vec::new(),
             stopping: None,
             phase: Phase::Begun,
         });
@@ -467,7 +357,7 @@ impl ChatState {
         }
     }
 
-    fn set_phase(&mut self, phase: Phase, at: Option<Timestamp>) {
+    pub(crate) fn set_phase(&mut self, phase: Phase, at: Option<Timestamp>) {
         if let Some(turn) = &mut self.turn {
             if let Some(at) = at {
                 turn.waited_ms = turn.waited_until(at);

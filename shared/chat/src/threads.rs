@@ -6,11 +6,13 @@
 //! requests at the same time one gets the conflict. The claim ends with the turn, as the chat's view tells; a claim whose message was never
 //! sent, because the process ended in between, lapses.
 
+mod compact;
 mod reading;
 mod record;
 
 use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
 use actor::Target;
+pub use compact::ThreadCompaction;
 use domain::{
     AgentOptions, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy, Principal, StopId,
     ThreadAgent, TraceContext, TurnId, WorkspaceId,
@@ -201,7 +203,7 @@ impl Threads {
             }
             (Some(_), _) => {
                 let on_busy = if again { OnBusy::Enqueue } else { OnBusy::Reject };
-                let post = NewMessage { content: input, files, on_busy, limits: None, may_approve, trace };
+                let post = NewMessage { content: input, files, on_busy, may_approve, trace, ..NewMessage::default() };
                 self.chats.post(workspace, thread, command, post, by).await
             }
         };

@@ -5,7 +5,8 @@
 //! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log.
 
 use crate::{
-    machine::{ChatMachine, actor_id, people_partition},
+    keys::{actor_id, people_partition},
+    machine::ChatMachine,
     state::ChatState,
 };
 use actor::{ActorId, Entry, EntryObserver, Machine};
@@ -104,6 +105,17 @@ fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
         ChatEvent::Asked { questions, .. } => {
             let asked: Vec<_> = questions.iter().map(|question| format!("- {}", question.question)).collect();
             Some(said("question", at, &asked.join("\n")))
+        }
+        ChatEvent::Compacted { compaction } => {
+            let lines = format!("lines 1 to {}", compaction.last_line);
+            match (&compaction.summary, &compaction.error) {
+                (Some(summary), _) => Some(said(&format!("summary of {lines}"), compaction.at, summary)),
+                (None, Some(error)) => {
+                    let why = format!("{lines}: there is no summary, as no model gave one ({})", error.message);
+                    Some(said("left out of the context", compaction.at, &why))
+                }
+                (None, None) => None,
+            }
         }
         ChatEvent::Failed { error } => Some(said("error", at, &format!("{}: {}", error.code, error.message))),
         ChatEvent::Done { stop_reason, .. } if *stop_reason != StopReason::EndTurn => {

@@ -3,9 +3,10 @@
 
 use crate::{
     agent, ask, cancel,
-    context::assemble,
+    context::{assemble, record},
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, actor_id, model_key, tool_key},
+    keys::{actor_id, model_key, tool_key},
+    machine::{ChatEffect, ChatMachine},
     mode, report,
     session::{carry_out, executor::Refused},
     state::{ChatState, QueuedTurn, Turn},
@@ -153,6 +154,9 @@ impl<'a> Step<'a> {
         if let Some(reason) = self.turn().and_then(|turn| turn.reached(self.stamp.at)) {
             return self.finish(reason);
         }
+        if self.waits_for_words() {
+            return;
+        }
         let message_id = MessageId(self.id());
         self.ask_model(message_id, 1);
     }
@@ -161,6 +165,9 @@ impl<'a> Step<'a> {
         let Some(config) = self.config().cloned() else { return };
         if let Some(thread) = &config.thread {
             return self.prompt_agent((**thread).clone(), message_id);
+        }
+        if self.compacting().is_some() || !carry_out::analyses(self.state()) && self.compacts_by_itself() {
+            return self.ask_for_summary(&config, message_id, attempt);
         }
         if self.waits_for_slots(&config, message_id) {
             return;
@@ -176,13 +183,16 @@ impl<'a> Step<'a> {
         if context.cut > 0 {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
-        self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at });
+        let (system, tools) = (mode::system(&config, self.state().left_out.as_ref()), self.offered(&config));
+        // An analysis has a context of its own, which is small.
+        let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, &tools)));
+        self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
         let Some(turn) = self.turn() else { return };
         let mut request = Box::new(ModelRequest {
             model: config.model.clone(),
-            system: mode::system(&config, self.state().left_out.as_ref()),
+            system,
             messages: context.messages,
-            tools: self.offered(&config),
+            tools,
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
@@ -321,6 +331,7 @@ impl<'a> Step<'a> {
 
     /// Ends the turn by itself, then begins the next one that waits.
     pub fn finish(&mut self, stop_reason: StopReason) {
+        self.read_words();
         let Some(turn) = self.turn() else { return };
         let (turn_id, message) = (turn.id, turn.last_text.clone());
         self.push(ChatEvent::Done { turn_id, message, stop_reason, at: self.stamp.at });

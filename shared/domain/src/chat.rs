@@ -2,7 +2,7 @@
 
 mod view;
 
-pub use view::{ChatStatus, ChatView, QueuedMessage};
+pub use view::{ChatStatus, ChatView, CompactionView, QueuedMessage};
 
 use crate::{
     CallId, ChatId, ExecutorOf, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Session, Sha256, StopId,
@@ -141,6 +141,29 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<Box<SessionConfig>>,
     },
+    /// Summarise the oldest turns, in a turn of its own that is no part of the conversation.
+    Compact {
+        /// The longest summary, in characters.
+        max_chars: u32,
+    },
+    /// Take the last compaction back.
+    UndoCompaction,
+    /// Add words to the turn that runs; the model reads them with its next call.
+    Steer {
+        /// The turn.
+        turn_id: TurnId,
+        /// The person's words.
+        content: String,
+        /// Files to attach.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FilePath>,
+        /// The text for the model after the words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        context: String,
+        /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
+    },
     /// An executor of the session's plan has ended its turn.
     ExecutorEnded {
         /// Its answer.
@@ -171,6 +194,8 @@ pub enum OnBusy {
     Reject,
     /// Stop the turn, then start.
     Interrupt,
+    /// Add the words to the turn: the model reads them with its next call.
+    Steer,
 }
 
 /// How far a chat may go (spec 000 §4).

@@ -3,6 +3,12 @@
 //! The same values are folded into the machine's state, kept in the log, and rendered for clients. The rendering for
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
+mod context;
+mod parts;
+
+pub use context::{CompactionRecord, ContextKind, ContextPart, ContextRecord};
+pub use parts::{PermissionOutcome, Question, SteeringWords, StopReason};
+
 use crate::{
     AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath,
     Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp,
@@ -98,6 +104,9 @@ pub enum ChatEvent {
         attempt: u32,
         /// The time of the request.
         at: Timestamp,
+        /// The context that it is given; older logs do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<Box<ContextRecord>>,
     },
     /// The coding agent of a thread works: it was handed the person's words, or the answer to its request.
     AgentBegan {
@@ -149,6 +158,53 @@ pub enum ChatEvent {
     ContextCut {
         /// Turns left out from now on, counted from the oldest one that was still sent.
         turns: u32,
+    },
+    /// The oldest turns are to be summarised: the next answer of the model is the summary.
+    CompactionBegan {
+        /// Whether the turn has nothing else to do, because a person asked for it. Such a turn is no part of the conversation.
+        internal: bool,
+        /// The longest summary, in characters.
+        max_chars: u32,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// The oldest turns were compacted: requests to the model have the summary in place of their words, and their calls with results as before.
+    Compacted {
+        /// The range, the summary and the sizes.
+        compaction: Box<CompactionRecord>,
+    },
+    /// A compaction that a person asked for was not done.
+    CompactionSkipped {
+        /// The turn that it would have been.
+        turn_id: TurnId,
+        /// The reason, for people.
+        reason: String,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// The last compaction was taken back: requests to the model have the turns word for word again.
+    CompactionUndone {
+        /// The person.
+        by: String,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// Words for the running turn are on their way: it waits for them before the model is asked again.
+    SteerRequested {
+        /// The request, which has the id of the command with the words.
+        stop_id: StopId,
+        /// The time of the request.
+        at: Timestamp,
+    },
+    /// The turn has come to its next decision, and the words are not there yet: it rests.
+    SteerAwaited {
+        /// The start of the wait.
+        at: Timestamp,
+    },
+    /// The words are there; the model reads them with its next call.
+    Steered {
+        /// The words.
+        words: Box<SteeringWords>,
     },
     /// A command is to run, and its machine has as many as it takes, or starts: the call waits for it, and nothing is held for it.
     PlaceAwaited {
@@ -435,66 +491,4 @@ pub enum ChatEvent {
         /// The time of it.
         at: Timestamp,
     },
-}
-
-impl ChatEvent {
-    /// Whether it is only of interest until the message that it belongs to is complete.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Chunk { .. } | Self::Thought { .. })
-    }
-
-    /// Whether it ends a turn.
-    pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Done { .. } | Self::Stopped { .. })
-    }
-}
-
-/// Why a turn ended by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// The model had nothing more to do.
-    EndTurn,
-    /// The model reached the length that it may write at once.
-    MaxOutputTokens,
-    /// The provider refused to go on.
-    Refusal,
-    /// `max_steps` was reached.
-    StepLimit,
-    /// `max_tokens` was reached.
-    TokenLimit,
-    /// `max_wall_ms` was reached.
-    TimeLimit,
-    /// `max_cost_usd` was reached.
-    CostLimit,
-    /// The turn alone is longer than the context budget.
-    ContextLimit,
-    /// A failure, told in the `error` event before.
-    Error,
-}
-
-/// The decision on a permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionOutcome {
-    /// Yes.
-    Approved,
-    /// No.
-    Declined,
-    /// Withdrawn: the turn was stopped, or no answer came in time.
-    Cancelled,
-}
-
-/// One question of `ask_user`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    /// The key of the answer.
-    pub name: String,
-    /// The text of the question.
-    pub question: String,
-    /// The JSON Schema of the answer.
-    pub schema: Value,
-    /// Ready answers to show as buttons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub buttons: Option<Vec<Value>>,
 }

@@ -31,8 +31,8 @@ pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
 pub use change::{Announced, FileKind, FileOp, Looked, WorkspaceEvent, changes_channel};
 pub use chat::{
-    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, ForkOf, Limits, Mode,
-    OnBusy, PlanFile, QueuedMessage,
+    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, CompactionView, ForkOf,
+    Limits, Mode, OnBusy, PlanFile, QueuedMessage,
 };
 pub use conversion::{Conversion, ConversionStatus};
 pub use digest::{Hasher, Sha256};

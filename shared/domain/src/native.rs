@@ -2,7 +2,7 @@
 
 mod agent;
 
-use crate::{AgentOption, ChatEvent, Message};
+use crate::{AgentOption, ChatEvent, Message, event::CompactionRecord};
 use serde_json::{Value, json};
 
 /// The name and the data of `event` on the wire; none for a fact that only the machine needs.
@@ -15,6 +15,10 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::AgentBegan { .. }
         | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
+        | ChatEvent::CompactionBegan { .. }
+        | ChatEvent::SteerRequested { .. }
+        | ChatEvent::SteerAwaited { .. }
+        | ChatEvent::Steered { .. }
         | ChatEvent::RightsNarrowed { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }
@@ -48,6 +52,11 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::Thought { text, message_id } => ("thought", json!({ "text": text, "message_id": message_id })),
         ChatEvent::Chunk { text, message_id } => ("chunk", json!({ "text": text, "message_id": message_id })),
         ChatEvent::MessageAdded { message } => ("message", message_data(message)),
+        ChatEvent::Compacted { compaction } => ("compacted", compacted(compaction)),
+        ChatEvent::CompactionSkipped { turn_id, reason, .. } => {
+            ("compaction_skipped", json!({ "turn_id": turn_id, "reason": reason }))
+        }
+        ChatEvent::CompactionUndone { by, .. } => ("compaction_undone", json!({ "by": by })),
         ChatEvent::CallStarted { call_id, tool, path, args, .. } => {
             let mut data = json!({ "call_id": call_id, "tool": tool, "args": args_data(args) });
             if let Some(path) = path {
@@ -162,6 +171,17 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }),
         ),
     })
+}
+
+fn compacted(compaction: &CompactionRecord) -> Value {
+    let mut data = json!({
+        "tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after, "ratio": compaction.ratio(),
+        "turns": compaction.turns, "last_line": compaction.last_line, "summary": compaction.summary,
+    });
+    if let Some(error) = &compaction.error {
+        data["error"] = json!(error);
+    }
+    data
 }
 
 fn message_data(message: &Message) -> Value {

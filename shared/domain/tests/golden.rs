@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error,
-    ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode, PermissionId,
-    PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256, Status, StopId,
-    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId,
+    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode,
+    PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256,
+    Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage,
+    UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     session::Cut,
@@ -81,6 +82,7 @@ fn agent_answer() -> AgentAnswer {
         text: "done".into(),
         stop_reason: "end_turn".into(),
         usage: usage(),
+        model: Some("a/b".into()),
         steps: 2,
         tools: Vec::new(),
         error: None,
@@ -204,6 +206,15 @@ fn commands_of_chats_are_read_for_ever() {
             option_id: Some("proceed_once".into()),
         },
         ChatCommand::ExecutorEnded { answer: Box::new(agent_answer()) },
+        ChatCommand::Compact { max_chars: 4_000 },
+        ChatCommand::UndoCompaction,
+        ChatCommand::Steer {
+            turn_id: TurnId(id(6)),
+            content: "in blue".into(),
+            files: vec![path()],
+            context: "<file/>".into(),
+            may_approve: true,
+        },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -221,9 +232,12 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Prioritize { .. } => 11,
         ChatCommand::ForgetPermissions => 12,
         ChatCommand::ExecutorEnded { .. } => 13,
+        ChatCommand::Compact { .. } => 14,
+        ChatCommand::UndoCompaction => 15,
+        ChatCommand::Steer { .. } => 16,
     };
     let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
-    assert_eq!(known, (0..14).collect());
+    assert_eq!(known, (0..17).collect());
     check("chat_commands", &commands);
 }
 
@@ -289,6 +303,7 @@ fn commands_of_tasks_are_read_for_ever() {
         text: "Done.".into(),
         stop_reason: "end_turn".into(),
         usage: usage(),
+        model: Some("a/b".into()),
         steps: 2,
         tools: vec![used],
         error: Some(Error::new(Code::Timeout, "too slow")),
@@ -382,6 +397,15 @@ fn views_are_read_for_ever() {
         paused_reason: Some("it panics".into()),
         turn_id: Some(TurnId(id(6))),
         turn_seq: Some(12),
+        compaction: Some(CompactionView {
+            summary: "It was made blue.".into(),
+            last_line: 9,
+            tokens_before: 3_000,
+            tokens_after: 1_000,
+            ratio: 0.333,
+            can_be_undone: true,
+            at: AT,
+        }),
         waiting_for: vec![json!({ "event": "question" })],
         queued: vec![QueuedMessage::new(TurnId(id(9)), AT, "and then", &[path()])],
         usage: usage(),

@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/contexts.rs"]
+mod contexts;
+
 use buildscale_domain::{
     AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId,
     Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
@@ -72,7 +75,7 @@ fn events() -> Vec<ChatEvent> {
             may_approve: true,
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
         },
-        ChatEvent::ModelStarted { message_id, attempt: 1, at },
+        ChatEvent::ModelStarted { message_id, attempt: 1, at, context: None },
         ChatEvent::Thought { text: "hm".into(), message_id },
         ChatEvent::Chunk { text: "Hel".into(), message_id },
         added(Message::User {
@@ -319,6 +322,7 @@ fn events() -> Vec<ChatEvent> {
     ]
     .into_iter()
     .chain(of_agents(at))
+    .chain(contexts::events(at))
     .collect()
 }
 
@@ -450,13 +454,20 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Planned { .. } => 35,
         ChatEvent::StepStarted { .. } => 36,
         ChatEvent::StepEnded { .. } => 37,
+        ChatEvent::CompactionBegan { .. } => 38,
+        ChatEvent::Compacted { .. } => 39,
+        ChatEvent::CompactionSkipped { .. } => 40,
+        ChatEvent::CompactionUndone { .. } => 41,
+        ChatEvent::SteerRequested { .. } => 42,
+        ChatEvent::SteerAwaited { .. } => 43,
+        ChatEvent::Steered { .. } => 44,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..38).collect());
+    assert_eq!(places, (0..45).collect());
 }
 
 #[test]

@@ -125,6 +125,7 @@ fn events() -> Vec<TaskEvent> {
                 text: "Done.".into(),
                 stop_reason: "end_turn".into(),
                 usage: usage(),
+                model: None,
                 steps: 2,
                 tools: vec![tool_use()],
                 error: Some(error()),

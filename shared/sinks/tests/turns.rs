@@ -69,7 +69,7 @@ fn turn() -> TurnLog {
         may_approve: false,
         trace: None,
     };
-    let asked = |message_id, attempt, ms| ChatEvent::ModelStarted { message_id, attempt, at: at(ms) };
+    let asked = |message_id, attempt, ms| ChatEvent::ModelStarted { message_id, attempt, at: at(ms), context: None };
     let called = |attempt, ms| ChatEvent::CallStarted {
         call_id,
         attempt,

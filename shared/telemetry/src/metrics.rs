@@ -209,7 +209,13 @@ impl TaskMetrics {
                     Op::Agent { agent, .. } => flow.agents.get(agent)?.model.clone(),
                     _ => None,
                 });
-                let provider = model.as_deref().and_then(|model| model.split('/').next()).unwrap_or("default");
+                // The model that answered, and where that is not known, the one that was asked for.
+                let provider = answer
+                    .model
+                    .as_deref()
+                    .or(model.as_deref())
+                    .and_then(|model| model.split('/').next())
+                    .unwrap_or("default");
                 counters.used(wanted, node, provider, answer.usage);
                 counters.calls.add(wanted, &[flow, provider], u64::from(answer.steps));
                 for used in &answer.tools {

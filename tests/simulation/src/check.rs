@@ -33,6 +33,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
         must::deleted_chats_stay_deleted(&log, view, person.deleted.get(&chat).copied()),
         must::attempts_count_up(&log),
         must::calls_were_answered_once(&log),
+        must::compactions_lose_nothing(&log),
         must::history_can_be_sent_to_a_model(&log),
         must::nothing_is_stranded(&log, &world.queue.messages(), &world.queue.dead()),
         must::snapshot_is_a_fold(&log, snapshot),

@@ -1,11 +1,13 @@
 //! The invariants of a state at rest, after any faults. Pure functions over stored data; the name of each is the rule, its
 //! error the violation. Production can count the same.
 
+mod contexts;
 mod files;
 mod logs;
 mod readers;
 mod tasks;
 
+pub use contexts::compactions_lose_nothing;
 pub use files::{FileOnDisk, StoredFile, Versioned, latest_agrees_with_the_index, writes_took_effect_once};
 pub use logs::{
     accepted_messages_became_turns, attempts_count_up, calls_were_answered_once, commands_were_consumed_once,

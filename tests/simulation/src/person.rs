@@ -86,6 +86,15 @@ impl Person {
             }
             Act::Post(chat, content) => self.post(chat, content, OnBusy::Enqueue).await,
             Act::PostOnBusy(chat, content, on_busy) => self.post(chat, content, on_busy).await,
+            Act::Compact(chat) => {
+                let (chat, command) = (self.chat(chat), self.command());
+                // A chat that is busy is an answer, too.
+                let _ = self.ask(async |chats| chats.compact(workspace, chat, command, Some(200), &by).await).await;
+            }
+            Act::Undo(chat) => {
+                let (chat, command) = (self.chat(chat), self.command());
+                let _ = self.ask(async |chats| chats.undo_compaction(workspace, chat, command, &by).await).await;
+            }
             Act::Stop(chat) => {
                 let chat = self.chat(chat);
                 let command = self.command();

@@ -24,6 +24,10 @@ pub enum Act {
     Post(usize, &'static str),
     /// Posts a message, with the behaviour for a running turn.
     PostOnBusy(usize, &'static str, OnBusy),
+    /// Has the chat compacted.
+    Compact(usize),
+    /// Takes the last compaction back.
+    Undo(usize),
     /// Stops the running turn.
     Stop(usize),
     /// Answers the question that is open.
@@ -73,7 +77,10 @@ impl Act {
     }
 }
 
-use Act::{Answer, Create, CreateLimited, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Wait};
+use Act::{
+    Answer, Compact, Create, CreateLimited, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Undo,
+    Wait,
+};
 use Until::{Ended, Paused, Streaming, Suspended, Tool};
 
 const fn scenario(name: &'static str, acts: &'static [Act]) -> Scenario {
@@ -97,6 +104,87 @@ pub const ALL: &[Scenario] = &[
             Post(0, "thanks again"),
             Wait(0, Ended(4)),
         ],
+    ),
+    scenario(
+        "compacted",
+        &[
+            Create(0, "work on files"),
+            Post(0, "thanks"),
+            Post(0, "thanks for all of the work on it"),
+            Post(0, "thanks once more, for the rest of it"),
+            Post(0, "thanks, and hello"),
+            Post(0, "thanks, and good night"),
+            Wait(0, Ended(6)),
+            Compact(0),
+            Post(0, "one file"),
+            Wait(0, Ended(8)),
+            Undo(0),
+            Post(0, "thanks"),
+            Wait(0, Ended(9)),
+        ],
+    ),
+    scenario(
+        "compaction_restarted",
+        &[
+            Create(0, "work on files"),
+            Post(0, "thanks"),
+            Post(0, "thanks for all of the work on it"),
+            Post(0, "thanks once more, for the rest of it"),
+            Post(0, "thanks, and hello"),
+            Post(0, "thanks, and good night"),
+            Wait(0, Ended(6)),
+            Compact(0),
+            Pass(200),
+            Restart,
+            Wait(0, Ended(7)),
+            Post(0, "thanks"),
+            Wait(0, Ended(8)),
+        ],
+    ),
+    scenario(
+        "compaction_stopped",
+        &[
+            Create(0, "work on files"),
+            Post(0, "thanks"),
+            Post(0, "thanks for all of the work on it"),
+            Post(0, "thanks once more, for the rest of it"),
+            Post(0, "thanks, and hello"),
+            Post(0, "thanks, and good night"),
+            Wait(0, Ended(6)),
+            Compact(0),
+            Pass(200),
+            Stop(0),
+            Post(0, "thanks"),
+            Compact(0),
+            Undo(0),
+            Undo(0),
+        ],
+    ),
+    scenario(
+        "steer_streaming",
+        &[
+            Create(0, "say it slowly"),
+            Wait(0, Streaming),
+            PostOnBusy(0, "one file", OnBusy::Steer),
+            Wait(0, Ended(1)),
+            PostOnBusy(0, "thanks", OnBusy::Steer),
+            Wait(0, Ended(2)),
+        ],
+    ),
+    slow(
+        "steer_tool",
+        &[
+            Create(0, "work on files"),
+            Wait(0, Tool),
+            PostOnBusy(0, "thanks", OnBusy::Steer),
+            Restart,
+            PostOnBusy(0, "thanks again", OnBusy::Steer),
+            Wait(0, Ended(1)),
+        ],
+    ),
+    scenario(
+        "steer_question",
+        &[Create(0, "ask me"), Wait(0, Suspended), PostOnBusy(0, "thanks", OnBusy::Steer), Stop(0), Wait(0, Ended(1))],
     ),
     scenario(
         "stop_streaming",

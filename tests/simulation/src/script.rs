@@ -14,6 +14,9 @@ use std::{
 
 const SCRIPT: &str = r#"
 rules:
+- when: {user: 'Summarise this in at most'}
+  steps:
+  - {text: 'They greeted each other.', chunks: 4, delay_ms: 100}
 - when: {user: 'slowly'}
   steps:
   - {text: 'One after the other, these words are said, so that there is time to stop them.', chunks: 8, delay_ms: 120}

@@ -119,7 +119,7 @@ pub(crate) struct Thread {
     pub cwd: String,
     pub title: String,
     pub agent_options: Options,
-    /// The summary of its earlier turns; empty while none was needed.
+    /// The summary of its earlier turns; empty while they were not compacted.
     pub summary: String,
     /// When it was made, in RFC 3339.
     pub created_at: String,
@@ -230,9 +230,30 @@ pub(crate) struct Decided {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = HubCompact)]
 pub(crate) struct Compact {
-    /// The longest summary, in characters.
-    #[expect(dead_code, reason = "a part of the contract, for when there is a command for it")]
+    /// The longest summary, in characters; 4,000 by default.
+    #[schema(minimum = 200, maximum = 16_000)]
     pub max_summary_chars: Option<u32>,
+}
+
+/// A compaction of a thread.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubCompacted)]
+pub(crate) struct Compacted {
+    pub thread_id: Uuid,
+    /// The internal turn, which histories leave out.
+    pub turn_id: Uuid,
+    /// `completed`, `skipped`, `cancelled`, `error`, or `running` where it lasts longer than the answer was held back.
+    pub status: &'static str,
+    /// `end_turn`, `cancelled` or `error`; none while it runs.
+    pub stop_reason: Option<&'static str>,
+    /// The summary; empty where there is none.
+    pub summary: String,
+    /// Its length, in characters.
+    pub summary_chars: u64,
+    /// Why there is no summary, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The options of a thread's agent.

@@ -197,6 +197,8 @@ fn checked_options(context: &Context, kind: &Kind, options: Options) -> Result<A
 
 fn shown(found: WithView) -> Thread {
     let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
+    let compaction = found.view.as_ref().and_then(|view| view.compaction.as_ref());
+    let summary = compaction.map(|compaction| compaction.summary.clone()).unwrap_or_default();
     let record = found.record;
     Thread {
         thread_id: record.thread.0,
@@ -204,7 +206,7 @@ fn shown(found: WithView) -> Thread {
         cwd: record.agent.cwd,
         title,
         agent_options: record.agent.options.into(),
-        summary: String::new(),
+        summary,
         created_at: record.created_at.to_string(),
         updated_at,
     }

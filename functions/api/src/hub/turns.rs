@@ -5,7 +5,7 @@ use super::{
     agents::{Kind, kind},
     attachments::{Given, attach, input_of},
     caller::Hub,
-    schema::{Compact, History, NewTurn, TurnStatus},
+    schema::{Compact, Compacted, History, NewTurn, TurnStatus},
 };
 use crate::{
     Context,
@@ -26,7 +26,7 @@ use doors::{Span, hub::Frames};
 use http::{HeaderMap, StatusCode};
 use identity::Action;
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use utoipa::IntoParams;
 
 /// The parts of a history.
@@ -37,9 +37,8 @@ pub(crate) struct Parts {
     /// Whether each turn has the events of its stream.
     #[serde(default)]
     include_events: bool,
-    /// Whether turns of the system itself are shown, too; there are none so far.
+    /// Whether turns of the system itself are shown, too: those of compactions.
     #[serde(default, rename = "includeInternal")]
-    #[expect(dead_code, reason = "a part of the contract")]
     include_internal: bool,
     /// Only turns of this session of the agent; it has no effect so far.
     #[serde(default, rename = "sessionId")]
@@ -128,19 +127,38 @@ pub(crate) async fn get_thread_history(
     let mut history = doors::hub::History::of(at.thread_id, parts.include_events);
     let take_in = |number, at, event: &_| history.take_in(number, at, event);
     threads.reader().log(within.workspace, at.thread_id, 1, take_in).await?;
-    Ok(axum::Json(History { turns: history.turns() }))
+    let mut turns = history.turns();
+    turns.retain(|turn| parts.include_internal || !turn.is_internal);
+    Ok(axum::Json(History { turns }))
 }
 
-/// Would summarise the thread now. There is no command for it yet: a thread's context is cut to its budget as it grows.
+/// Has the earlier turns of a thread summarised, in an internal turn that histories leave out, and waits for that for up to 100 seconds (20 on a server
+/// without streams). A persona reads the summary in place of the words. A coding agent summarises its own session and goes on with it as it is: the summary is
+/// for a process that cannot load the session. `CONFLICT` while a turn is active; `status` is `skipped` where nothing is to do.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/compact", tag = "hub", params(InThread), request_body = Compact,
-    responses((status = 200, description = "Not given so far: the answer is 422 `UNPROCESSABLE`.")))]
+    responses((status = 200, description = "The compaction.", body = Compacted)))]
 pub(crate) async fn compact_thread(
     State(context): State<Arc<Context>>,
-    Hub { within, .. }: Hub<Converse>,
+    Hub { client, within }: Hub<Converse>,
     Path(at): Path<InThread>,
-    Json(_): Json<Compact>,
-) -> Answer<()> {
-    context.threads().reader().get(within.workspace, at.thread_id).await?;
-    let error = Error::new(Code::Unprocessable, "this server does not compact a thread on request");
-    Err(error.hint("its oldest turns are left out of the context by themselves, once it is too long").into())
+    _: Paced,
+    ids: Ids,
+    Json(Compact { max_summary_chars }): Json<Compact>,
+) -> Answer<axum::Json<Compacted>> {
+    let actor = ActorRef::Chat { workspace: within.workspace, chat: at.thread_id };
+    let first = next_number(&*context.base.table, &actor.into()).await?;
+    let patience = Duration::from_secs(if context.base.streams.are_here() { 100 } else { 20 });
+    let waits = (&*client, first, patience);
+    let command = CommandId(ids.id("command"));
+    let threads = context.threads();
+    let ended = threads.compact(within.workspace, at.thread_id, command, max_summary_chars, waits, &within.by).await?;
+    Ok(axum::Json(Compacted {
+        thread_id: at.thread_id.0,
+        turn_id: ended.turn_id.0,
+        status: ended.status,
+        stop_reason: ended.stop_reason,
+        summary_chars: ended.summary.chars().count() as u64,
+        summary: ended.summary,
+        reason: ended.reason,
+    }))
 }

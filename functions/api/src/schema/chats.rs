@@ -46,6 +46,8 @@ pub enum OnBusy {
     Reject,
     /// Stop the turn, then start.
     Interrupt,
+    /// Add the words to the turn: the model reads them with its next call. Words that come when it has just ended begin a turn.
+    Steer,
 }
 
 /// A decision on a permission.
@@ -215,6 +217,8 @@ pub struct Chat {
     /// The open request while it is suspended: `question` or `permission_required`, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
+    /// The last compaction of its context, while the model reads its summary.
+    pub compaction: Option<super::Compaction>,
     /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
     #[schema(required = false)]
     pub queued: Vec<QueuedMessage>,

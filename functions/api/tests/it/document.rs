@@ -36,6 +36,7 @@ DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/links
@@ -60,6 +61,7 @@ GET /api/v1/workspaces/{workspace_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/access
 GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/context
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
 GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
@@ -119,6 +121,8 @@ POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume

@@ -4,6 +4,7 @@
 
 mod by_path;
 mod chats;
+mod contexts;
 mod dead_letters;
 mod document;
 mod errors;

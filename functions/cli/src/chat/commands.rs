@@ -28,12 +28,13 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
   /plan                   shows the plan and its version; /approve VERSION approves it and starts the work
   /permissions [forget]   the calls that are always allowed here; forget has each asked about again
   /cost                   what the chat used
+  /compact [undo]         has the earlier turns summarised; undo restores their words
   /stop                   stops the turn
   /quit                   leaves; the turn goes on
 A message that begins with a slash is typed with two: //usr is a folder. Messages that are typed while a turn runs wait for it
 to end. To a request for permission, n and a reason declines it and tells the agent why; a allows it and all calls that its
 rule covers.";
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "/new",
     "/model",
     "/mode",
@@ -43,6 +44,7 @@ const COMMANDS: [&str; 13] = [
     "/approve",
     "/permissions",
     "/cost",
+    "/compact",
     "/stop",
     "/quit",
     "/exit",
@@ -96,6 +98,7 @@ impl Session {
                 let rest = match *command {
                     "/mode" => vec!["chat".to_owned(), "plan".to_owned()],
                     "/permissions" => vec!["forget".to_owned()],
+                    "/compact" => vec!["undo".to_owned()],
                     "/diff" => files.clone(),
                     _ => Vec::new(),
                 };
@@ -135,6 +138,8 @@ impl Session {
         let done = match (name, rest) {
             ("quit" | "exit", None) => return Ok(true),
             ("help", None) => out.notice(HELP),
+            ("compact", None) => self.compact(Method::POST, out).await,
+            ("compact", Some("undo")) => self.compact(Method::DELETE, out).await,
             ("stop", None) => self.stop(out).await,
             ("new", None) => self.begin_anew(out),
             ("model", None) => self.tell_of_chat("model", out).await,
@@ -164,6 +169,14 @@ impl Session {
             done => done?,
         }
         Ok(false)
+    }
+
+    /// Has the chat compacted, or takes that back.
+    async fn compact(&mut self, method: Method, out: &mut Output) -> Result<(), CliError> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet") };
+        let path = ["workspaces", &self.workspace, "chats", &chat, "compact"];
+        let asked = self.client.change(method, &path, Body::Json(json!({})), None);
+        unless_interrupted(&mut self.interrupts, asked).await.map(drop)
     }
 
     fn begin_anew(&mut self, out: &mut Output) -> Result<(), CliError> {

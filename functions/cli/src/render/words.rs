@@ -3,10 +3,26 @@
 use super::{ARGUMENT, LINE};
 use crate::{
     output::{clean, one_line},
-    value::{number, shown},
+    value::{number, shown, text},
 };
 use serde_json::Value;
 use tokio::time::Instant;
+
+/// What became of a compaction.
+pub(super) fn compaction(event: &str, data: &Value) -> String {
+    match event {
+        "compaction_skipped" => format!("not summarised: {}", one_line(text(data, "reason"), LINE)),
+        "compaction_undone" => "the words of the earlier turns are read again".to_owned(),
+        _ => {
+            let (before, after) = (number(data, "tokens_before"), number(data, "tokens_after"));
+            let how = match data.get("summary") {
+                None | Some(Value::Null) => "left out, as no model gave a summary",
+                Some(_) => "summarised",
+            };
+            format!("earlier messages were {how}: about {before} tokens became {after}")
+        }
+    }
+}
 
 /// The usage of a turn so far.
 #[derive(Debug, Default)]

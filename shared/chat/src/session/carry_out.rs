@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     agent,
-    machine::{ChatEffect, ModelAnswer, actor_id},
+    keys::actor_id,
+    machine::{ChatEffect, ModelAnswer},
     phase::Phase,
     state::ChatState,
     turn::Step,
@@ -127,10 +128,7 @@ impl Step<'_> {
         let says_more = |text: &str| rules::certain(text).is_none_or(|one| one.reasoning != rules::COURTESY);
         let Some(config) = self.config().cloned() else { return };
         if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {
-            let config = Box::new(ChatConfig {
-                title: crate::chats::title_of(content, super::open::TITLE),
-                ..(*config).clone()
-            });
+            let config = Box::new(ChatConfig { title: crate::chats::title_of(content), ..(*config).clone() });
             self.push(ChatEvent::Configured { config });
         }
     }

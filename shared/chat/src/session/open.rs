@@ -9,8 +9,6 @@ use domain::{
 use serde_json::Value;
 use workspace::Access;
 
-/// The longest title of a session, in characters.
-pub(crate) const TITLE: usize = 50;
 /// Tokens of a session's whole context (spec 003 §3).
 const CONTEXT_TOKENS: u64 = 10_000;
 /// The longest entity, and the longest focus as JSON, in bytes.
@@ -175,7 +173,7 @@ impl Sessions {
             let setup = Setup { session, ..Setup::default() };
             self.0.configure(workspace, chat, setup, by).await?;
         }
-        let post = NewMessage { content, files: Vec::new(), on_busy, limits: None, may_approve, trace };
+        let post = NewMessage { content, on_busy, may_approve, trace, ..NewMessage::default() };
         self.0.post(workspace, chat, command, post, by).await?;
         Ok(view)
     }

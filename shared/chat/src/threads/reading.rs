@@ -1,7 +1,7 @@
 //! Reads of threads. They send no command, so a server that only holds streams has them too.
 
 use super::record::{THREADS, ThreadRecord, TurnRecord, partition, thread_key, turn_key};
-use crate::{ChatReader, chats::internal, machine::actor_id};
+use crate::{ChatReader, chats::internal, keys::actor_id};
 use actor::log::{read_after, read_before};
 use domain::{ChatEvent, ChatId, ChatView, Code, Error, PermissionId, Timestamp, TurnId, WorkspaceId};
 use futures::future::try_join_all;

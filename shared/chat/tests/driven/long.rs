@@ -113,7 +113,7 @@ fn turn(number: u64) -> Vec<ChatEvent> {
     vec![
         ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
         ChatEvent::MessageAdded { message: asked },
-        ChatEvent::ModelStarted { message_id, attempt: 1, at },
+        ChatEvent::ModelStarted { message_id, attempt: 1, at, context: None },
         ChatEvent::MessageAdded { message: said },
         ChatEvent::Done { turn_id, message: answer, stop_reason: StopReason::EndTurn, at },
     ]

@@ -6,6 +6,7 @@ mod agent;
 mod backoff;
 mod breaks;
 mod cold;
+mod compact;
 mod fork;
 mod hub;
 mod long;

@@ -6,11 +6,13 @@ mod agent;
 mod anything;
 mod backoff;
 mod commands;
+mod compact;
 mod modes;
 mod permissions;
 mod play;
 mod served;
 mod session;
+mod steer;
 mod thread;
 
 use actor::{Input, Machine, StopRequest, Target};

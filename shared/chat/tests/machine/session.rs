@@ -55,6 +55,7 @@ fn report(play: &mut Play, executor: usize, text: &str, stop_reason: &str) -> Ve
         text: text.into(),
         stop_reason: stop_reason.into(),
         usage,
+        model: None,
         steps: 1,
         tools,
         error,

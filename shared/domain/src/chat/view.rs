@@ -3,7 +3,7 @@
 use super::{Approval, ForkOf, Mode};
 use crate::{
     ChatId, ExecutorOf, FileId, FilePath, PermissionRule, Session, TaskId, Timestamp, TurnId, Usage, UserId,
-    WorkspaceEvent, WorkspaceId,
+    WorkspaceEvent, WorkspaceId, event::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +49,40 @@ impl QueuedMessage {
     }
 }
 
+/// A compaction as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompactionView {
+    /// The summary; empty if no model gave one.
+    pub summary: String,
+    /// The last line of the turns that it stands for, in the chat's file.
+    pub last_line: u64,
+    /// The size of the context before, in tokens.
+    pub tokens_before: u64,
+    /// The size of the context after, in tokens.
+    pub tokens_after: u64,
+    /// The second as a part of the first.
+    pub ratio: f64,
+    /// Whether it can be taken back.
+    pub can_be_undone: bool,
+    /// The time of it.
+    pub at: Timestamp,
+}
+
+impl CompactionView {
+    /// Of a compaction that can be taken back or not.
+    pub fn of(record: &CompactionRecord, can_be_undone: bool) -> Self {
+        Self {
+            summary: record.summary.clone().unwrap_or_default(),
+            last_line: record.last_line,
+            tokens_before: record.tokens_before,
+            tokens_after: record.tokens_after,
+            ratio: record.ratio(),
+            can_be_undone,
+            at: record.at,
+        }
+    }
+}
+
 /// A chat as lists and clients see it; written with the log entries that change it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatView {
@@ -78,6 +112,9 @@ pub struct ChatView {
     /// The open questions and permissions while it is suspended, as their events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
+    /// The last compaction of its context, while the model reads its summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionView>,
     /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<QueuedMessage>,

@@ -18,6 +18,9 @@ pub struct AgentAnswer {
     pub stop_reason: String,
     /// Its usage.
     pub usage: Usage,
+    /// The model that answered, as its provider names it; where that is not known, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Model calls.
     pub steps: u32,
     /// The tools it called, in order.

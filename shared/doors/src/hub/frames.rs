@@ -21,6 +21,8 @@ pub struct Frames {
     failure: Option<Error>,
     /// The steps of the plan, by their number: status and title.
     plan: BTreeMap<u32, (String, String)>,
+    /// Whether the turn that runs is the system's own.
+    is_internal: bool,
     is_over: bool,
 }
 
@@ -35,6 +37,7 @@ impl Frames {
             thoughts: Shown::default(),
             failure: None,
             plan: BTreeMap::new(),
+            is_internal: false,
             is_over: false,
         }
     }
@@ -58,6 +61,12 @@ impl Frames {
                 self.thoughts.again();
                 Vec::new()
             }
+            ChatEvent::CompactionBegan { internal: true, .. } => {
+                self.is_internal = true;
+                Vec::new()
+            }
+            // The summary is no answer to anybody.
+            ChatEvent::Chunk { .. } | ChatEvent::Thought { .. } if self.is_internal => Vec::new(),
             ChatEvent::Chunk { text, message_id } => delta("message_delta", self.words.piece(*message_id, text)),
             ChatEvent::Thought { text, message_id } => delta("reasoning_delta", self.thoughts.piece(*message_id, text)),
             ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, .. } } => {
@@ -161,6 +170,7 @@ impl Frames {
     fn begin(&mut self, turn: TurnId, attempt: u32) -> Vec<(&'static str, Value)> {
         if self.turn != Some(turn) {
             (self.words, self.thoughts) = Default::default();
+            self.is_internal = false;
         }
         self.turn = Some(turn);
         self.failure = None;

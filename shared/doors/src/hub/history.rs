@@ -115,6 +115,11 @@ impl History {
                 self.partial = None;
                 say(&mut turn.response_text, content);
             }
+            ChatEvent::CompactionBegan { internal: true, .. } => turn.is_internal = true,
+            ChatEvent::Compacted { compaction } if turn.is_internal => {
+                self.partial = None;
+                turn.response_text = compaction.summary.clone().unwrap_or_default();
+            }
             ChatEvent::Failed { error } => turn.error_message = Some(error.message.clone()),
             ChatEvent::Done { stop_reason, at, .. } => {
                 let failed = *stop_reason == StopReason::Error;

@@ -100,7 +100,7 @@ impl Reading<'_> {
             ChatEvent::Configured { config } => {
                 self.model = config.model.clone().or_else(|| self.log.usual_model.clone());
             }
-            ChatEvent::ModelStarted { message_id, attempt, at } => {
+            ChatEvent::ModelStarted { message_id, attempt, at, .. } => {
                 let attributes = Attributes::default()
                     .text("gen_ai.operation.name", "chat")
                     .text("buildscale.message.id", &message_id.to_string())

@@ -99,6 +99,7 @@ async fn s6_history_has_retries_crashes_conversations_denials_and_pauses() {
         text: text.into(),
         stop_reason: "end_turn".into(),
         usage,
+        model: None,
         steps: 1,
         tools: Vec::new(),
         error: None,

@@ -4,7 +4,7 @@ use super::{Held, Log, broken, events, fold};
 use crate::person::Sent;
 use actor::{Entry, Machine as _};
 use chat::ChatMachine;
-use domain::{ChatEvent, Message, MessageId, Timestamp};
+use domain::{ChatEvent, Message, MessageId, Timestamp, TurnId};
 use ports::{DeadLetter, ModelRequest, QueueMessage};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,13 +41,17 @@ pub fn commands_were_consumed_once<E>(log: &[Entry<E>]) -> Held {
 /// between of, became at most one.
 pub fn accepted_messages_became_turns(log: &Log, sent: &[Sent]) -> Held {
     const NAME: &str = "accepted_messages_became_turns";
-    let mut last_turn = None;
+    let (mut last_turn, mut steered) = (None, BTreeSet::new());
     let mut begun = BTreeMap::new();
     for event in events(log) {
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => last_turn = Some(*turn_id),
-            ChatEvent::MessageAdded { message: Message::User { content, .. } } => {
-                let Some(turn) = last_turn.take() else {
+            ChatEvent::CompactionBegan { internal: true, .. } => last_turn = None,
+            ChatEvent::Steered { words } => drop(steered.insert(words.command_id.0)),
+            ChatEvent::MessageAdded { message: Message::User { id, content, .. } } => {
+                // Words that steered a turn are known by their own request.
+                let own = steered.remove(&id.0).then_some(TurnId(id.0));
+                let Some(turn) = own.or_else(|| last_turn.take()) else {
                     return broken(NAME, format!("{content:?} is in no turn of its own"));
                 };
                 begun.insert(turn, content.as_str());
@@ -184,7 +188,8 @@ pub fn history_can_be_sent_to_a_model(log: &Log) -> Held {
         files: Vec::new(),
         context: String::new(),
     };
-    let messages = state.history.iter().flat_map(|turn| turn.messages.iter().cloned());
+    let summary = state.summary.iter().map(|summary| summary.message.clone());
+    let messages = summary.chain(state.history.iter().flat_map(|turn| turn.messages.iter().cloned()));
     let request = ModelRequest {
         system: "system".into(),
         messages: messages.chain([Arc::new(next)]).collect(),

@@ -125,6 +125,10 @@ fn headline(event: &ChatEvent, at: &str) -> Option<String> {
         ChatEvent::Observed { tool, success: true, .. } => Some(format!("### result of {tool}")),
         ChatEvent::Observed { tool, .. } => Some(format!("### failure of {tool}")),
         ChatEvent::Asked { .. } => Some(format!("## question · {at}")),
+        ChatEvent::Compacted { compaction } => match compaction.summary {
+            Some(_) => Some(format!("## summary of lines 1 to {} · {}", compaction.last_line, compaction.at)),
+            None => Some(format!("## left out of the context · {}", compaction.at)),
+        },
         ChatEvent::Failed { .. } => Some(format!("## error · {at}")),
         ChatEvent::Done { stop_reason, .. } if *stop_reason != StopReason::EndTurn => Some(format!("## ended · {at}")),
         _ => None,

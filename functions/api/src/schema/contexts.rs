@@ -1,0 +1,84 @@
+//! The schemas of compactions and contexts.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A compaction of a chat's context.
+#[derive(Serialize, ToSchema)]
+pub struct Compaction {
+    /// The summary; empty if no model gave one.
+    pub summary: String,
+    /// The last line of the turns that it stands for, in the chat's file.
+    pub last_line: u64,
+    /// The size of the context before, in tokens.
+    pub tokens_before: u64,
+    /// The size of the context after, in tokens.
+    pub tokens_after: u64,
+    /// The second as a part of the first.
+    pub ratio: f64,
+    /// Whether it can be taken back.
+    pub can_be_undone: bool,
+    /// The time of it.
+    pub at: String,
+}
+
+/// The contexts of a turn.
+#[derive(Serialize, ToSchema)]
+pub struct TurnContexts {
+    /// The turn.
+    pub turn_id: Uuid,
+    /// The model calls, in order; a call that was made again after a crash is there again.
+    pub calls: Vec<GivenContext>,
+    /// The compaction that came in this turn.
+    pub compaction: Option<Compaction>,
+}
+
+/// The context of one model call.
+#[derive(Serialize, ToSchema)]
+pub struct GivenContext {
+    /// The number of the event that began the call.
+    pub seq: u64,
+    /// The message that the call brought.
+    pub message_id: Uuid,
+    /// Counts from 1.
+    pub attempt: u32,
+    /// The time of the call.
+    pub at: String,
+    /// The model that answered, where that is known.
+    pub model: Option<String>,
+    /// Tokens as the provider counted them; none before the answer.
+    pub input_tokens: Option<u64>,
+    /// The estimated size of all parts, in tokens.
+    pub tokens: u64,
+    /// The context budget, in tokens.
+    pub budget: u64,
+    /// The parts, in the order of the request.
+    pub parts: Vec<GivenPart>,
+    /// Whole turns that were left out right before this call.
+    pub cut_turns: u64,
+    /// All turns that the model does not read word for word.
+    pub left_out_turns: u64,
+    /// Their last line in the chat's file.
+    pub left_out_lines: u64,
+}
+
+/// A part of a context.
+#[derive(Serialize, ToSchema)]
+pub struct GivenPart {
+    /// `system`, `tools`, `summary`, `calls`, `history` or `turn`.
+    pub part: String,
+    /// Its size in tokens, estimated.
+    pub tokens: u64,
+    /// Its messages, or for tools their number.
+    #[schema(required = false)]
+    pub count: u64,
+    /// Its first line in the chat's file, where it is there.
+    #[schema(required = false)]
+    pub first_line: u64,
+    /// Its last line in the chat's file.
+    #[schema(required = false)]
+    pub last_line: u64,
+    /// The reason that the model was given it.
+    pub why: String,
+}

@@ -1,0 +1,104 @@
+//! Compactions, the contexts of turns, steering and edits over HTTP; no worker runs.
+
+use crate::support::Door;
+use domain::{
+    ChatEvent, Limits, MessageId, Timestamp, TurnId, Usage,
+    event::{ContextKind, ContextPart, ContextRecord},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+#[tokio::test]
+async fn a_chat_is_compacted_when_it_is_idle_and_restored_when_it_was_compacted() {
+    let door = Door::open();
+    let (chat, id) = door.chat(&door.workspace().await).await;
+    let path = format!("{chat}/compact");
+    door.json("POST", &path, json!({})).await.refuses(409, "CONFLICT");
+    door.put_view(&chat, json!({ "status": "idle" })).await;
+    let accepted = door.json("POST", &path, json!({ "max_summary_chars": 800 })).await.is(202);
+    assert_eq!((accepted.text("chat_id"), accepted.text("status").as_str()), (id, "queued"));
+    for chars in [0, 199, 16_001] {
+        door.json("POST", &path, json!({ "max_summary_chars": chars })).await.refuses(400, "INVALID_ARGUMENT");
+    }
+    door.json("POST", &path, json!({ "summary": 1 })).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("DELETE", &path, Value::Null).await.refuses(409, "CONFLICT");
+    let compaction = |undo: bool| {
+        json!({ "compaction": { "summary": "s", "last_line": 9, "tokens_before": 30, "tokens_after": 10, "ratio": 0.333,
+            "can_be_undone": undo, "at": "2026-01-01T00:00:00.000Z" } })
+    };
+    door.put_view(&chat, compaction(false)).await;
+    door.json("DELETE", &path, Value::Null).await.refuses(409, "CONFLICT");
+    door.put_view(&chat, compaction(true)).await;
+    assert_eq!(door.get(&chat).await.is(200).json["compaction"]["ratio"], json!(0.333));
+    door.json("DELETE", &path, Value::Null).await.is(202);
+}
+
+#[tokio::test]
+async fn the_context_of_a_turn_has_its_parts_with_their_reasons() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    door.get(&format!("{chat}/context")).await.refuses(404, "NOT_FOUND");
+    let (turn_id, message_id, at) = (TurnId(Uuid::from_u128(5)), MessageId(Uuid::from_u128(6)), Timestamp::default());
+    let part = ContextPart { part: ContextKind::History, tokens: 70, count: 4, first_line: 10, last_line: 40 };
+    let context = ContextRecord { parts: vec![part], budget: 100, left_out_turns: 2, left_out_lines: 9 };
+    let limits = Limits::default();
+    let used = Usage { input_tokens: 66, ..Usage::default() };
+    door.put_events(
+        &chat,
+        vec![
+            ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+            ChatEvent::ContextCut { turns: 2 },
+            ChatEvent::ModelStarted { message_id, attempt: 1, at, context: Some(Box::new(context)) },
+            ChatEvent::Used { usage: used, context_used: 66, context_limit: 100, model: Some("a/b".into()) },
+        ],
+    )
+    .await;
+    let shown = door.get(&format!("{chat}/context?turn={turn_id}")).await.is(200);
+    let call = &shown.json["calls"][0];
+    assert_eq!((&call["seq"], &call["cut_turns"], &call["model"]), (&json!(3), &json!(2), &json!("a/b")));
+    assert_eq!(
+        call["parts"][0],
+        json!({ "part": "history", "tokens": 70, "count": 4, "first_line": 10, "last_line": 40,
+            "why": "the newest whole turns that fit the budget" })
+    );
+    assert_eq!((&call["tokens"], &call["input_tokens"], &call["left_out_lines"]), (&json!(70), &json!(66), &json!(9)));
+    assert_eq!(door.get(&format!("{chat}/context")).await.is(200).json, shown.json, "the last turn by default");
+    let other = Uuid::from_u128(7);
+    door.get(&format!("{chat}/context?turn={other}")).await.refuses(404, "NOT_FOUND");
+    door.get(&format!("{chat}/context?turn=last")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn words_steer_the_expected_turn_alone() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let (runs, other) = (Uuid::from_u128(5), Uuid::from_u128(6));
+    door.put_view(&chat, json!({ "status": "running", "turn_id": runs })).await;
+    let words = |expected: Option<Uuid>| {
+        let mut body = json!({ "content": "in blue", "on_busy": "steer" });
+        if let Some(expected) = expected {
+            body["expected_turn_id"] = json!(expected);
+        }
+        body
+    };
+    door.json("POST", &chat, words(Some(other))).await.refuses(409, "CONFLICT");
+    for expected in [Some(runs), None] {
+        let steered = door.json("POST", &chat, words(expected)).await.is(202);
+        assert_eq!((steered.json["turn_id"].clone(), &steered.json["queued_behind"]), (json!(runs), &Value::Null));
+    }
+    let body = json!({ "content": "x", "expected_turn_id": runs });
+    door.json("POST", &chat, body).await.refuses(400, "INVALID_ARGUMENT");
+    door.put_view(&chat, json!({ "status": "paused", "paused_reason": "it panics" })).await;
+    door.json("POST", &chat, words(None)).await.refuses(409, "CONFLICT");
+}
+
+#[tokio::test]
+async fn an_edit_needs_a_turn_of_the_chat_and_words() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let path = format!("{chat}/edit");
+    let turn = Uuid::from_u128(5);
+    door.json("POST", &path, json!({ "turn_id": turn, "content": " " })).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("POST", &path, json!({ "content": "x" })).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("POST", &path, json!({ "turn_id": turn, "content": "x" })).await.refuses(409, "CONFLICT");
+}

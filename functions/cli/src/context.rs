@@ -1,0 +1,52 @@
+//! `compact` and `context`: the context of a chat, made shorter and shown.
+
+use crate::{
+    args::{CompactArgs, ContextArgs},
+    client::Client,
+    failure::CliError,
+    locate,
+    output::{Output, one_line},
+    value::{list, number, text},
+};
+use serde_json::json;
+
+/// Has a chat compacted, or takes the last compaction back.
+pub(crate) async fn compact(client: &Client, args: CompactArgs, out: &mut Output) -> Result<(), CliError> {
+    let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
+    let path = ["workspaces", &workspace, "chats", &chat, "compact"];
+    let (answer, told) = if args.undo {
+        (client.remove(&path, &[]).await?, "the words are read again")
+    } else {
+        let body = args.max.map_or_else(|| json!({}), |max| json!({ "max_summary_chars": max }));
+        (client.post(&path, &body).await?, "the earlier turns are being summarised")
+    };
+    if out.is_json() { out.json(&answer) } else { out.line(told) }
+}
+
+/// Shows the contexts of a turn.
+pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -> Result<(), CliError> {
+    let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
+    let query: Vec<(&str, &str)> = args.turn.iter().map(|turn| ("turn", turn.as_str())).collect();
+    let answer = client.get(&["workspaces", &workspace, "chats", &chat, "context"], &query).await?;
+    if out.is_json() {
+        return out.json(&answer);
+    }
+    for call in list(&answer, "calls") {
+        let (tokens, budget) = (number(call, "tokens"), number(call, "budget"));
+        out.line(format_args!("{} about {tokens} of {budget} tokens", one_line(text(call, "at"), 40)))?;
+        for part in list(call, "parts") {
+            let lines = match (number(part, "first_line"), number(part, "last_line")) {
+                (_, 0) => String::new(),
+                (first, last) => format!("lines {first} to {last}"),
+            };
+            let (name, why) = (one_line(text(part, "part"), 20), one_line(text(part, "why"), 100));
+            out.line(format_args!("  {name:8} {:>7} {lines:22} {why}", number(part, "tokens")))?;
+        }
+        let left_out = number(call, "left_out_turns");
+        if left_out > 0 {
+            let last = number(call, "left_out_lines");
+            out.line(format_args!("  {left_out} older turns are not read word for word: lines 1 to {last}"))?;
+        }
+    }
+    Ok(())
+}

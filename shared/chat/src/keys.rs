@@ -1,0 +1,64 @@
+//! The keys of a chat: of its items in the table, and of its effects.
+
+use actor::{ActorId, EffectKey};
+use domain::{ActorRef, CallId, ChatConfig, ChatId, MessageId, TaskId, Timestamp, UserId, WorkspaceId};
+use ports::Key;
+
+/// The actor of a chat.
+pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
+    ActorRef::Chat { workspace, chat }.into()
+}
+
+/// The key of a chat's view.
+pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
+    Key::new(format!("{workspace}/chats"), chat.to_string())
+}
+
+/// The key of a view in the index: chats of a workspace by their last activity; those of a task, which are on no list of
+/// people, by when they were made.
+pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
+    match &config.agent {
+        None => Key::new(people_partition(config.workspace), format!("{active_at}/{}", config.chat)),
+        Some(agent) => Key::new(task_partition(agent.task), format!("{}/{}", config.created_at, config.chat)),
+    }
+}
+
+/// The index partition of the chats of people.
+pub(crate) fn people_partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/chats")
+}
+
+/// The index partition of the chats of a task.
+pub(crate) fn task_partition(task: TaskId) -> String {
+    format!("{task}/chats")
+}
+
+/// The partition of the usage of turns, by day.
+pub(crate) fn usage_partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/usage")
+}
+
+/// The index partition of the usage of a person's turns, by the time at which they ended.
+pub(crate) fn spent_partition(user: UserId) -> String {
+    format!("spent/{user}")
+}
+
+/// The key of one attempt of a model call.
+pub(crate) fn model_key(message: MessageId, attempt: u32) -> EffectKey {
+    EffectKey(format!("model/{message}/{attempt}"))
+}
+
+/// The key of one attempt of a tool call.
+pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
+    EffectKey(format!("tool/{call}/{attempt}"))
+}
+
+/// The key of the end of a command.
+pub(crate) fn kill_key(call: CallId) -> EffectKey {
+    EffectKey(format!("kill/{call}"))
+}
+
+/// The key of the look at the plan before a command.
+pub(crate) fn plan_key(call: CallId) -> EffectKey {
+    EffectKey(format!("plan/{call}"))
+}

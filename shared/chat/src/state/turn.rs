@@ -1,0 +1,168 @@
+//! The turns of a chat: the one that runs or waits, and those that were asked for.
+
+use crate::{backoff::Postponed, compact::Compacting, phase::Phase, report::Round, session::carry_out::Planning};
+use domain::{
+    CallId, ChatEvent, CommandId, FilePath, Limits, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
+    Usage, event::SteeringWords,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A turn that was asked for and not begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuedTurn {
+    /// The command that asked for it.
+    pub command_id: CommandId,
+    /// The time of the request.
+    pub at: Timestamp,
+    /// The person's words.
+    pub content: String,
+    /// Attached files.
+    pub files: Vec<FilePath>,
+    /// The text that the model reads after the words.
+    pub context: String,
+    /// Narrower limits.
+    pub limits: Option<Limits>,
+    /// Whether it goes before the others.
+    #[serde(default)]
+    pub next: bool,
+    /// Whether it comes from somebody who may approve.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
+    /// The trace that it came in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+}
+
+impl QueuedTurn {
+    /// The turn that an event queues, if it queues one.
+    pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
+        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace } = event
+        else {
+            return None;
+        };
+        let (content, files, context) = (content.clone(), files.clone(), context.clone());
+        Some(Self {
+            command_id: *command_id,
+            at: *at,
+            content,
+            files,
+            context,
+            limits: *limits,
+            next: *next,
+            may_approve: *may_approve,
+            trace: *trace,
+        })
+    }
+
+    /// As people see it.
+    pub(crate) fn shown(&self) -> QueuedMessage {
+        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files)
+    }
+
+    /// Takes its place among those that wait.
+    pub(crate) fn queue(self, waiting: &mut VecDeque<Self>) {
+        if self.next { waiting.push_front(self) } else { waiting.push_back(self) }
+    }
+}
+
+/// A call that was run and then asked about, because a policy of the workspace asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The call.
+    pub call_id: CallId,
+    /// Its last attempt.
+    pub attempt: u32,
+}
+
+/// The turn that runs or waits.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// The number of its first event.
+    pub number: u64,
+    /// How often it was begun.
+    pub attempt: u32,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+    /// When the first model call began: the wall time counts from here, without the time that it waited for people.
+    pub started_at: Option<Timestamp>,
+    /// Milliseconds that it waited for people, slots and places.
+    pub waited_ms: u64,
+    /// Its limits.
+    pub limits: Limits,
+    /// Whether it comes from somebody who may approve.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
+    /// The trace that it came in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+    /// The call that a person has allowed, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<CallId>,
+    /// The call that was asked about after it had been run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+    /// Model calls begun.
+    pub steps: u32,
+    /// Its usage so far.
+    pub usage: Usage,
+    /// Calls of the last message that have no answer yet, the current one first.
+    pub calls: VecDeque<ToolCall>,
+    /// The last text of the model.
+    pub last_text: String,
+    /// For the agent of a task: the report on the turn so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Box<Round>>,
+    /// The name under which its call of the model has slots or waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<String>,
+    /// The command that has a place on its machine or waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<CallId>,
+    /// The time from which on the current command's machine is not ready for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_since: Option<Timestamp>,
+    /// A postponed call of the model, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postponed: Option<Postponed>,
+    /// Of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<Box<Planning>>,
+    /// The compaction that it is at, or for which alone it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting: Option<Compacting>,
+    /// Whether the context was compacted in it; it is not compacted by itself a second time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacted: bool,
+    /// The model that answered last, as its provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    /// Requests to steer it whose words are not there yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<StopId>,
+    /// Words that people added, which the model reads with its next call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<SteeringWords>,
+    /// The commands whose words it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<StopId>,
+    /// A stop that waits for a running tool.
+    pub stopping: Option<(StopId, String)>,
+    /// Its present activity.
+    pub phase: Phase,
+}
+
+impl Turn {
+    /// Whether it is no part of the conversation: a person asked for a compaction, and it has nothing else to do.
+    pub fn is_internal(&self) -> bool {
+        self.compacting.is_some_and(|compacting| compacting.internal)
+    }
+
+    /// Milliseconds that it waited for people and slots, when the waiting ends at `at` if it waits.
+    pub fn waited_until(&self, at: Timestamp) -> u64 {
+        let now = self.phase.since().map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
+        self.waited_ms.saturating_add(now)
+    }
+}

@@ -1,0 +1,85 @@
+//! The values in events that have a name of their own.
+
+use super::ChatEvent;
+use crate::{CommandId, FilePath, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+impl ChatEvent {
+    /// Whether it is only of interest until the message that it belongs to is complete.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Chunk { .. } | Self::Thought { .. })
+    }
+
+    /// Whether it ends a turn.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Stopped { .. })
+    }
+}
+
+/// Words that a person adds to a turn that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteeringWords {
+    /// The command that brought them.
+    pub command_id: CommandId,
+    /// When they were sent.
+    pub at: Timestamp,
+    /// The person's words.
+    pub content: String,
+    /// Attached files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePath>,
+    /// The text that the model reads after the words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+}
+
+/// Why a turn ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had nothing more to do.
+    EndTurn,
+    /// The model reached the length that it may write at once.
+    MaxOutputTokens,
+    /// The provider refused to go on.
+    Refusal,
+    /// `max_steps` was reached.
+    StepLimit,
+    /// `max_tokens` was reached.
+    TokenLimit,
+    /// `max_wall_ms` was reached.
+    TimeLimit,
+    /// `max_cost_usd` was reached.
+    CostLimit,
+    /// The turn alone is longer than the context budget.
+    ContextLimit,
+    /// A failure, told in the `error` event before.
+    Error,
+}
+
+/// The decision on a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionOutcome {
+    /// Yes.
+    Approved,
+    /// No.
+    Declined,
+    /// Withdrawn: the turn was stopped, or no answer came in time.
+    Cancelled,
+}
+
+/// One question of `ask_user`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The key of the answer.
+    pub name: String,
+    /// The text of the question.
+    pub question: String,
+    /// The JSON Schema of the answer.
+    pub schema: Value,
+    /// Ready answers to show as buttons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buttons: Option<Vec<Value>>,
+}

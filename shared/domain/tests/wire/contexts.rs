@@ -1,0 +1,62 @@
+//! Events of contexts: compactions, steering, and the record of a context.
+
+use super::id;
+use buildscale_domain::{
+    ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, StopId, Timestamp, TurnId,
+    event::{CompactionRecord, ContextKind, ContextPart, ContextRecord, SteeringWords},
+};
+
+/// The events of compactions, of steering, and of the record of a context. They come last, in a turn of their own.
+pub fn events(at: Timestamp) -> Vec<ChatEvent> {
+    let (message_id, stop_id) = (MessageId(id(50)), StopId(id(51)));
+    let part = |part, tokens| ContextPart { part, tokens, count: 2, first_line: 1, last_line: 9 };
+    let compacted = |summary: Option<&str>, error| ChatEvent::Compacted {
+        compaction: Box::new(CompactionRecord {
+            message_id,
+            turns: 1,
+            last_line: 9,
+            summary: summary.map(String::from),
+            error,
+            tokens_before: 3_000,
+            tokens_after: 1_000,
+            at,
+        }),
+    };
+    let words = SteeringWords {
+        command_id: CommandId(id(51)),
+        at,
+        content: "in blue".into(),
+        files: vec![FilePath::root()],
+        context: "<file/>".into(),
+    };
+    vec![
+        ChatEvent::TurnStarted {
+            turn_id: TurnId(id(52)),
+            attempt: 1,
+            asked_at: at,
+            limits: Limits::default(),
+            may_approve: false,
+            trace: None,
+        },
+        ChatEvent::ModelStarted {
+            message_id,
+            attempt: 1,
+            at,
+            context: Some(Box::new(ContextRecord {
+                parts: vec![part(ContextKind::System, 700), part(ContextKind::Summary, 90)],
+                budget: 100_000,
+                left_out_turns: 3,
+                left_out_lines: 40,
+            })),
+        },
+        ChatEvent::SteerRequested { stop_id, at },
+        ChatEvent::SteerAwaited { at },
+        ChatEvent::Steered { words: Box::new(words) },
+        ChatEvent::CompactionBegan { internal: false, max_chars: 4_000, at },
+        compacted(Some("It was made blue."), None),
+        ChatEvent::CompactionUndone { by: "user:1".into(), at },
+        ChatEvent::CompactionBegan { internal: false, max_chars: 4_000, at },
+        compacted(None, Some(Error::new(Code::UpstreamUnavailable, "busy"))),
+        ChatEvent::CompactionSkipped { turn_id: TurnId(id(53)), reason: "it is short".into(), at },
+    ]
+}

@@ -1,6 +1,7 @@
 //! The arguments of `buildscale`.
 
 mod context;
+mod acp;
 mod dead_letters;
 mod files;
 mod mcp;
@@ -11,9 +12,11 @@ mod sandbox;
 mod schedule;
 mod search;
 mod shared;
+mod threads;
 mod work;
 
 pub(crate) use context::{CompactArgs, ContextArgs};
+pub(crate) use acp::AcpArgs;
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::McpArgs;
@@ -24,6 +27,7 @@ pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
+pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, TurnArgs};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -82,6 +86,19 @@ pub enum Command {
     Search(SearchArgs),
     /// Offer a workspace to a host of the Model Context Protocol that starts programs: messages on standard input, answers on standard output
     Mcp(McpArgs),
+    /// Be an agent for an editor that speaks the Agent Client Protocol: messages on standard input and output
+    ///
+    /// Editors start it. Its sessions are threads of the hub, which go on without the editor and are loaded again.
+    Acp(AcpArgs),
+    /// Make, list, show and delete threads: conversations with agents in folders of the hub's machine
+    Threads(ThreadsArgs),
+    /// Begin a turn of a thread, and print the answer as it comes
+    #[command(after_help = EXIT_CODES)]
+    Turn(TurnArgs),
+    /// Answer a request for permission of any chat, or list those that wait
+    Permit(PermitArgs),
+    /// List the rules by which calls of a chat are always allowed, or revoke them
+    Rules(RulesArgs),
     /// Show the machine on which a workspace's commands run; run a command there, start it or end it
     Sandbox(SandboxArgs),
     /// Make and look at schedules: chats, messages and tasks that begin at a time, or again and again

@@ -50,6 +50,20 @@ impl Client {
         Ok(self.hub().await?.post_once(path, body, patience).await?)
     }
 
+    /// Makes a request of any path of the hub once, with these headers.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Value, CliError> {
+        let hub = self.hub().await?;
+        let request =
+            headers.iter().fold(hub.request(method, path), |request, (name, value)| request.header(*name, *value));
+        Ok(hub.ask(if let Some(body) = body { request.json(body) } else { request }).await?)
+    }
+
     /// Changes the resource at `path`, if it is still in `version`.
     pub(crate) async fn change(
         &self,

@@ -14,6 +14,7 @@
 //! Stable for scripts: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
 
 mod access;
+mod acp;
 mod answers;
 mod args;
 mod asks;
@@ -22,6 +23,7 @@ mod client;
 mod content;
 mod context;
 mod dead_letters;
+mod door;
 mod editor;
 mod failure;
 mod files;
@@ -37,6 +39,7 @@ mod markdown;
 mod mcp;
 mod output;
 mod people;
+mod permits;
 mod portable;
 mod relations;
 mod render;
@@ -47,6 +50,7 @@ mod search;
 mod table;
 mod tail;
 mod tasks;
+mod threads;
 mod transfer;
 mod turns;
 mod usage;
@@ -98,6 +102,11 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Fork(args) => rewind::fork(args, out).await?,
         Command::Search(args) => search::search(args, out).await?,
         Command::Mcp(args) => mcp::run(args, out).await?,
+        Command::Acp(args) => acp::run(args, out).await?,
+        Command::Threads(args) => threads::run(args, out).await?,
+        Command::Turn(args) => return threads::turn(args, out).await,
+        Command::Permit(args) => permits::permit(args, out).await?,
+        Command::Rules(args) => permits::rules(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Schedule(args) => schedules::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,

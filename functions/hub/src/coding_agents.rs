@@ -1,6 +1,6 @@
 //! The coding agents of the hub: programs of the machine, which act as the person who runs it.
 
-use agents::{ChildAgents, Known, Options, known};
+use agents::{ChildAgents, Confined, Enclose, Known, Options, known};
 use assembly::Config;
 use ports::{Agents, NoAgents};
 use std::sync::Arc;
@@ -22,6 +22,13 @@ pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn A
             args: agent.args.unwrap_or(base.args),
             env: agent.env,
             auth: agent.auth.or(base.auth),
+            confined: match agent.confined {
+                Some(true) => Confined::Required,
+                Some(false) => Confined::No,
+                None => base.confined,
+            },
+            readable: agent.readable,
+            writable: base.writable.into_iter().chain(agent.writable).collect(),
             id: base.id,
         }
     });
@@ -32,6 +39,8 @@ pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn A
         known: config.secrets.clone(),
         idle: config.hub.idle(),
         start: config.hub.start(),
+        max_active: config.hub.max_active,
+        enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
         ..Options::default()
     };
     Arc::new(ChildAgents::new(options))

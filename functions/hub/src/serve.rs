@@ -46,6 +46,15 @@ pub struct ServeArgs {
     /// A folder below which threads may work; may be given more than once [default: the folder it is started in]
     #[arg(long = "allowed-root", value_name = "DIR")]
     pub allowed_roots: Vec<PathBuf>,
+    /// How long the process of a coding agent stays without a turn, in seconds [default: 900]
+    #[arg(long, value_name = "SECONDS")]
+    pub agent_idle_ttl: Option<u64>,
+    /// How many turns of coding agents run at once; others wait [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub max_active: Option<usize>,
+    /// How long a request for permission waits for an answer, in seconds; after that it is a no [default: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub permission_timeout: Option<u64>,
     /// How long running turns may take to end after Ctrl-C, before they are checkpointed, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub shutdown_timeout: Option<u64>,
@@ -78,6 +87,9 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     }
     config.server.allow_public |= args.allow_public;
     config.hub.allowed_roots.extend(args.allowed_roots.iter().cloned());
+    config.hub.agent_idle_seconds = args.agent_idle_ttl.unwrap_or(config.hub.agent_idle_seconds);
+    config.hub.max_active = args.max_active.or(config.hub.max_active);
+    config.ai.permission_timeout_seconds = args.permission_timeout.unwrap_or(config.ai.permission_timeout_seconds);
     config.server.drain_seconds = args.shutdown_timeout.or(config.server.drain_seconds);
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 

@@ -6,6 +6,7 @@ use crate::{
     roots::Roots,
     shared::{Next, Shared, outcome},
     start::{Greeted, offers},
+    walls::Enclose,
 };
 use async_trait::async_trait;
 use domain::{ChatId, ThreadAgent, TurnId, WorkspaceId};
@@ -20,7 +21,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep},
+};
 
 /// How agents are run.
 #[derive(Clone, Debug)]
@@ -39,6 +43,10 @@ pub struct Options {
     pub start: Duration,
     /// How long an agent that was asked to end a turn may take.
     pub grace: Duration,
+    /// How many turns run at once; others wait for a place. None for no limit.
+    pub max_active: Option<usize>,
+    /// How a process is confined; why this machine cannot.
+    pub enclose: std::result::Result<Enclose, String>,
 }
 
 impl Default for Options {
@@ -51,6 +59,8 @@ impl Default for Options {
             idle: Duration::from_secs(900),
             start: Duration::from_secs(60),
             grace: Duration::from_secs(5),
+            max_active: None,
+            enclose: Err("nothing is there that would confine it".into()),
         }
     }
 }
@@ -62,6 +72,8 @@ pub struct ChildAgents {
     world: World,
     options: Options,
     threads: Mutex<HashMap<Place, Arc<Thread>>>,
+    /// Places for turns that run.
+    places: Arc<Semaphore>,
 }
 
 type Place = (WorkspaceId, ChatId);
@@ -100,8 +112,10 @@ impl ChildAgents {
         let all = known().into_iter().chain(options.agents.iter().cloned());
         let known = all.map(|agent| (agent.id.clone(), agent)).collect();
         let (environment, secrets) = (options.environment.clone(), options.known.clone());
-        let world = World { environment, roots: Roots::new(options.roots.iter().cloned()), known: secrets };
-        Self { known, world, options, threads: Mutex::default() }
+        let (roots, enclose) = (Roots::new(options.roots.iter().cloned()), options.enclose.clone());
+        let world = World { environment, roots, known: secrets, enclose };
+        let places = options.max_active.unwrap_or(Semaphore::MAX_PERMITS).clamp(1, Semaphore::MAX_PERMITS);
+        Self { known, world, options, threads: Mutex::default(), places: Arc::new(Semaphore::new(places)) }
     }
 
     fn thread(&self, workspace: WorkspaceId, chat: ChatId) -> Arc<Thread> {
@@ -175,8 +189,8 @@ impl Thread {
     }
 }
 
-/// Follows the request of a turn until it is answered.
-async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value) {
+/// Follows the request of a turn until it is answered; as long it is among those that are active.
+async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value, _active: OwnedSemaphorePermit) {
     let shared = running.shared();
     let end = match shared.connection.request("session/prompt", prompt).await {
         Ok(answer) => AgentUpdate::Ended { stop_reason: answer["stopReason"].as_str().unwrap_or("none").to_owned() },
@@ -212,7 +226,8 @@ async fn rest(running: Weak<Running>, thread: Weak<Thread>, idle: Duration) {
 #[async_trait]
 impl Agents for ChildAgents {
     async fn list(&self) -> Vec<AgentInfo> {
-        self.known.values().map(|agent| agent.info(self.world.variable("PATH"))).collect()
+        let confines = self.world.enclose.as_ref().map(drop).map_err(String::as_str);
+        self.known.values().map(|agent| agent.info(self.world.variable("PATH"), confines)).collect()
     }
 
     async fn allowed(&self, cwd: &str) -> Result<String> {
@@ -241,6 +256,7 @@ impl Agents for ChildAgents {
                 *current = None;
             }
         }
+        let active = self.places.clone().acquire_owned().await.map_err(|_| gone())?;
         let running = match current.as_ref() {
             Some(running) => running.clone(),
             None => {
@@ -258,7 +274,7 @@ impl Agents for ChildAgents {
         };
         let session = running.shared().state().session.clone();
         running.shared().begin(turn.turn);
-        tokio::spawn(perform(running, turn.turn, json!({ "sessionId": session, "prompt": content })));
+        tokio::spawn(perform(running, turn.turn, json!({ "sessionId": session, "prompt": content }), active));
         Ok(())
     }
 

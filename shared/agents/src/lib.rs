@@ -2,7 +2,8 @@
 //!
 //! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
 //! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
-//! `start` (its first requests), `reader` (its output), and `files` with `roots` (what it may read and write through us).
+//! `start` (its first requests), `reader` (its output), and `files` with `roots` (what it may read and write through us), and
+//! `walls` (what it sees where it is confined; how that is done comes from outside).
 //!
 //! The messages are read as JSON and not as types: updates go to the log whole, also those of newer agents, and a field that one agent writes
 //! in another way fails that field alone.
@@ -17,7 +18,9 @@ mod registry;
 mod roots;
 mod shared;
 mod start;
+mod walls;
 
 pub use adapter::{ChildAgents, Options};
-pub use registry::{Known, known};
+pub use registry::{Confined, Known, known};
 pub use roots::Roots;
+pub use walls::Enclose;

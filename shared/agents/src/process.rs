@@ -1,6 +1,14 @@
 //! A process of an agent: its start, its output on both streams, and its end with a reason.
 
-use crate::{connection::Connection, group::Group, reader, registry::Known, roots::Roots, shared::Shared};
+use crate::{
+    connection::Connection,
+    group::Group,
+    reader,
+    registry::Known,
+    roots::Roots,
+    shared::Shared,
+    walls::{Enclose, Walls},
+};
 use ports::{Error, KnownSecrets, Result};
 use std::{
     collections::VecDeque,
@@ -52,6 +60,8 @@ pub(crate) struct World {
     pub roots: Roots,
     /// Secrets that are taken out of what is told.
     pub known: KnownSecrets,
+    /// How a process is confined; why this machine cannot.
+    pub enclose: std::result::Result<Enclose, String>,
 }
 
 impl World {
@@ -74,13 +84,18 @@ impl Process {
         let failed = |error: std::io::Error| {
             Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))
         };
+        let walls = Walls::of(agent, &program, world).map_err(|why| Error::unavailable("the agent", why))?;
         let group = Arc::new(Group::new().map_err(failed)?);
         let mut command = Command::new(program);
         command.args(&agent.args).current_dir(cwd).env_clear().process_group(group.id()).kill_on_drop(true);
         let ours = world.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
         command.envs(ours.map(|(name, value)| (name, value))).envs(&agent.env);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed)?;
+        let started = match walls {
+            Some(walls) => walls.spawn(command),
+            None => command.spawn(),
+        };
+        let mut child = started.map_err(failed)?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(Error::unavailable("the agent", "its streams are not there"));

@@ -24,6 +24,24 @@ pub struct Known {
     pub auth: Option<String>,
     /// The command that would install it.
     pub install: Option<String>,
+    /// Whether its process is confined.
+    pub confined: Confined,
+    /// Files and folders that it can read and run when it is confined, beside the system's and those of its program; relative ones are in its home.
+    pub readable: Vec<PathBuf>,
+    /// Folders that it can change when it is confined, beside the allowed roots and temporary ones; relative ones are in its home.
+    pub writable: Vec<PathBuf>,
+}
+
+/// Whether the process of an agent is confined to the folders that it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confined {
+    /// It is not: it sees all that the person who runs the hub sees.
+    #[default]
+    No,
+    /// Where this machine can. For agents that are known to work so.
+    WherePossible,
+    /// Always: where this machine cannot, the agent is not available.
+    Required,
 }
 
 /// The agents of the box. Each was written for its maker's own program; `docs/how-to/agents.md` names those that the tests run.
@@ -37,14 +55,26 @@ pub fn known() -> Vec<Known> {
         install,
         ..Known::default()
     };
+    // The tests run these so.
+    let confined = |agent: Known, writable: &[&str]| Known {
+        confined: Confined::WherePossible,
+        writable: writable.iter().map(PathBuf::from).collect(),
+        ..agent
+    };
     vec![
-        agent("claude", "Claude Code", "claude-agent-acp", &[], npm("@agentclientprotocol/claude-agent-acp")),
-        agent("codex", "Codex", "codex-acp", &[], npm("@zed-industries/codex-acp")),
+        confined(
+            agent("claude", "Claude Code", "claude-agent-acp", &[], npm("@agentclientprotocol/claude-agent-acp")),
+            &[".claude", ".claude.json"],
+        ),
+        confined(agent("codex", "Codex", "codex-acp", &[], npm("@zed-industries/codex-acp")), &[".codex"]),
         agent("cursor", "Cursor", "cursor-agent", &["acp"], Some("see cursor.com/cli".into())),
-        agent("gemini", "Gemini CLI", "gemini", &["--acp"], npm("@google/gemini-cli")),
+        confined(agent("gemini", "Gemini CLI", "gemini", &["--acp"], npm("@google/gemini-cli")), &[".gemini"]),
         agent("goose", "Goose", "goose", &["acp"], Some("see block.github.io/goose".into())),
         agent("kimi", "Kimi CLI", "kimi", &["acp"], Some("uv tool install kimi-cli".into())),
-        agent("opencode", "OpenCode", "opencode", &["acp"], npm("opencode-ai")),
+        confined(
+            agent("opencode", "OpenCode", "opencode", &["acp"], npm("opencode-ai")),
+            &[".cache/opencode", ".config/opencode", ".local/share/opencode", ".local/state/opencode"],
+        ),
         agent("qwen", "Qwen Code", "qwen", &["--acp"], npm("@qwen-code/qwen-code")),
     ]
 }
@@ -73,9 +103,12 @@ impl Known {
         found.into_iter().find(|path| is_program(path)).ok_or_else(|| format!("{} is not on the PATH", self.command))
     }
 
-    pub(crate) fn info(&self, path: &str) -> AgentInfo {
-        let unavailable = self.program(path).err();
-        let install = self.install.clone().filter(|_| unavailable.is_some());
+    /// `confines` is whether this machine can confine a process.
+    pub(crate) fn info(&self, path: &str, confines: Result<(), &str>) -> AgentInfo {
+        let missing = self.program(path).err();
+        let install = self.install.clone().filter(|_| missing.is_some());
+        let open = || confines.err().filter(|_| self.confined == Confined::Required);
+        let unavailable = missing.or_else(|| open().map(|why| format!("it is to be confined, and cannot be: {why}")));
         AgentInfo { id: self.id.clone(), name: self.name.clone(), unavailable, install }
     }
 }
@@ -91,10 +124,15 @@ mod tests {
     #[test]
     fn an_agent_is_available_when_its_program_is_there() {
         let shell = Known { id: "x".into(), command: "sh".into(), install: Some("get sh".into()), ..Known::default() };
-        assert_eq!(shell.info("/usr/bin:/bin").unavailable, None);
-        let away = shell.info("/nowhere");
+        assert_eq!(shell.info("/usr/bin:/bin", Ok(())).unavailable, None);
+        let away = shell.info("/nowhere", Ok(()));
         assert_eq!(away.unavailable.as_deref(), Some("sh is not on the PATH"));
         assert_eq!(away.install.as_deref(), Some("get sh"));
+        let to_be_confined = Known { confined: Confined::Required, ..shell.clone() };
+        assert_eq!(to_be_confined.info("/bin", Ok(())).unavailable, None);
+        let refused = to_be_confined.info("/bin", Err("no Landlock"));
+        assert_eq!(refused.unavailable.as_deref(), Some("it is to be confined, and cannot be: no Landlock"));
+        assert_eq!(refused.install, None, "it is there");
         assert!(Known { command: "./sh".into(), ..shell.clone() }.program("/bin").is_err());
         assert!(Known { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
         let ids: Vec<String> = known().into_iter().map(|agent| agent.id).collect();

@@ -27,6 +27,11 @@ impl Roots {
         self.0.iter().map(|root| root.display().to_string()).collect()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> &[PathBuf] {
+        &self.0
+    }
+
     fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|root| path.starts_with(root))
     }

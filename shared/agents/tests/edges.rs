@@ -381,3 +381,20 @@ async fn the_same_prompt_again_is_not_given_twice() {
     assert_eq!(turn, again);
     assert_eq!(text(&world.end(&turn).await), "once ");
 }
+
+#[tokio::test]
+async fn turns_beyond_the_places_wait_for_one() {
+    let mut world = World::with("", |options| options.max_active = Some(1));
+    let (first, prompted) = world.prompt("slow").await;
+    prompted.unwrap();
+    let second = AgentTurn { chat: ChatId(Uuid::from_u128(3)), turn: TurnId(Uuid::from_u128(300)), ..first };
+    let thread = ThreadAgent { agent: "test".into(), cwd: world.app(), options: AgentOptions::default() };
+    let content = vec![json!({ "type": "text", "text": "say me too" })];
+    let prompt = AgentPrompt { turn: second, thread, content, context: String::new() };
+    let mut prompting = Box::pin(world.agents.prompt(prompt));
+    assert!(timeout(Duration::from_millis(200), &mut prompting).await.is_err(), "it waits");
+    assert!(world.agents.updates(&second).await.is_err(), "nothing is started for it");
+    world.agents.cancel(&first).await.unwrap();
+    prompting.await.unwrap();
+    assert_eq!(text(&world.end(&second).await).trim(), "me too");
+}

@@ -1,10 +1,10 @@
 """A model server for the tests of real coding agents: four wire formats, and answers that follow from the last words of the person.
 
-`hello`: a text. `run`: a call of the agent's own tool for commands, `touch made.txt`; then a text. `slow`: the beginning of a text, and no end.
+`hello`: a text. `run` and `spy`: a call of the agent's own tool for commands; then a text. `slow`: the beginning of a text, and no end.
 Everything else, such as a title that an agent asks for: a short text. It prints its port."""
 import http.server, itertools, json, re, sys, threading
 
-COMMAND = "touch made.txt"
+COMMANDS = {"run": "touch made.txt", "spy": "cp ../secret.txt made.txt"}
 # Agents take the same id for the same call.
 numbers = itertools.count(1)
 log = open(sys.argv[1], "a") if len(sys.argv) > 1 else None
@@ -25,7 +25,7 @@ def wanted(words, has_result):
     words = words.strip().split("\n")[-1].strip().lower()
     if has_result:
         return "after"
-    for verb in ("hello", "run", "slow"):
+    for verb in ("hello", "run", "spy", "slow"):
         if re.search(r"\b%s it now\b" % verb, words):
             return verb
     return "other"
@@ -100,13 +100,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         names = [tool.get("name") or tool.get("type") for tool in body.get("tools") or []]
         self.events()
         self.event({"type": "response.created", "response": {"id": "r1"}}, "response.created")
-        if kind == "run":
+        if kind in COMMANDS:
             if "exec_command" in names:
-                name, args = "exec_command", {"cmd": COMMAND}
+                name, args = "exec_command", {"cmd": COMMANDS[kind]}
             elif "shell_command" in names:
-                name, args = "shell_command", {"command": COMMAND}
+                name, args = "shell_command", {"command": COMMANDS[kind]}
             else:
-                name, args = "shell", {"command": ["bash", "-lc", COMMAND]}
+                name, args = "shell", {"command": ["bash", "-lc", COMMANDS[kind]]}
             item = {"type": "function_call", "id": "f1", "call_id": "c%d" % next(numbers), "name": name, "arguments": json.dumps(args)}
         else:
             text = TEXT[kind]
@@ -126,13 +126,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         users = [texts(message.get("content")) for message in messages if message.get("role") == "user"]
         kind = wanted(users[-1] if users else "", bool(messages) and messages[-1].get("role") == "tool")
         names = [tool["function"]["name"] for tool in body.get("tools") or []]
-        if kind == "run" and "bash" not in names:
+        if kind in COMMANDS and "bash" not in names:
             kind = "other"
         base = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "stub"}
         chunk = lambda delta, end=None: {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
         self.events()
-        if kind == "run":
-            function = {"name": "bash", "arguments": json.dumps({"command": COMMAND, "description": "makes a file"})}
+        if kind in COMMANDS:
+            function = {"name": "bash", "arguments": json.dumps({"command": COMMANDS[kind], "description": "makes a file"})}
             call = {"index": 0, "id": "c%d" % next(numbers), "type": "function", "function": function}
             self.event(chunk({"role": "assistant", "tool_calls": [call]}))
             self.event(chunk({}, "tool_calls"))
@@ -150,10 +150,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         has_result = bool(contents) and any("functionResponse" in part for part in contents[-1].get("parts") or [])
         kind = wanted(users[-1] if users else "", has_result)
         declared = [one["name"] for tool in body.get("tools") or [] for one in tool.get("functionDeclarations") or []]
-        if kind == "run" and "run_shell_command" not in declared:
+        if kind in COMMANDS and "run_shell_command" not in declared:
             kind = "other"
-        if kind == "run":
-            part = {"functionCall": {"name": "run_shell_command", "args": {"command": COMMAND, "description": "makes a file"}}}
+        if kind in COMMANDS:
+            part = {"functionCall": {"name": "run_shell_command", "args": {"command": COMMANDS[kind], "description": "makes a file"}}}
         else:
             part = {"text": TEXT[kind]}
         answer = {
@@ -180,13 +180,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # Reminders of the program are blocks of their own.
         kind = next((kind for kind in reversed(kinds) if kind != "other"), "other")
         names = [tool.get("name") for tool in body.get("tools") or []]
-        if kind == "run" and "Bash" not in names:
+        if kind in COMMANDS and "Bash" not in names:
             kind = "other"
         usage = {"input_tokens": 1, "output_tokens": 1}
-        if kind == "run":
+        if kind in COMMANDS:
             block = {"type": "tool_use", "id": "toolu_%d" % next(numbers), "name": "Bash", "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": COMMAND, "description": "makes a file"})}
-            stop, whole = "tool_use", {**block, "input": {"command": COMMAND}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": COMMANDS[kind], "description": "makes a file"})}
+            stop, whole = "tool_use", {**block, "input": {"command": COMMANDS[kind]}}
         else:
             block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": TEXT[kind]}
             stop, whole = "end_turn", {"type": "text", "text": TEXT[kind]}

@@ -3,58 +3,20 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_agents::{ChildAgents, Known, Options};
+#[path = "support/stock.rs"]
+mod stock;
+
+use buildscale_agents::{ChildAgents, Confined, Enclose, Known, Options, known};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents};
 use serde_json::json;
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead as _, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, time::Duration};
+use stock::{Models, Setup};
 use tempfile::TempDir;
 use tokio::time::timeout;
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The program of an agent.
-fn program(name: &str) -> String {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let cache = variable("BUILDSCALE_CACHE")
-        .unwrap_or_else(|| variable("XDG_CACHE_HOME").unwrap_or_else(home).join("buildscale"));
-    let path = cache.join("agents/installed/node_modules/.bin").join(name);
-    assert!(path.exists(), "{name} is not installed: run scripts/agents, which puts it at {}", path.display());
-    path.display().to_string()
-}
-
-/// The model server; it ends with the test.
-struct Models {
-    process: Child,
-    port: u16,
-}
-
-impl Models {
-    fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models.py");
-        let mut command = Command::new("python3");
-        let mut process = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { process, port: line.trim().parse().unwrap() }
-    }
-}
-
-impl Drop for Models {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 struct World {
     folder: TempDir,
@@ -66,17 +28,30 @@ struct World {
 }
 
 impl World {
-    /// An agent with a home of its own; `setup` gives its program, arguments, sign-in and environment, by the home and the server's address.
-    fn new(setup: impl FnOnce(&std::path::Path, &str) -> Known) -> Self {
+    /// An agent with a home of its own, confined as it is by default.
+    fn new(setup: Setup) -> Self {
+        Self::with(setup, Confined::WherePossible)
+    }
+
+    fn with(setup: Setup, confined: Confined) -> Self {
         let models = Models::start();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = stock::folder();
         for name in ["app", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let home = folder.path().join("home");
-        let mut known = setup(&home, &format!("http://127.0.0.1:{}", models.port));
-        known.id = "real".into();
-        known.env.insert("HOME".into(), home.display().to_string());
+        let stock = setup(&folder.path().join("home"), &models.address());
+        let known = Known {
+            id: "real".into(),
+            name: stock.id.into(),
+            command: stock.command,
+            args: stock.args.into_iter().map(ToOwned::to_owned).collect(),
+            env: stock.env,
+            auth: stock.auth.map(ToOwned::to_owned),
+            ..known().into_iter().find(|known| known.id == stock.id).unwrap()
+        };
+        assert_eq!(known.confined, Confined::WherePossible, "it works so");
+        let known = Known { confined, ..known };
+        fs::write(folder.path().join("secret.txt"), "a secret").unwrap();
         let agents = Self::agents(&folder, &known);
         Self { folder, known, agents, session: None, turns: 0, _models: models }
     }
@@ -87,6 +62,7 @@ impl World {
             roots: vec![folder.path().join("app")],
             environment: vec![("PATH".into(), std::env::var("PATH").unwrap())],
             start: PATIENCE,
+            enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
             ..Options::default()
         })
     }
@@ -137,22 +113,31 @@ impl World {
 
     /// Has the agent run its command, and decides on its request; whether the command ran.
     async fn run(&mut self, kind: &str) -> bool {
+        self.command("run", "touch made.txt", kind).await
+    }
+
+    /// Has the agent run the command of this verb, which makes a file, and decides on its request; whether the file is there.
+    async fn command(&mut self, verb: &str, command: &str, kind: &str) -> bool {
         let made = self.app().join("made.txt");
         if made.exists() {
             fs::remove_file(&made).unwrap();
         }
-        let turn = self.prompt("please run it now").await;
-        let asked =
-            self.until(&turn, |update| matches!(update, AgentUpdate::Asks(_) | AgentUpdate::Ended { .. })).await;
-        let Some(AgentUpdate::Asks(AgentRequest { request, category, options, call, title })) = asked.last() else {
-            panic!("it does not ask: {asked:?}");
-        };
-        assert_eq!(category, "command", "{call}");
-        assert!(call.contains("touch made.txt") || title.contains("touch made.txt"), "{title}: {call}");
-        let option = options.iter().find(|option| option.kind == kind).map(|option| option.id.clone());
-        self.agents.answer(&turn, request, option.as_deref()).await.unwrap();
-        let updates = self.end(&turn).await;
-        assert!(matches!(updates.last(), Some(AgentUpdate::Ended { .. })), "{updates:?}");
+        let turn = self.prompt(&format!("please {verb} it now")).await;
+        let mut is_asked = false;
+        // Some ask for the folder and for the command.
+        loop {
+            let updates = self.until(&turn, is_pause).await;
+            let asked = updates.into_iter().find(|update| is_pause(update));
+            let Some(AgentUpdate::Asks(AgentRequest { request, options, call, title, .. })) = asked else {
+                assert!(matches!(asked, Some(AgentUpdate::Ended { .. })), "{asked:?}");
+                break;
+            };
+            assert!(call.contains(command) || title.contains(command), "{title}: {call}");
+            let option = options.iter().find(|option| option.kind == kind).map(|option| option.id.clone());
+            self.agents.answer(&turn, &request, option.as_deref()).await.unwrap();
+            is_asked = true;
+        }
+        assert!(is_asked, "it does not ask");
         made.exists()
     }
 
@@ -161,6 +146,8 @@ impl World {
         self.hello().await;
         assert!(self.run("allow_once").await, "an approved command runs");
         assert!(!self.run("reject_once").await, "a denied command does not run");
+        let stolen = self.command("spy", "cp ../secret.txt made.txt", "allow_once").await;
+        assert!(!stolen, "a confined agent reads no file beside its folders, also where a person allows the command");
 
         let turn = self.prompt("please slow it now").await;
         self.until(&turn, |update| matches!(update, AgentUpdate::Text(text) if text.contains("Slowly"))).await;
@@ -181,6 +168,10 @@ impl World {
     }
 }
 
+fn is_pause(update: &AgentUpdate) -> bool {
+    matches!(update, AgentUpdate::Asks(_) | AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. })
+}
+
 fn text(updates: &[AgentUpdate]) -> String {
     let texts = updates.iter().filter_map(|update| match update {
         AgentUpdate::Text(text) => Some(text.as_str()),
@@ -189,71 +180,28 @@ fn text(updates: &[AgentUpdate]) -> String {
     texts.collect()
 }
 
-fn agent(name: &str, command: &str, args: &[&str], env: &[(&str, String)]) -> Known {
-    let env: BTreeMap<String, String> = env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    Known {
-        name: name.into(),
-        command: program(command),
-        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        env,
-        ..Known::default()
-    }
+#[tokio::test]
+async fn codex_completes_the_story() {
+    World::new(stock::codex).story(true).await;
 }
 
 #[tokio::test]
-async fn codex_completes_the_story() {
-    let mut world = World::new(|home, models| {
-        let config = format!(
-            "model = \"stub\"\nmodel_provider = \"stub\"\napproval_policy = \"untrusted\"\nsandbox_mode = \"read-only\"\n\
-             [model_providers.stub]\nname = \"stub\"\nbase_url = \"{models}/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\n\
-             requires_openai_auth = false\n"
-        );
-        fs::write(home.join("config.toml"), config).unwrap();
-        let env = [("CODEX_HOME", home.display().to_string()), ("STUB_KEY", "x".into())];
-        agent("Codex", "codex-acp", &[], &env)
-    });
-    world.story(true).await;
+async fn an_agent_that_is_not_confined_reads_what_its_person_reads() {
+    let mut world = World::with(stock::codex, Confined::No);
+    assert!(world.command("spy", "cp ../secret.txt made.txt", "allow_once").await);
 }
 
 #[tokio::test]
 async fn opencode_completes_the_story() {
-    let mut world = World::new(|_, models| {
-        let provider = json!({
-            "npm": "@ai-sdk/openai-compatible", "name": "stub", "models": { "stub": { "name": "stub" } },
-            "options": { "baseURL": format!("{models}/v1"), "apiKey": "x" },
-        });
-        let config = json!({
-            "provider": { "stub": provider }, "model": "stub/stub", "small_model": "stub/stub",
-            "permission": { "bash": "ask", "edit": "ask" },
-        });
-        let env = [
-            ("OPENCODE_CONFIG_CONTENT", config.to_string()),
-            ("OPENCODE_DISABLE_MODELS_FETCH", "1".into()),
-            ("OPENCODE_DISABLE_AUTOUPDATE", "1".into()),
-        ];
-        agent("OpenCode", "opencode", &["acp"], &env)
-    });
-    world.story(true).await;
+    World::new(stock::opencode).story(true).await;
 }
 
 #[tokio::test]
 async fn gemini_completes_the_story() {
-    let mut world = World::new(|_, models| {
-        let env = [("GEMINI_API_KEY", "x".into()), ("GOOGLE_GEMINI_BASE_URL", models.to_owned())];
-        Known { auth: Some("gemini-api-key".into()), ..agent("Gemini CLI", "gemini", &["--acp"], &env) }
-    });
-    world.story(false).await;
+    World::new(stock::gemini).story(false).await;
 }
 
 #[tokio::test]
 async fn claude_completes_the_story() {
-    let mut world = World::new(|_, models| {
-        let env = [
-            ("ANTHROPIC_BASE_URL", models.to_owned()),
-            ("ANTHROPIC_API_KEY", "x".into()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
-        ];
-        agent("Claude Code", "claude-agent-acp", &[], &env)
-    });
-    world.story(true).await;
+    World::new(stock::claude).story(true).await;
 }

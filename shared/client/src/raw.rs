@@ -92,6 +92,14 @@ impl Client {
         self.whole(asked, response).await
     }
 
+    /// Sends a request once, and reads the JSON of its answer; null where it has no body.
+    ///
+    /// # Errors
+    /// When it is refused, no hub answers, or the answer is no JSON.
+    pub async fn ask(&self, request: RequestBuilder) -> Result<Value, Error> {
+        self.json(self.success_of(self.answer(request).await?)?)
+    }
+
     /// Opens one event stream, which is not opened again when it breaks; none when no event will come. Follows redirects. The token
     /// goes to no other origin than the request's own; a ticket in the address goes wherever the server puts it.
     ///

@@ -120,3 +120,20 @@ fn the_history_has_the_turns_and_the_frames_of_each() {
     let frames = rendered(Frames::of_thread(thread()), &log);
     assert_eq!(with_events, frames.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn each_turn_of_a_history_knows_the_session_that_it_ran_in() {
+    let mut history = History::of(thread(), false);
+    let bound = |session: &str| ChatEvent::AgentBound { session_id: session.into() };
+    let log = log("thread.log.json");
+    let turns = log.iter().filter(|(.., event)| matches!(event, ChatEvent::TurnStarted { attempt: 1, .. }));
+    for (place, (number, at, event)) in turns.enumerate() {
+        history.take_in(*number, *at, event);
+        // The agent tells its session when it changes: in the first turn, and in the third.
+        for session in [(0, "a"), (2, "b")].into_iter().filter(|(of, _)| *of == place).map(|(_, session)| session) {
+            history.take_in(*number + 1, *at, &bound(session));
+        }
+    }
+    let sessions: Vec<Option<String>> = history.turns().into_iter().map(|turn| turn.session).collect();
+    assert_eq!(sessions, ["a", "a", "b", "b"].map(|session| Some(session.to_owned())));
+}

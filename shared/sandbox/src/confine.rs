@@ -79,6 +79,25 @@ pub(crate) fn shut() {
     let _ = calls::restrict(&calls::Rules { landlock, network: false, beside: None });
 }
 
+/// Confines this thread and all that it starts, for ever, to the system's folders, to more that it can read and run, and to folders that it can change:
+/// for a program that acts as the person who runs the host, and that needs their network.
+///
+/// # Errors
+/// Why this machine cannot, for people.
+pub fn enclose(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), String> {
+    files::enclose(&Readable::new(readable, &[]), writable).map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// Whether this machine can confine a program so, found out on a thread.
+///
+/// # Errors
+/// Why not, for people.
+pub fn can_enclose() -> Result<(), String> {
+    let tried = thread::Builder::new().name("confined".into()).spawn(|| enclose(&[], &[]));
+    let tried = tried.map_err(|error| format!("there is no thread: {error}"))?;
+    tried.join().unwrap_or_else(|_| Err("the thread that tried came to its end".into()))
+}
+
 /// Starts a command behind a fence: in this process group, among the host's processes; or, without one, in a group of its own without other
 /// processes.
 pub(crate) fn launch(fence: Fence, mut command: Command, group: Option<i32>) -> Result<Child, Refusal> {

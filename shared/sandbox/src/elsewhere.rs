@@ -8,7 +8,26 @@ use crate::{
 };
 use domain::WorkspaceId;
 use ports::Exec;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Confines nothing.
+///
+/// # Errors
+/// Always.
+pub fn enclose(_: &[PathBuf], _: &[PathBuf]) -> Result<(), String> {
+    can_enclose()
+}
+
+/// Whether it can.
+///
+/// # Errors
+/// Always.
+pub fn can_enclose() -> Result<(), String> {
+    Err("programs are confined by Landlock, which only Linux has".into())
+}
 
 /// Runs nothing.
 pub(crate) async fn talk(_: &Options, _: WorkspaceId, _: &Path, _: Exec) -> Result<Talking, Refusal> {

@@ -55,7 +55,11 @@ mod elsewhere;
 use elsewhere as supervise;
 
 pub use commands::Commands;
+#[cfg(target_os = "linux")]
+pub use confine::{can_enclose, enclose};
 pub use converter::{ChildConverter, convert_if_asked};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{can_enclose, enclose};
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};

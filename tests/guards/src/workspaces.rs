@@ -1,4 +1,4 @@
-//! The tests of each paragraph of spec 001: docs/paragraphs-001.md is the table. It is written by hand, since these tests have names of their own.
+//! The tests of each paragraph of specs 001 and 004: a table of each. They are written by hand, since these tests have names of their own.
 
 use crate::{
     paragraphs::test_names,
@@ -6,14 +6,24 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-const SPEC: &str = "docs/spec/001-workspaces.md";
-const TABLE: &str = "docs/paragraphs-001.md";
+/// The words of a row without a test.
+const NOT_BUILT: &str = "not built yet";
 
 #[test]
 fn each_paragraph_of_workspaces_names_tests_that_exist() {
-    let paragraphs = paragraphs(&read(SPEC));
-    assert!(paragraphs.len() > 80, "the paragraphs of {SPEC} are not found");
-    let rows = rows(&read(TABLE));
+    check("docs/spec/001-workspaces.md", "docs/paragraphs-001.md", 80);
+}
+
+#[test]
+fn each_paragraph_of_the_agent_hub_names_tests_that_exist() {
+    check("docs/spec/004-agent-hub.md", "docs/paragraphs-004.md", 70);
+}
+
+/// Holds a table of tests against its specification, which has at least so many paragraphs.
+fn check(spec: &str, table: &str, least: usize) {
+    let paragraphs = paragraphs(&read(spec));
+    assert!(paragraphs.len() >= least, "the paragraphs of {spec} are not found: {}", paragraphs.len());
+    let rows = rows(&read(table));
     let mut faults = Vec::new();
     if rows.iter().map(|(number, _)| number).ne(paragraphs.iter().map(|(number, _)| number)) {
         let (listed, there): (BTreeSet<&String>, BTreeSet<&String>) =
@@ -36,7 +46,7 @@ fn each_paragraph_of_workspaces_names_tests_that_exist() {
             }
         }
     }
-    none(faults, "docs/paragraphs-001.md names the tests of each paragraph of docs/spec/001-workspaces.md");
+    none(faults, &format!("{table} names the tests of each paragraph of {spec}"));
 }
 
 fn read(path: &str) -> String {
@@ -53,7 +63,8 @@ fn paragraphs(spec: &str) -> Vec<(String, bool)> {
         }
         let number = line.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok());
         if let Some((number, text)) = number {
-            found.push((format!("{section} ({number})"), !text.starts_with("**Not built yet.**")));
+            let is_built = !text.contains("**Not built yet.**") || text.contains("**Built");
+            found.push((format!("{section} ({number})"), is_built));
         }
     }
     found
@@ -65,7 +76,7 @@ fn rows(table: &str) -> Vec<(String, Vec<String>)> {
     let rows = cells.filter(|(number, _)| *number != "§");
     rows.map(|(number, tests)| {
         let named = tests.split("<br>").map(|test| test.trim_matches('`').to_owned());
-        (number.to_owned(), named.filter(|test| !test.is_empty()).collect())
+        (number.to_owned(), named.filter(|test| !test.is_empty() && test != NOT_BUILT).collect())
     })
     .collect()
 }
@@ -89,9 +100,10 @@ fn tests() -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn paragraphs_are_numbered_by_their_section() {
-    let spec = "# 001\n## §1 One\n1. a\n2. b\n   **Differs.** c\n### §1A More\n1. **Not built yet.**\n";
+    let spec = "# 001\n## §1 One\n1. a\n2. b\n   **Differs.** c\n### §1A More\n1. d. **Not built yet.**\n";
     let expected = [("1 (1)", true), ("1 (2)", true), ("1A (1)", false)];
     assert_eq!(paragraphs(spec), expected.map(|(number, built)| (number.to_owned(), built)));
-    let table = "| § | tests |\n|---|---|\n| 1 (1) | `a: b`<br>`a: c` |\n";
-    assert_eq!(rows(table), [("1 (1)".to_owned(), vec!["a: b".to_owned(), "a: c".to_owned()])]);
+    let table = "| § | tests |\n|---|---|\n| 1 (1) | `a: b`<br>`a: c` |\n| 2 (1) | not built yet |\n";
+    let expected = [("1 (1)".to_owned(), vec!["a: b".to_owned(), "a: c".to_owned()]), ("2 (1)".to_owned(), vec![])];
+    assert_eq!(rows(table), expected);
 }

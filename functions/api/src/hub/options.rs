@@ -32,7 +32,7 @@ pub(crate) async fn get_config_options(
     Hub { within, .. }: Hub<Read>,
     Path(at): Path<InThread>,
 ) -> Answer<axum::Json<ConfigOptions>> {
-    options_of(&context, &within, at.thread_id).await
+    Ok(axum::Json(options_of(&context, &within, at.thread_id).await?))
 }
 
 /// Chooses a value of an option. 409 while a turn is active.
@@ -47,19 +47,25 @@ pub(crate) async fn set_config_option(
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
     let mut options: Options = found.record.agent.options.into();
+    let chosen = value.clone();
     match (kind, config_id.as_str()) {
         (_, MODEL) => options.model_id = Some(value),
         (_, MODE) => options.mode = Some(value),
         (Kind::Persona(_), _) => {
             return Err(Error::invalid("configId", "there is no such option").hint("one of: model, mode").into());
         }
-        (Kind::Coding, _) => _ = options.config_overrides.insert(config_id, value),
+        (Kind::Coding, _) => _ = options.config_overrides.insert(config_id.clone(), value),
     }
     change(&context, &within, at.thread_id, None, Some(options)).await?;
-    options_of(&context, &within, at.thread_id).await
+    let mut options = options_of(&context, &within, at.thread_id).await?;
+    // The chat takes the command in a moment, and its view has the value before until then.
+    if let Some(option) = options.config_options.iter_mut().find(|option| option["id"] == config_id.as_str()) {
+        option["currentValue"] = json!(chosen);
+    }
+    Ok(axum::Json(options))
 }
 
-async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<ConfigOptions>> {
+async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<ConfigOptions> {
     let found = context.threads().reader().get(within.workspace, thread).await?;
     let agent = found.record.agent.clone();
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
@@ -86,7 +92,7 @@ async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) ->
             options
         }
     };
-    Ok(axum::Json(ConfigOptions { thread_id: thread.0, config_options }))
+    Ok(ConfigOptions { thread_id: thread.0, config_options })
 }
 
 /// The options of a persona.

@@ -37,12 +37,10 @@ pub(crate) struct Parts {
     /// Whether each turn has the events of its stream.
     #[serde(default)]
     include_events: bool,
-    /// Whether turns of the system itself are shown, too: those of compactions.
-    #[serde(default, rename = "includeInternal")]
+    /// Whether turns of the system itself are shown, too.
+    #[serde(default)]
     include_internal: bool,
-    /// Only turns of this session of the agent; it has no effect so far.
-    #[serde(default, rename = "sessionId")]
-    #[expect(dead_code, reason = "a part of the contract")]
+    /// Only turns of this session of the coding agent.
     session_id: Option<String>,
 }
 
@@ -128,7 +126,10 @@ pub(crate) async fn get_thread_history(
     let take_in = |number, at, event: &_| history.take_in(number, at, event);
     threads.reader().log(within.workspace, at.thread_id, 1, take_in).await?;
     let mut turns = history.turns();
-    turns.retain(|turn| parts.include_internal || !turn.is_internal);
+    turns.retain(|turn| {
+        (parts.include_internal || !turn.is_internal)
+            && (parts.session_id.is_none() || turn.session == parts.session_id)
+    });
     Ok(axum::Json(History { turns }))
 }
 

@@ -14,11 +14,13 @@ pub struct Hub {
     pub agent_idle_seconds: u64,
     /// How long an agent may take for each answer of its start, in seconds.
     pub agent_start_seconds: u64,
+    /// How many turns of coding agents run at once; others wait for a place. Without it there is no limit.
+    pub max_active: Option<usize>,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { allowed_roots: Vec::new(), agent_idle_seconds: 900, agent_start_seconds: 60 }
+        Self { allowed_roots: Vec::new(), agent_idle_seconds: 900, agent_start_seconds: 60, max_active: None }
     }
 }
 
@@ -56,6 +58,13 @@ pub struct Agent {
     pub env: BTreeMap<String, String>,
     /// The method of the protocol by which it signs in, such as `gemini-api-key`; none for an agent that is signed in already.
     pub auth: Option<String>,
+    /// Whether its process is confined, by Landlock, to the allowed roots and to the files that it needs to run. Without it: whether it is one of
+    /// Claude Code, Codex, Gemini CLI and OpenCode on a machine that can. With `true`, an agent that this machine cannot confine is not available.
+    pub confined: Option<bool>,
+    /// More files and folders that it can read and run when it is confined. Relative ones are in its home.
+    pub readable: Vec<PathBuf>,
+    /// More folders that it can change when it is confined. Relative ones are in its home.
+    pub writable: Vec<PathBuf>,
 }
 
 #[cfg(test)]

@@ -14,3 +14,4 @@ mod sandbox;
 mod schedule;
 mod support;
 mod tasks;
+mod threads;

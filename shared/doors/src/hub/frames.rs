@@ -102,6 +102,7 @@ impl Frames {
                 args,
                 reason,
                 always,
+                agent,
                 expires_at,
                 ..
             } => {
@@ -110,7 +111,7 @@ impl Frames {
                     "permission_required",
                     json!({
                         "permissionId": permission_id, "approval": category, "command": tool::title(tool, None, &args),
-                        "requestId": call_id, "options": permission::options(always.as_ref(), event), "reason": reason,
+                        "requestId": call_id, "options": permission::options(always.as_ref(), agent.as_deref()), "reason": reason,
                         "rawInput": args, "expiresAt": expires_at,
                     }),
                 )]
@@ -144,25 +145,35 @@ impl Frames {
             ChatEvent::Stopped { reason, .. } => {
                 vec![("turn_completed", json!({ "stopReason": "cancelled", "reason": reason }))]
             }
-            // Large facts that this protocol has no words for.
+            ChatEvent::AgentBound { session_id } => {
+                vec![("session_bound", json!({ "threadId": self.thread, "sessionId": session_id }))]
+            }
+            ChatEvent::AgentUpdated { update, .. } => update::encode(update).into_iter().collect(),
+            // Facts that this protocol has no words for.
             ChatEvent::Created { .. }
             | ChatEvent::Configured { .. }
             | ChatEvent::TurnQueued { .. }
+            | ChatEvent::SlotsAwaited { .. }
+            | ChatEvent::ModelPostponed { .. }
+            | ChatEvent::ModelStarted { .. }
+            | ChatEvent::AgentBegan { .. }
             | ChatEvent::MessageAdded { .. }
-            | ChatEvent::FileUpdated { .. } => Vec::new(),
-            // The facts of coding agents are read as they are kept, by the names of the Agent Client Protocol. Others have no words here.
-            other => serde_json::to_value(other).ok().and_then(|fact| self.of_agent(&fact)).into_iter().collect(),
-        }
-    }
-
-    /// A fact of a coding agent.
-    fn of_agent(&self, fact: &Value) -> Option<(&'static str, Value)> {
-        match fact.get("type")?.as_str()? {
-            "agent_bound" => {
-                Some(("session_bound", json!({ "threadId": self.thread, "sessionId": fact.get("session_id")? })))
-            }
-            "agent_updated" => update::encode(fact.get("update")?),
-            _ => None,
+            | ChatEvent::ContextCut { .. }
+            | ChatEvent::PlaceAwaited { .. }
+            | ChatEvent::CallStarted { .. }
+            | ChatEvent::FileUpdated { .. }
+            | ChatEvent::PermissionsForgotten { .. }
+            | ChatEvent::ModeChanged { .. }
+            | ChatEvent::PlanApproved { .. }
+            | ChatEvent::RightsNarrowed { .. }
+            | ChatEvent::Used { .. }
+            | ChatEvent::StopRequested { .. }
+            | ChatEvent::Deleted { .. }
+            | ChatEvent::Unpaused { .. }
+            | ChatEvent::Analysed { .. }
+            | ChatEvent::Planned { .. }
+            | ChatEvent::StepStarted { .. }
+            | ChatEvent::StepEnded { .. } => Vec::new(),
         }
     }
 
@@ -248,18 +259,22 @@ impl Projection for Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::{AgentAsk, AgentOption, Sha256};
 
     #[test]
     fn the_facts_of_coding_agents_have_their_frames() {
         let thread = ChatId(uuid::Uuid::from_u128(1));
-        let frames = Frames::of_thread(thread);
-        let bound = json!({ "type": "agent_bound", "session_id": "s" });
+        let mut frames = Frames::of_thread(thread);
+        let bound = ChatEvent::AgentBound { session_id: "s".into() };
         let expected = json!({ "threadId": thread, "sessionId": "s" });
-        assert_eq!(frames.of_agent(&bound), Some(("session_bound", expected)));
+        assert_eq!(frames.encode(&bound), [("session_bound", expected)]);
         let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed" });
-        let updated = json!({ "type": "agent_updated", "update": update, "at": "2026-01-01T00:00:00Z" });
+        let updated = ChatEvent::AgentUpdated { call_id: None, update, at: Timestamp::from_millis(0) };
         let expected = json!({ "toolCallId": "t", "status": "completed" });
-        assert_eq!(frames.of_agent(&updated), Some(("tool_call_update", expected)));
-        assert_eq!(frames.of_agent(&json!({ "type": "used" })), None);
+        assert_eq!(frames.encode(&updated), [("tool_call_update", expected)]);
+        let option = AgentOption { id: "x".into(), name: "Yes".into(), kind: "allow_once".into() };
+        let ask = AgentAsk { request: "r".into(), options: vec![option], digest: Sha256::of(b"") };
+        let expected = json!([{ "optionId": "x", "name": "Yes", "kind": "allow_once" }]);
+        assert_eq!(permission::options(None, Some(&ask)), expected);
     }
 }

@@ -48,6 +48,9 @@ pub struct Turn {
     /// The number of its first event.
     #[serde(skip)]
     pub first: u64,
+    /// The session of the coding agent that it ran in.
+    #[serde(skip)]
+    pub session: Option<String>,
 }
 
 /// The fold of a thread's log into its turns.
@@ -56,6 +59,8 @@ pub struct History {
     frames: Frames,
     with_events: bool,
     turns: Vec<Turn>,
+    /// The session of the coding agent that the next turn goes on with.
+    session: Option<String>,
     /// The message that is being written, and its text so far; the whole messages before it are in the turn.
     partial: Option<(MessageId, String)>,
     rendered: Vec<Frame>,
@@ -65,7 +70,7 @@ impl History {
     /// Of a thread; with the frames of each turn, if asked for.
     pub fn of(thread: ChatId, with_events: bool) -> Self {
         let frames = Frames::of_thread(thread);
-        Self { frames, with_events, turns: Vec::new(), partial: None, rendered: Vec::new() }
+        Self { frames, with_events, turns: Vec::new(), session: None, partial: None, rendered: Vec::new() }
     }
 
     /// Takes in the next event of the log.
@@ -84,7 +89,20 @@ impl History {
                 is_internal: false,
                 events: self.with_events.then(Vec::new),
                 first: number,
+                session: self.session.clone(),
             });
+        }
+        match event {
+            ChatEvent::Created { config } | ChatEvent::Configured { config } => {
+                self.session = config.thread.as_ref().and_then(|thread| thread.options.session_id.clone());
+            }
+            ChatEvent::AgentBound { session_id } => {
+                self.session = Some(session_id.clone());
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.session.clone_from(&self.session);
+                }
+            }
+            _ => {}
         }
         if self.with_events {
             self.frames.take_in(number, at, event, &mut self.rendered);

@@ -1,6 +1,6 @@
 //! Permissions: the answers that a client may choose from, and the meaning of each.
 
-use domain::{ChatEvent, PermissionRule, event::PermissionOutcome};
+use domain::{AgentAsk, AgentOption, PermissionRule, event::PermissionOutcome};
 use serde_json::{Value, json};
 
 /// An answer that is offered for a call of our own tools.
@@ -27,12 +27,10 @@ pub fn chosen(option: &str) -> Option<Offered> {
 }
 
 /// The options of a request: those of the coding agent that asks, else those of our own tools.
-pub(crate) fn options(rule: Option<&PermissionRule>, request: &ChatEvent) -> Value {
-    let fact = serde_json::to_value(request).unwrap_or_default();
-    if let Some(Value::Array(options)) = fact.pointer("/agent/options") {
-        let option =
-            |option: &Value| json!({ "optionId": option["id"], "name": option["name"], "kind": option["kind"] });
-        return options.iter().map(option).collect();
+pub(crate) fn options(rule: Option<&PermissionRule>, agent: Option<&AgentAsk>) -> Value {
+    if let Some(asked) = agent {
+        let option = |option: &AgentOption| json!({ "optionId": option.id, "name": option.name, "kind": option.kind });
+        return asked.options.iter().map(option).collect();
     }
     let of_rule = rule.map(|rule| {
         json!({

@@ -68,6 +68,9 @@ const INTERPRETERS: &[&str] = &["python3."];
 /// Devices without data of anyone.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// Terminals, for programs that run commands in one.
+const TERMINALS: &[&str] = &["/dev/ptmx", "/dev/pts", "/dev/tty"];
+
 /// The folders and files that commands can read and run.
 #[derive(Debug)]
 pub(crate) struct Readable {
@@ -139,7 +142,24 @@ fn without(path: PathBuf, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
 /// Restricts this thread, as far as the kernel can. The version of Landlock that holds now.
 pub(super) fn restrict(fence: &Fence) -> Result<u8, Refusal> {
     let abi = version(fence.landlock);
-    let status = rules(fence, abi)
+    enforce(rules(fence, abi), abi)
+}
+
+/// Restricts this thread to files that it can read and run, and to those that it can also change; sockets stay free.
+pub(super) fn enclose(readable: &Readable, writable: &[PathBuf]) -> Result<u8, Refusal> {
+    let abi = version(u8::MAX);
+    let rules = handled(abi, true).and_then(|handled| {
+        handled
+            .add_rules(path_beneath_rules(&readable.paths, AccessFs::from_read(abi)))?
+            .add_rules(path_beneath_rules(DEVICES, devices()))?
+            .add_rules(path_beneath_rules(TERMINALS, AccessFs::from_file(abi)))?
+            .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))
+    });
+    enforce(rules, abi)
+}
+
+fn enforce(rules: Result<landlock::RulesetCreated, RulesetError>, abi: ABI) -> Result<u8, Refusal> {
+    let status = rules
         .and_then(landlock::RulesetCreated::restrict_self)
         .map_err(|error| Refusal::Failed(format!("Landlock refuses a rule: {error}")))?;
     match status.landlock {
@@ -175,22 +195,30 @@ fn unconfined(why: &str) -> Refusal {
     Refusal::Refused(format!("commands are confined by Landlock, and cannot be here: {why}"))
 }
 
-fn rules(fence: &Fence, abi: ABI) -> Result<landlock::RulesetCreated, RulesetError> {
-    let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
+/// Rules that allow nothing yet: files, signals to others, and sockets unless they are free.
+fn handled(abi: ABI, network: bool) -> Result<landlock::RulesetCreated, RulesetError> {
+    let all = AccessFs::from_all(abi);
     let mut handled = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
     let scopes = Scope::from_all(abi);
     if !scopes.is_empty() {
         handled = handled.scope(scopes)?;
     }
     let sockets = AccessNet::from_all(abi);
-    if !fence.network && !sockets.is_empty() {
+    if !network && !sockets.is_empty() {
         handled = handled.handle_access(sockets)?;
     }
-    let devices: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
-    handled
-        .create()?
+    handled.create()
+}
+
+fn devices() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile
+}
+
+fn rules(fence: &Fence, abi: ABI) -> Result<landlock::RulesetCreated, RulesetError> {
+    let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
+    handled(abi, fence.network)?
         .add_rules(path_beneath_rules(&fence.readable.paths, read))?
-        .add_rules(path_beneath_rules(DEVICES, devices))?
+        .add_rules(path_beneath_rules(DEVICES, devices()))?
         .add_rules(path_beneath_rules([&fence.scratch], all))?
         .add_rule(PathBeneath::new(&fence.root, read))
 }

@@ -1,0 +1,299 @@
+//! `buildscale acp`: an agent for editors, over standard input and output. [`doors::acp`] reads the messages and writes the answers; here are the pipes
+//! and the requests to the hub.
+//!
+//! Nothing that matters is kept here. Turns go on when the editor ends; a session that is loaded shows them, and asks again for what is still open.
+
+use crate::{
+    args::AcpArgs,
+    client::Client,
+    door::{Door, with_query},
+    failure::CliError,
+    output::Output,
+    value::text,
+};
+use doors::acp::{self, Asked, Taken, Told, Updates, Wanted};
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::{Value, json};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    sync::{Notify, OnceCell, mpsc, oneshot},
+};
+
+/// How many messages to the editor may wait for their place in the pipe.
+const WAITING: usize = 256;
+/// How many sessions a page of a list has.
+const PAGE: &str = "50";
+/// JSON-RPC's code for text that is none.
+const PARSE_ERROR: i64 = -32_700;
+
+/// Until standard input ends: then the editor is gone.
+pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError> {
+    let (sender, mut messages) = mpsc::channel(WAITING);
+    let editor = Editor {
+        client: Client::new(&args.connection)?,
+        workspace: args.workspace,
+        agent: args.agent,
+        door: OnceCell::new(),
+        out: sender,
+        turns: RefCell::default(),
+        asks: RefCell::default(),
+        asked: Cell::new(0),
+    };
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut pending = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            line = lines.next_line() => match line {
+                Ok(Some(line)) if line.trim().is_empty() => {}
+                Ok(Some(line)) => pending.push(editor.serve(editor.take(&line))),
+                Ok(None) => return Ok(()),
+                Err(source) => return Err(CliError::Local { path: "standard input".into(), source }),
+            },
+            Some(()) = pending.next() => {}
+            Some(message) = messages.recv() => {
+                out.line(&message)?;
+                out.flush()?;
+            }
+        }
+    }
+}
+
+/// A failure, as an answer tells it: code, message, hint.
+type Failed = (String, String, Option<String>);
+
+impl From<CliError> for Failure {
+    fn from(error: CliError) -> Self {
+        match error.refusal() {
+            Some(refusal) => Self((refusal.code.clone(), refusal.message.clone(), refusal.hint.clone())),
+            None => Self(("UNREACHABLE".into(), error.to_string(), Some("start a hub with `buildscale serve`".into()))),
+        }
+    }
+}
+
+struct Failure(Failed);
+
+impl From<::client::Error> for Failure {
+    fn from(error: ::client::Error) -> Self {
+        CliError::from(error).into()
+    }
+}
+
+/// Work that a message asks for.
+enum Work {
+    Nothing,
+    Say(Value),
+    Serve { id: Value, asked: Asked, cancel: Rc<Notify> },
+}
+
+struct Editor {
+    client: Client,
+    workspace: Option<String>,
+    agent: String,
+    /// Opened with the first request that needs it: an editor greets before a hub has to be there.
+    door: OnceCell<Door>,
+    out: mpsc::Sender<Value>,
+    /// The turns that are followed, by their session: a word to each cancels it.
+    turns: RefCell<HashMap<String, Rc<Notify>>>,
+    /// The requests to the editor that wait for their response, by their numbers.
+    asks: RefCell<HashMap<u64, oneshot::Sender<Option<Value>>>>,
+    asked: Cell<u64>,
+}
+
+impl Editor {
+    /// Takes in a message. Responses and cancellations take effect at once, and so in the order of the pipe.
+    fn take(&self, line: &str) -> Work {
+        let message: Value = match serde_json::from_str(line) {
+            Ok(message) => message,
+            Err(error) => {
+                return Work::Say(acp::failure(&Value::Null, PARSE_ERROR, &format!("this is no JSON: {error}")));
+            }
+        };
+        match acp::take(&message) {
+            Taken::Silent => Work::Nothing,
+            Taken::Answer(answer) => Work::Say(answer),
+            Taken::Response { id, result } => {
+                if let Some(ask) = self.asks.borrow_mut().remove(&id) {
+                    // One whose turn is over needs no answer.
+                    let _ = ask.send(result);
+                }
+                Work::Nothing
+            }
+            Taken::Cancel { session } => {
+                if let Some(turn) = self.turns.borrow().get(&session) {
+                    turn.notify_one();
+                }
+                Work::Nothing
+            }
+            Taken::Ask { id, asked } => {
+                let cancel = match &asked {
+                    Asked::Prompt { session, .. } => self.turn_of(session),
+                    _ => Rc::default(),
+                };
+                Work::Serve { id, asked, cancel }
+            }
+        }
+    }
+
+    /// The word that cancels the next turn of a session that is followed; of two at once, the hub refuses the later one.
+    fn turn_of(&self, session: &str) -> Rc<Notify> {
+        let cancel = Rc::<Notify>::default();
+        self.turns.borrow_mut().entry(session.to_owned()).or_insert_with(|| cancel.clone());
+        cancel
+    }
+
+    fn forget(&self, session: &str, cancel: &Rc<Notify>) {
+        let mut turns = self.turns.borrow_mut();
+        if turns.get(session).is_some_and(|of| Rc::ptr_eq(of, cancel)) {
+            turns.remove(session);
+        }
+    }
+
+    async fn serve(&self, work: Work) {
+        match work {
+            Work::Nothing => {}
+            Work::Say(message) => self.say(message).await,
+            Work::Serve { id, asked, cancel } => {
+                let told = match self.answer(&id, asked, &cancel).await {
+                    Ok(None) => return,
+                    Ok(Some(result)) => acp::success(&id, result),
+                    Err(Failure((code, message, hint))) => acp::refused(&id, &code, &message, hint.as_deref()),
+                };
+                self.say(told).await;
+            }
+        }
+    }
+
+    async fn say(&self, message: Value) {
+        // The receiver lives as long as this.
+        let _ = self.out.send(message).await;
+    }
+
+    async fn door(&self) -> Result<&Door, Failure> {
+        let open = || Door::open(self.client.clone(), self.workspace.as_deref());
+        Ok(self.door.get_or_try_init(open).await?)
+    }
+
+    /// The result of a request; none where it was told already.
+    async fn answer(&self, id: &Value, asked: Asked, cancel: &Rc<Notify>) -> Result<Option<Value>, Failure> {
+        let door = self.door().await?;
+        Ok(Some(match asked {
+            Asked::New { cwd } => {
+                let made = door.post("/v1/threads", &json!({ "agent": self.agent, "cwd": cwd })).await?;
+                let session = text(&made, "threadId");
+                acp::opened(Some(session), &door.get(&format!("/v1/threads/{session}/config-options")).await?)
+            }
+            Asked::Load { session } => {
+                self.load(door, id, &session).await?;
+                return Ok(None);
+            }
+            Asked::List { cwd, cursor } => {
+                let query = [("limit", PAGE), ("cursor", cursor.as_deref().unwrap_or_default())];
+                let query = if cursor.is_some() { &query[..] } else { &query[..1] };
+                acp::listed(&door.get(&with_query("/v1/threads", query)).await?, cwd.as_deref())
+            }
+            Asked::Prompt { session, input } => {
+                let ended = self.prompt(door, &session, &input, cancel).await;
+                self.forget(&session, cancel);
+                acp::prompted(ended?)
+            }
+            Asked::SetMode { session, mode } => {
+                self.choose(door, &session, "mode", &mode).await?;
+                json!({})
+            }
+            Asked::SetOption { session, option, value } => {
+                let chosen = self.choose(door, &session, &option, &value).await?;
+                json!({ "configOptions": chosen.get("configOptions") })
+            }
+        }))
+    }
+
+    async fn prompt(&self, door: &Door, session: &str, input: &str, cancel: &Notify) -> Result<&'static str, Failure> {
+        let begun = door.post(&format!("/v1/threads/{session}/turns"), &json!({ "input": input })).await?;
+        self.follow(door, session, text(&begun, "turnId"), cancel).await
+    }
+
+    async fn choose(&self, door: &Door, session: &str, option: &str, value: &str) -> Result<Value, Failure> {
+        let choice = json!({ "configId": option, "value": value });
+        Ok(door.post(&format!("/v1/threads/{session}/config-options"), &choice).await?)
+    }
+
+    /// Tells the conversation so far, and goes on with the turn that runs.
+    async fn load(&self, door: &Door, id: &Value, session: &str) -> Result<(), Failure> {
+        let history = door.get(&format!("/v1/threads/{session}/history?includeEvents=true")).await?;
+        let (updates, running) = acp::replay(&history);
+        for update in updates {
+            self.say(acp::notification(session, &update)).await;
+        }
+        let options = door.get(&format!("/v1/threads/{session}/config-options")).await?;
+        self.say(acp::success(id, acp::opened(None, &options))).await;
+        let Some(turn) = running else { return Ok(()) };
+        let cancel = self.turn_of(session);
+        let ended = self.follow(door, session, &turn, &cancel).await;
+        self.forget(session, &cancel);
+        if let Err(Failure((_, message, _))) = ended {
+            let content = json!({ "type": "text", "text": format!("\n\n{message}") });
+            let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+            self.say(acp::notification(session, &update)).await;
+        }
+        Ok(())
+    }
+
+    /// Tells of a turn until it ends: the reason of its end.
+    async fn follow(&self, door: &Door, session: &str, turn: &str, cancel: &Notify) -> Result<&'static str, Failure> {
+        let mut events = door.watch(&format!("/v1/turns/{turn}/events")).start();
+        let (mut updates, mut decisions) = (Updates::default(), FuturesUnordered::new());
+        loop {
+            tokio::select! {
+                event = events.next_event() => {
+                    let Some(event) = event? else {
+                        let why = "the hub tells no more of the turn".to_owned();
+                        return Err(Failure(("INTERNAL".into(), why, None)));
+                    };
+                    match updates.take_in(&event.name, &event.data) {
+                        None => {}
+                        Some(Told::Update(update)) => self.say(acp::notification(session, &update)).await,
+                        Some(Told::Wants(wanted)) => decisions.push(self.decide(door, session, wanted)),
+                        Some(Told::Ended(Ok(reason))) => return Ok(reason),
+                        Some(Told::Ended(Err((code, message)))) => return Err(Failure((code, message, None))),
+                    }
+                }
+                Some(()) = decisions.next() => {}
+                () = cancel.notified() => {
+                    // A refusal says that the turn has ended; the stream tells how.
+                    let _ = door.post(&format!("/v1/turns/{turn}/cancel"), &json!({})).await;
+                }
+            }
+        }
+    }
+
+    /// Has the editor's person decide, and hands the decision on. Where somebody else was faster, the hub refuses it, and nothing is to be done.
+    async fn decide(&self, door: &Door, session: &str, wanted: Wanted) {
+        let (Wanted::Permission { params, .. } | Wanted::Answer { params, .. }) = &wanted;
+        let number = self.asked.replace(self.asked.get() + 1);
+        let (answer, answered) = oneshot::channel();
+        self.asks.borrow_mut().insert(number, answer);
+        self.say(acp::request(number, session, params.clone())).await;
+        // An editor that fails has not decided: others may, or the time is up.
+        let Ok(Some(result)) = answered.await else { return };
+        let option = result.pointer("/outcome/optionId").and_then(Value::as_str);
+        let _ = match wanted {
+            Wanted::Permission { id, .. } => {
+                let decision =
+                    option.map_or_else(|| json!({ "outcome": "cancelled" }), |option| json!({ "optionId": option }));
+                door.post(&format!("/v1/permissions/{id}"), &decision).await
+            }
+            Wanted::Answer { id, name, answers, .. } => {
+                let chosen = option.and_then(|option| answers.get(option.parse::<usize>().ok()?));
+                let Some(chosen) = chosen else { return };
+                let path = ["workspaces", &door.workspace, "chats", session, "answers", &id];
+                let answers: serde_json::Map<String, Value> = [(name, chosen.clone())].into_iter().collect();
+                door.client.post(&path, &json!({ "answers": answers })).await
+            }
+        };
+    }
+}

@@ -1,0 +1,102 @@
+//! The arguments of `buildscale threads`, `turn`, `permit` and `rules`.
+
+use super::{Connection, Reference, WORKSPACE};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use uuid::Uuid;
+
+#[derive(Debug, Args)]
+pub struct ThreadsArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one; one named "default" is made when there is none]
+    #[arg(long, short, global = true, env = WORKSPACE, value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Option<ThreadsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThreadsCommand {
+    /// List threads, the newest first (as `threads` alone does)
+    List {
+        /// How many at most
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+        limit: u32,
+    },
+    /// Make a thread and print its id; no process starts
+    New {
+        /// The agent: buildscale, a persona of the workspace, or a coding agent (`buildscale agents` lists those)
+        #[arg(long, default_value = "buildscale", value_name = "AGENT")]
+        agent: String,
+        /// The folder that it works in, on the hub's machine [default: this one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// Its title
+        #[arg(long, value_name = "TITLE")]
+        title: Option<String>,
+    },
+    /// Show the turns of a thread
+    Show {
+        /// The thread
+        #[arg(value_name = "THREAD")]
+        thread: Uuid,
+    },
+    /// Delete a thread with its turns
+    Rm {
+        /// The thread
+        #[arg(value_name = "THREAD")]
+        thread: Uuid,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct TurnArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace that the thread is in, by name or id [default: the first one]
+    #[arg(long, short, env = WORKSPACE, value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Print the id of the turn and leave; the turn goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Cancel this turn instead of beginning one
+    #[arg(long, value_name = "TURN", conflicts_with_all = ["detach", "thread"])]
+    pub(crate) cancel: Option<Uuid>,
+    /// The thread
+    #[arg(value_name = "THREAD", required_unless_present = "cancel")]
+    pub(crate) thread: Option<Uuid>,
+    /// The request, in words
+    #[arg(value_name = "WORDS", required_unless_present = "cancel")]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PermitArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, env = WORKSPACE, value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// The permission; without it, those that wait are listed
+    #[arg(value_name = "PERMISSION", requires = "answer")]
+    pub(crate) permission: Option<Uuid>,
+    /// yes, no, or the id of an option of the request, such as allow_always
+    #[arg(value_name = "ANSWER")]
+    pub(crate) answer: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct RulesArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace that the chat is in [default: all are searched]
+    #[arg(long, short, env = WORKSPACE, value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Revoke all of them: calls are asked about again
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// The chat or thread: its id, the beginning of it, or - for the one that was last active
+    #[arg(value_name = "CHAT")]
+    pub(crate) chat: Reference,
+}

@@ -1,0 +1,88 @@
+//! `buildscale permit` and `rules`: the requests for permission of all chats, and the rules that people have granted.
+
+use crate::{
+    args::{PermitArgs, RulesArgs},
+    client::{Body, Client},
+    door::Door,
+    failure::CliError,
+    locate,
+    output::{Look, Output, one_line},
+    table::{Table, when},
+    value::{list, shown, text},
+};
+use domain::PermissionRule;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How many chats are looked through for open requests: those that were last active.
+const LOOKED_THROUGH: usize = 500;
+
+/// Answers a request, or lists those that wait.
+pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), CliError> {
+    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    let (Some(permission), Some(answer)) = (args.permission, args.answer) else {
+        return list_open(&door, out).await;
+    };
+    let decision = match answer.as_str() {
+        "yes" | "y" => json!({ "outcome": "approved" }),
+        "no" | "n" => json!({ "outcome": "declined" }),
+        option => json!({ "optionId": option }),
+    };
+    let told = door.post(&format!("/v1/permissions/{permission}"), &decision).await?;
+    if out.is_json() { out.json(&told) } else { out.notice(text(&told, "outcome")) }
+}
+
+async fn list_open(door: &Door, out: &mut Output) -> Result<(), CliError> {
+    let path = ["workspaces", door.workspace.as_str(), "chats"];
+    let chats = door.client.list(&path, "chats", &[], LOOKED_THROUGH).await?;
+    let of_chat = |chat: &Value| {
+        let waits = list(chat, "waiting_for").iter().filter(|one| text(one, "event") == "permission_required");
+        let id = text(chat, "chat_id").to_owned();
+        waits.map(move |one| (id.clone(), one.get("data").unwrap_or(one).clone())).collect::<Vec<_>>()
+    };
+    let open: Vec<(String, Value)> = chats.iter().flat_map(of_chat).collect();
+    if out.is_json() {
+        let all: Vec<Value> = open.iter().map(|(chat, data)| json!({ "chat_id": chat, "request": data })).collect();
+        return out.json(&json!({ "permissions": all }));
+    }
+    let mut table = Table::new(&["permission", "category", "expires", "chat", "call"]);
+    for (chat, data) in &open {
+        let args = data.get("args").unwrap_or(&Value::Null);
+        let call = args.get("command").or_else(|| args.get("title")).map_or_else(|| shown(args), shown);
+        table.row(vec![
+            (text(data, "permission_id").to_owned(), None),
+            (text(data, "category").to_owned(), Some(Look::Ask)),
+            (when(text(data, "expires_at"), out), None),
+            (chat.clone(), Some(Look::Dim)),
+            (one_line(&format!("{} {call}", text(data, "tool")), 100), Some(Look::Bold)),
+        ]);
+    }
+    table.print(out)?;
+    if open.is_empty() {
+        out.notice("nothing waits for a permission")?;
+    }
+    Ok(())
+}
+
+/// Lists the rules of a chat, or revokes them.
+pub(crate) async fn rules(args: RulesArgs, out: &mut Output) -> Result<(), CliError> {
+    let client = Client::new(&args.connection)?;
+    let (workspace, chat) = locate::chat(&client, args.workspace.as_deref(), &args.chat).await?;
+    let at = ["workspaces", workspace.as_str(), "chats", chat.as_str()];
+    if args.revoke {
+        let path = ["workspaces", workspace.as_str(), "chats", chat.as_str(), "permissions"];
+        let told = client.change(Method::DELETE, &path, Body::None, None).await?;
+        return if out.is_json() { out.json(&told) } else { out.notice("calls are asked about again") };
+    }
+    let view = client.get(&at, &[("limit", "1")]).await?;
+    let rules = list(&view, "permissions");
+    if out.is_json() {
+        return out.json(&json!({ "permissions": rules }));
+    }
+    for rule in rules {
+        let words = PermissionRule::deserialize(rule).map_or_else(|_| rule.to_string(), |rule| rule.to_string());
+        out.line(one_line(&words, 400))?;
+    }
+    if rules.is_empty() { out.notice("no call is always allowed there") } else { Ok(()) }
+}

@@ -1,0 +1,141 @@
+//! `buildscale threads` and `turn`: conversations with agents in folders of the hub's machine, over its door `/v1`.
+
+use crate::{
+    args::{ThreadsArgs, ThreadsCommand, TurnArgs},
+    client::Client,
+    door::{Door, with_query},
+    failure::{CliError, Exit},
+    output::{Look, Output, clean, one_line},
+    table::{Table, when},
+    value::{list, text},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// Runs one of the commands of `threads`.
+pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliError> {
+    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    match args.command.unwrap_or(ThreadsCommand::List { limit: 20 }) {
+        ThreadsCommand::List { limit } => {
+            let path = with_query("/v1/threads", &[("limit", &limit.to_string())]);
+            show_all(&door.get(&path).await?, out)
+        }
+        ThreadsCommand::New { agent, cwd, title } => {
+            let cwd = cwd.map_or_else(std::env::current_dir, std::path::absolute)?;
+            let mut new = json!({ "agent": agent, "cwd": cwd });
+            if let Some(title) = title {
+                new["title"] = json!(title);
+            }
+            let made = door.post("/v1/threads", &new).await?;
+            if out.is_json() { out.json(&made) } else { out.line(text(&made, "threadId")) }
+        }
+        ThreadsCommand::Show { thread } => show(&door.get(&format!("/v1/threads/{thread}/history")).await?, out),
+        ThreadsCommand::Rm { thread } => {
+            let gone = door.ask(Method::DELETE, &format!("/v1/threads/{thread}"), None).await?;
+            if out.is_json() { out.json(&gone) } else { out.notice("it is deleted") }
+        }
+    }
+}
+
+fn show_all(threads: &Value, out: &mut Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(threads);
+    }
+    let mut table = Table::new(&["id", "agent", "active", "folder", "title"]);
+    for thread in list(threads, "threads") {
+        table.row(vec![
+            (text(thread, "threadId").to_owned(), None),
+            (text(thread, "agent").to_owned(), Some(Look::Bold)),
+            (when(text(thread, "updatedAt"), out), None),
+            (one_line(text(thread, "cwd"), 60), Some(Look::Dim)),
+            (one_line(text(thread, "title"), 60), None),
+        ]);
+    }
+    table.print(out)?;
+    if list(threads, "threads").is_empty() {
+        out.notice("no threads yet; make one with: buildscale threads new")?;
+    }
+    Ok(())
+}
+
+fn show(history: &Value, out: &mut Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(history);
+    }
+    for turn in list(history, "turns") {
+        let head = format!("{} {}", text(turn, "turnId"), text(turn, "status"));
+        out.line(out.style().paint(Look::Dim, head))?;
+        out.line(out.style().paint(Look::Bold, one_line(text(turn, "requestText"), 400)))?;
+        for line in text(turn, "responseText").lines().chain(Some(text(turn, "errorMessage"))) {
+            out.line(one_line(line, 2_000))?;
+        }
+    }
+    Ok(())
+}
+
+/// Begins a turn and prints its answer as it comes; or cancels one.
+pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliError> {
+    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    if let Some(turn) = args.cancel {
+        let told = door.post(&format!("/v1/turns/{turn}/cancel"), &json!({})).await?;
+        if out.is_json() {
+            out.json(&told)?
+        } else {
+            out.notice("it was told to stop")?
+        }
+        return Ok(Exit::Done);
+    }
+    let thread = args.thread.unwrap_or_default();
+    let input = json!({ "input": args.words.join(" ") });
+    let begun = door.post(&format!("/v1/threads/{thread}/turns"), &input).await?;
+    let turn = text(&begun, "turnId");
+    if args.detach {
+        if out.is_json() {
+            out.json(&begun)?
+        } else {
+            out.line(turn)?
+        }
+        return Ok(Exit::Done);
+    }
+    follow(&door, turn, out).await
+}
+
+async fn follow(door: &Door, turn: &str, out: &mut Output) -> Result<Exit, CliError> {
+    let mut events = door.watch(&format!("/v1/turns/{turn}/events")).start();
+    while let Some(event) = events.next_event().await? {
+        if out.is_json() {
+            out.json(&json!({ "id": event.id, "event": event.name, "data": event.data }))?;
+        } else {
+            tell(&event.name, &event.data, out)?;
+        }
+        out.flush()?;
+        if event.name == "turn_completed" {
+            return Ok(match (text(&event.data, "stopReason"), text(&event.data, "reason")) {
+                ("cancelled", _) => Exit::Stopped,
+                ("end_turn", "") => Exit::Done,
+                _ => Exit::Cut,
+            });
+        }
+    }
+    Ok(Exit::Cut)
+}
+
+fn tell(event: &str, data: &Value, out: &mut Output) -> Result<(), CliError> {
+    match event {
+        "message_delta" => out.raw(&clean(text(data, "delta"))),
+        "tool_call" => out.notice(format_args!("{}: {}", text(data, "kind"), one_line(text(data, "title"), 400))),
+        "permission_required" => {
+            let id = text(data, "permissionId");
+            out.notice(format_args!("it asks for permission: {}", one_line(text(data, "command"), 400)))?;
+            out.notice(format_args!("answer with: buildscale permit {id} yes, or no"))?;
+            let options = list(data, "options").iter();
+            let named: Vec<String> =
+                options.map(|one| format!("{} ({})", text(one, "optionId"), text(one, "name"))).collect();
+            out.notice(format_args!("or with one of its options: {}", one_line(&named.join(", "), 1_000)))
+        }
+        "question" => out.notice("it asks a question: answer in `buildscale chat`"),
+        "error" => out.notice(format_args!("{}: {}", text(data, "code"), one_line(text(data, "message"), 1_000))),
+        "turn_completed" => out.line(""),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,73 @@
+//! Threads, turns, permissions and rules in a terminal.
+
+use crate::support::{ANYWHERE, Hub, text};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+const SCRIPT: &str = "\
+rules:
+- when: {user: '^become'}
+  steps:
+  - {text: 'May I?', calls: [{tool: write, args: {path: '/system/agents/poet/persona.md', content: 'You rhyme.'}}]}
+  - {when: {success: true}, text: 'I have become a poet.', else: {text: 'Then I stay as I am.'}}
+- steps:
+  - {text: 'Here I am.'}
+";
+
+/// The permission that a turn asks for, and the rest of what the turn prints after this answer to it.
+fn answered(hub: &Hub, thread: &str, answer: &str) -> (i32, String) {
+    let mut turn =
+        hub.command(&["turn", thread, "become", "a", "poet", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(turn.stdout.take().unwrap()).lines();
+    let asked = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let asked = asked.into_iter().find(|event| event["event"] == "permission_required").unwrap();
+    let permission = asked["data"]["permissionId"].as_str().unwrap().to_owned();
+    let open = text(&hub.run(&["permit"]).stdout);
+    assert!(open.contains(&permission) && open.contains("write"), "{open}");
+    let told = hub.run(&["permit", &permission, answer]);
+    assert!(told.status.success(), "{}", text(&told.stderr));
+    let again = hub.run(&["permit", &permission, answer]);
+    assert_eq!(again.status.code(), Some(4), "it is decided: {}", text(&again.stderr));
+    let rest: String = lines.map(|line| line.unwrap()).collect();
+    (turn.wait().unwrap().code().unwrap(), rest)
+}
+
+#[test]
+fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.yaml");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let cwd = folder.path().canonicalize().unwrap().display().to_string();
+    let settings = [
+        ("BUILDSCALE__AI__SCRIPT", script.to_str().unwrap()),
+        ("BUILDSCALE__AI__MODEL", "scripted/script"),
+        ("BUILDSCALE__HUB__ALLOWED_ROOTS", &cwd),
+    ];
+    let hub = Hub::start(folder.path(), ANYWHERE, &settings);
+    assert!(text(&hub.run(&["threads"]).stderr).contains("no threads yet"));
+    let outside = hub.run(&["threads", "new", "--cwd", "/"]);
+    assert_eq!(outside.status.code(), Some(2), "{}", text(&outside.stderr));
+    let made = hub.run(&["threads", "new", "--cwd", &cwd, "--title", "Verses"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let thread = text(&made.stdout).trim().to_owned();
+    assert!(text(&hub.run(&["threads"]).stdout).contains("Verses"));
+
+    let turn = hub.run(&["turn", &thread, "hello"]);
+    assert_eq!((turn.status.code(), text(&turn.stdout).trim()), (Some(0), "Here I am."));
+    let (code, rest) = answered(&hub, &thread, "no");
+    assert!(code == 0 && rest.contains("Then I stay as I am."), "{code}: {rest}");
+    let (code, rest) = answered(&hub, &thread, "allow_always");
+    assert!(code == 0 && rest.contains("I have become a poet."), "{code}: {rest}");
+
+    let rules = hub.json(0, &["rules", &thread, "--json"]);
+    assert_eq!(rules[0]["permissions"].as_array().map(Vec::len), Some(1), "{rules:?}");
+    assert!(hub.run(&["rules", &thread, "--revoke"]).status.success());
+    assert_eq!(hub.json(0, &["rules", &thread, "--json"]), [json!({ "permissions": [] })]);
+    let shown = text(&hub.run(&["threads", "show", &thread]).stdout);
+    assert!(shown.contains("become a poet") && shown.contains("Here I am."), "{shown}");
+    assert!(hub.run(&["threads", "rm", &thread]).status.success());
+    assert_eq!(hub.run(&["turn", &thread, "hello"]).status.code(), Some(3));
+}

@@ -1,0 +1,105 @@
+// An editor: drives `buildscale acp` with the protocol's own client library, which checks each message by its schema.
+// Arguments: the folder of the library's package, the program, the hub's address, the working directory.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { Readable, Writable } from 'node:stream';
+
+const [library, program, url, cwd] = process.argv.slice(2);
+const acp = await import(`${library}/dist/acp.js`);
+const schema = await import(`${library}/dist/schema/zod.gen.js`);
+
+/** Starts the agent; `decide` answers its requests by their parameters. */
+const start = (decide) => {
+  const child = spawn(program, ['acp', '--url', url], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const updates = [], heard = [];
+  const tell = () => heard.splice(0).forEach((wake) => wake());
+  const client = {
+    sessionUpdate: async (params) => {
+      schema.zSessionNotification.parse(params);
+      updates.push(params.update);
+      tell();
+    },
+    requestPermission: async (params) => {
+      schema.zRequestPermissionRequest.parse(params);
+      const optionId = await decide(params);
+      return { outcome: optionId === null ? { outcome: 'cancelled' } : { outcome: 'selected', optionId } };
+    },
+  };
+  const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+  const agent = new acp.ClientSideConnection(() => client, stream);
+  const until = async (fits) => {
+    while (!updates.some(fits)) await new Promise((wake) => heard.push(wake));
+  };
+  const said = (kind = 'agent_message_chunk') =>
+    updates.filter((update) => update.sessionUpdate === kind).map((update) => update.content.text).join('');
+  return { child, agent, updates, until, said };
+};
+const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } } };
+const text = (words) => [{ type: 'text', text: words }];
+const ofKind = (kind) => (option) => option.kind === kind;
+
+let choose = () => null;
+const first = start((params) => choose(params));
+const greeted = await first.agent.initialize(hello);
+assert.equal(greeted.agentCapabilities.loadSession, true);
+await assert.rejects(first.agent.newSession({ cwd: '/', mcpServers: [] }), /outside of the allowed roots/);
+const made = await first.agent.newSession({ cwd, mcpServers: [] });
+const { sessionId } = made;
+assert.deepEqual(made.modes.availableModes.map((mode) => mode.id), ['chat', 'plan']);
+assert.ok(made.configOptions.some((option) => option.id === 'model'));
+
+// A turn: reasoning, words, calls with places and differences.
+assert.deepEqual(await first.agent.prompt({ sessionId, prompt: text('novel') }), { stopReason: 'end_turn' });
+assert.match(first.said(), /The file of novel is done\.$/);
+assert.match(first.said('agent_thought_chunk'), /I think about it\./);
+const calls = first.updates.filter((update) => update.sessionUpdate === 'tool_call');
+assert.deepEqual(calls.map((call) => call.kind), ['edit', 'read', 'read', 'edit']);
+assert.deepEqual(calls[0].locations, [{ path: '/projects/novel/a.md' }]);
+assert.deepEqual(calls[3].content, [{ type: 'diff', path: '/projects/novel/a.md', oldText: 'first', newText: 'second' }]);
+const ended = first.updates.filter((update) => update.sessionUpdate === 'tool_call_update');
+assert.deepEqual(ended.map((update) => update.status), Array(4).fill('completed'));
+
+// A permission that is refused, a question, and a turn that is cancelled.
+choose = ({ toolCall, options }) => {
+  assert.equal(toolCall.kind, 'edit');
+  assert.equal(toolCall.content[0].path, '/system/agents/poet/persona.md');
+  return options.find(ofKind('reject_once')).optionId;
+};
+await first.agent.prompt({ sessionId, prompt: text('become a poet') });
+assert.match(first.said(), /Then I stay as I am\.$/);
+choose = ({ options }) => options.find((option) => option.name === 'blue').optionId;
+assert.equal((await first.agent.prompt({ sessionId, prompt: text('ask') })).stopReason, 'end_turn');
+assert.match(first.said(), /blue/);
+const before = first.said().length;
+const slow = first.agent.prompt({ sessionId, prompt: text('slow') });
+await first.until(() => first.said().length > before);
+await first.agent.cancel({ sessionId });
+assert.equal((await slow).stopReason, 'cancelled');
+
+// Modes, options, lists, and refusals.
+await first.agent.setSessionMode({ sessionId, modeId: 'plan' });
+const chosen = await first.agent.setSessionConfigOption({ sessionId, configId: 'mode', value: 'chat' });
+assert.equal(chosen.configOptions.find((option) => option.id === 'mode').currentValue, 'chat');
+await assert.rejects(first.agent.setSessionMode({ sessionId, modeId: 'wild' }));
+await assert.rejects(first.agent.loadSession({ sessionId: '019bf537-f228-7cd3-aa1c-3da8af302e12', cwd, mcpServers: [] }));
+const { sessions } = await first.agent.listSessions({ cwd });
+assert.deepEqual(sessions.map((session) => session.sessionId), [sessionId]);
+
+// The editor dies while a permission is open. The session is loaded, and asks again.
+let asked;
+const isAsked = new Promise((resolve) => { asked = resolve; });
+choose = () => { asked(); return new Promise(() => {}); };
+first.agent.prompt({ sessionId, prompt: text('become a poet') }).catch(() => {});
+await isAsked;
+first.child.kill('SIGKILL');
+
+const second = start(({ options }) => options.find(ofKind('allow_once')).optionId);
+await second.agent.initialize(hello);
+await second.agent.loadSession({ sessionId, cwd, mcpServers: [] });
+assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*become a poet$/);
+await second.until(() => second.said().endsWith('I have become a poet.'));
+assert.match(second.said(), /The file of novel is done\..*Then I stay as I am\./s);
+second.child.stdin.end();
+await new Promise((resolve) => second.child.on('exit', resolve));
+assert.equal(second.child.exitCode, 0);
+console.log('ok');

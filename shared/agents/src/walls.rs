@@ -1,0 +1,99 @@
+//! The walls around the process of an agent that is confined: it sees the system, its own program and things, and the folders in which agents may work.
+
+use crate::{
+    process::World,
+    registry::{Confined, Known},
+};
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+};
+use tokio::{
+    process::{Child, Command},
+    runtime::Handle,
+};
+
+/// Confines the calling thread and all that it starts, for ever: to paths that it can read and run, beside the system's, and to paths that it can change.
+pub type Enclose = fn(&[PathBuf], &[PathBuf]) -> Result<(), String>;
+
+/// Folders for temporary files.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// What the commands of an agent read of their user and of the system, beside what every command does: the settings of Git.
+const SETTINGS: [&str; 3] = ["/etc/gitconfig", ".gitconfig", ".config/git"];
+
+/// The walls around one process.
+#[derive(Debug)]
+pub(crate) struct Walls {
+    enclose: Enclose,
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+}
+
+impl Walls {
+    /// Those of an agent; none where it is not confined.
+    ///
+    /// # Errors
+    /// Why this machine cannot, if it has to be.
+    pub fn of(agent: &Known, program: &Path, world: &World) -> Result<Option<Self>, String> {
+        let enclose = match (agent.confined, &world.enclose) {
+            (Confined::No, _) | (Confined::WherePossible, Err(_)) => return Ok(None),
+            (Confined::Required, Err(why)) => return Err(format!("it is to be confined, and cannot be: {why}")),
+            (Confined::WherePossible | Confined::Required, Ok(enclose)) => *enclose,
+        };
+        let variable = |name: &str| agent.env.get(name).map_or_else(|| world.variable(name), String::as_str);
+        let home = Path::new(variable("HOME"));
+        let settings = SETTINGS.iter().map(PathBuf::from);
+        let path = std::env::split_paths(variable("PATH")).filter(|folder| folder.is_absolute());
+        let readable = path.chain([package(program)]).chain(settings).chain(agent.readable.iter().cloned());
+        let temporary = TEMPORARY.into_iter().chain(Some(variable("TMPDIR")).filter(|folder| !folder.is_empty()));
+        let writable = agent.writable.iter().map(|path| made(home.join(path)));
+        let writable = writable.chain(temporary.map(PathBuf::from)).chain(world.roots.all().iter().cloned());
+        Ok(Some(Self {
+            enclose,
+            readable: readable.map(|path| home.join(path)).collect(),
+            writable: writable.filter(|path| path.is_absolute()).collect(),
+        }))
+    }
+
+    /// Starts a process behind them: by a thread that puts them around itself, and ends.
+    pub fn spawn(self, mut command: Command) -> io::Result<Child> {
+        let runtime = Handle::current();
+        let start = move || {
+            let _runtime = runtime.enter();
+            (self.enclose)(&self.readable, &self.writable).map_err(io::Error::other)?;
+            command.spawn()
+        };
+        let started = thread::Builder::new().name("confined".into()).spawn(start)?;
+        started.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it came to its end")))
+    }
+}
+
+/// A folder that the agent would make, which has to be there for a wall to leave it open.
+fn made(path: PathBuf) -> PathBuf {
+    let is_file = path.extension().is_some();
+    if !is_file && let Err(error) = fs::create_dir_all(&path) {
+        tracing::debug!(%error, path = %path.display(), "a folder of an agent cannot be made");
+    }
+    path
+}
+
+/// The folder that has a program with all that it loads: around its packages, if it is in one, else its own.
+fn package(program: &Path) -> PathBuf {
+    let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    let outermost = program.ancestors().filter(|folder| folder.file_name() == Some(OsStr::new("node_modules"))).last();
+    outermost.or(program.parent()).unwrap_or(&program).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_its_packages() {
+        let found = package(Path::new("/opt/agents/node_modules/a/node_modules/b/bin/run.js"));
+        assert_eq!(found, Path::new("/opt/agents/node_modules"));
+        assert_eq!(package(Path::new("/opt/bin/run")), Path::new("/opt/bin"));
+    }
+}

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn hosts_are_told_which_tools_only_look() {
         let registry = Registry::builtin();
-        for spec in registry.specs().iter() {
+        for spec in registry.specs().iter().chain(registry.optional().iter()) {
             let looks = registry.kind(&spec.name) == Some(ToolKind::Read);
             assert_eq!(LOOKING.contains(&spec.name.as_str()), looks, "{}", spec.name);
         }

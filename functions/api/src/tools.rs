@@ -39,11 +39,13 @@ pub(crate) async fn list_tools(
     Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<axum::Json<schema::Tools>> {
     context.base.workspaces.get(at.workspace_id).await?;
-    let specs = context.tools.specs();
-    let tools = specs.iter().map(|spec| schema::Tool {
+    let (specs, optional) = (context.tools.specs(), context.tools.optional());
+    let all = specs.iter().map(|spec| (spec, false)).chain(optional.iter().map(|spec| (spec, true)));
+    let tools = all.map(|(spec, optional)| schema::Tool {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: spec.parameters.clone(),
+        optional,
     });
     Ok(axum::Json(schema::Tools { tools: tools.collect() }))
 }

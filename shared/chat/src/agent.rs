@@ -21,10 +21,12 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
             reach::has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, kind))
         };
         // Nearly always the same list for everybody, and then nothing is copied.
-        if !reach::is_bounded(config) && all.iter().all(offered) {
+        if config.tools.is_none() && all.iter().all(offered) {
             return all;
         }
-        return all.iter().filter(|spec| offered(spec)).map(|spec| reach::told(config, spec)).collect();
+        let optional = registry.optional();
+        let listed = optional.iter().filter(|_| config.tools.is_some());
+        return all.iter().chain(listed).filter(|spec| offered(spec)).map(|spec| reach::told(config, spec)).collect();
     };
     agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
 }

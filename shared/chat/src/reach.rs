@@ -110,11 +110,6 @@ pub(crate) fn told(config: &ChatConfig, spec: &ToolSpec) -> ToolSpec {
     spec
 }
 
-/// Whether some tool of the persona has a glob.
-pub(crate) fn is_bounded(config: &ChatConfig) -> bool {
-    config.tools.iter().flatten().any(|entry| parts(entry).1.is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,6 +39,8 @@ enum Unnamed {
     Everything,
     /// The chat's plan.
     Plan,
+    /// The home of the person.
+    Home,
 }
 
 /// The effects of a call.
@@ -133,6 +135,16 @@ impl<'a> Declaration<'a> {
         self.add_or(Access::Write, field, path, (Unnamed::Plan, self.plan.clone()))
     }
 
+    /// The home of the person, or a place in it: the arguments do not tell whose it is, so the folder of all homes is declared.
+    ///
+    /// # Errors
+    /// None in practice: the path is valid.
+    pub fn home(&mut self, field: &'static str, access: Access) -> Result<(), Error> {
+        let path = FilePath::parse("/users")?;
+        self.touches.push(Touch { access, path, field, unnamed: Some(Unnamed::Home) });
+        Ok(())
+    }
+
     fn add(&mut self, access: Access, field: &'static str, path: &str) -> Result<(), Error> {
         self.touches.push(Touch { access, path: call::path(field, path)?, field, unnamed: None });
         Ok(())
@@ -195,6 +207,7 @@ fn outside(tool: &str, field: &str, path: &FilePath, root: &FilePath) -> Error {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use organizer::Kind;
     use serde_json::json;
 
     fn effects(tool: &str, args: Value) -> Result<Effects, Error> {
@@ -257,15 +270,41 @@ mod tests {
             "depth",
             "raw",
         ];
-        for spec in Registry::builtin().specs().iter() {
+        // Those of the organizer: fields of the table, and filters.
+        let fields = Kind::ALL.into_iter().flat_map(organizer::table::updatable).map(|field| field.name);
+        let filters = ["query", "due_before", "entity", "field", "from", "to", "start", "end", "work_start", "work_end", "work_days"];
+        let of_organizer: Vec<&str> = fields.chain(filters).collect();
+        let registry = Registry::builtin();
+        for spec in registry.specs().iter().chain(registry.optional().iter()) {
+            let is_optional = registry.optional().iter().any(|optional| optional.name == spec.name);
             let mut args = sample(&spec.parameters, "");
             if spec.name == "ask_user" {
                 args = json!({ "questions": [{ "name": "a", "question": "b" }] });
             }
+            if is_optional {
+                for (name, value) in [("project", "/projects/a"), ("title", "A title"), ("name", "A name")] {
+                    if let Some(argument) = args.get_mut(name) {
+                        *argument = value.into();
+                    }
+                }
+                let place = match spec.name.as_str() {
+                    "update_project" => "/projects/a",
+                    "import_calendar" | "export_calendar" => "/data/a.ics",
+                    _ => "/projects/a/tasks/a.md",
+                };
+                if let Some(path) = args.get_mut("path") {
+                    *path = place.into();
+                }
+                if let Some(calendars) = args.get_mut("calendars") {
+                    *calendars = json!(["/projects/a"]);
+                }
+            }
             let effects = effects(&spec.name, args).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
             for name in spec.parameters["properties"].as_object().unwrap().keys() {
                 let is_declared = effects.touches.iter().any(|touch| touch.field == name);
-                assert!(is_declared != harmless.contains(&name.as_str()), "is {name} of {} a path?", spec.name);
+                let is_field = is_optional && !is_declared && of_organizer.contains(&name.as_str());
+                let is_harmless = harmless.contains(&name.as_str()) && !is_declared || is_field;
+                assert!(is_declared != is_harmless, "is {name} of {} a path?", spec.name);
             }
             let changes = effects.changed().next().is_some();
             assert_eq!(changes, matches!(effects.kind, ToolKind::Write | ToolKind::Arrange), "{}", spec.name);

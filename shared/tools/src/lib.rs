@@ -31,6 +31,7 @@ mod find;
 mod glob;
 mod grep;
 mod list;
+pub mod organizer;
 mod plan;
 mod read;
 mod recall;

@@ -1,5 +1,7 @@
 //! All tools, by name.
 
+mod optional;
+
 use crate::{
     args,
     ask::{self, AskUser},
@@ -58,8 +60,11 @@ impl Tool {
 }
 
 struct Tools {
+    /// Those that every chat has.
     specs: Arc<[ToolSpec]>,
-    /// At the positions of `specs`.
+    /// Those that a chat has where its context, its persona or its flow lists them.
+    optional: Arc<[ToolSpec]>,
+    /// At the positions of `specs`, then of `optional`.
     tools: Vec<Tool>,
 }
 
@@ -145,7 +150,7 @@ impl Builder {
 impl Registry {
     /// The tools that BuildScale comes with.
     pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| Registry::of(Registry::make()));
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| Registry::of(Registry::make(), None));
         BUILTIN.clone()
     }
 
@@ -188,7 +193,8 @@ impl Registry {
             });
             all.add::<recall::SearchArgs>(ToolKind::Read, recall::NAME, recall::SEARCH, run);
         }
-        Self { tools: Self::of(all).tools, ..self }
+        let tools = Self::of(all, self.search.as_ref()).tools;
+        Self { tools, ..self }
     }
 
     /// The settings of commands; none if commands are not configured.
@@ -196,8 +202,10 @@ impl Registry {
         self.commands.as_ref()
     }
 
-    fn of(all: Builder) -> Self {
-        let tools = Arc::new(Tools { specs: all.specs.into(), tools: all.tools });
+    fn of(all: Builder, search: Option<&::search::Search>) -> Self {
+        let optional = optional::make(search.cloned());
+        let tools = all.tools.into_iter().chain(optional.tools).collect();
+        let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools });
         Self { tools, functions: None, commands: None, search: None, servers: None }
     }
 
@@ -232,9 +240,14 @@ impl Registry {
         Self { functions: Some(functions), ..self }
     }
 
-    /// The tools for models, always in the same order.
+    /// The tools for models that every chat has, always in the same order.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.tools.specs)
+    }
+
+    /// The tools for models that a chat has where its context, its persona or its flow lists them, always in the same order.
+    pub fn optional(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.tools.optional)
     }
 
     /// The tool for models with this name; none when there is no such tool.
@@ -334,7 +347,8 @@ impl Registry {
     }
 
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
-        self.tools.specs.iter().zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
+        let specs = self.tools.specs.iter().chain(self.tools.optional.iter());
+        specs.zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
     }
 }
 

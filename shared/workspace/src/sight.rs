@@ -115,6 +115,11 @@ impl Workspace {
         self.1.policies.decide(subject, action, path)
     }
 
+    /// The time now, as changes are stamped with it.
+    pub fn now(&self) -> domain::Timestamp {
+        self.0.clock.now()
+    }
+
     pub(crate) fn party(&self) -> &Party {
         &self.1.access.0
     }

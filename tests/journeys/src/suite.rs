@@ -10,6 +10,7 @@ mod handoff;
 mod hub;
 mod limits;
 mod models;
+mod organizer;
 mod people;
 mod planner;
 mod reports;
@@ -113,6 +114,7 @@ pub const JOURNEYS: &[Journey] = {
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];
         search::a_file_is_found_by_its_words_and_by_its_meaning [Settings];
+        organizer::projects_tasks_and_calendars_are_files_with_tools [];
         models::any_openai_compatible_server_is_a_model [Settings];
         models::an_agent_has_the_provider_and_the_key_that_its_flow_names [Settings, Secrets];
         reports::the_operator_alone_sees_the_metrics [Counters];

@@ -17,6 +17,8 @@ pub struct Tool {
     /// The JSON Schema of its arguments.
     #[schema(value_type = Object)]
     pub parameters: Value,
+    /// Whether a chat has it only where its context, its persona or its flow lists it.
+    pub optional: bool,
 }
 
 /// All tools.

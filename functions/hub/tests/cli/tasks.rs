@@ -80,7 +80,7 @@ fn s8_possible_entry_points_are_listed() {
     assert!(read.contains("read_file") && listed.contains("\ntext:lines\n"), "{listed}");
     let listed: Value =
         serde_json::from_slice(&command(&["flow", "entrypoints", "--json"]).output().unwrap().stdout).unwrap();
-    assert_eq!((listed["tools"].as_array().unwrap().len(), listed["functions"].as_array().unwrap().len()), (19, 13));
+    assert_eq!((listed["tools"].as_array().unwrap().len(), listed["functions"].as_array().unwrap().len()), (39, 13));
 }
 
 #[test]

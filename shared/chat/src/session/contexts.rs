@@ -2,22 +2,22 @@
 //! system text has. Details are read by tools when they are needed.
 
 use super::plan::cut;
-use domain::{Code, Error, FilePath, Session, SessionContext, chat::SessionConfig, session::Cut};
+use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::SessionConfig, session::Cut};
 use serde_json::Value;
 use std::fmt::Write as _;
+use tools::organizer;
 use workspace::Workspace;
 
 /// Tokens of the location in the system text.
 const LOCATION: usize = 1_000;
 /// Characters of a project's description.
 const DESCRIPTION: usize = 500;
-/// How many entries of a project, and how many projects, are named.
-const ENTRIES: usize = 5;
+/// How many projects are named.
 const PROJECTS: usize = 20;
 
-/// Tools that look.
+/// Tools that look at files, beside those of the organizer.
 const READING: [&str; 5] = ["ls", "glob", "grep", "read", "file_info"];
-/// Tools that change files.
+/// Tools that change files, beside those of the organizer.
 const WRITING: [&str; 3] = ["write", "edit", "mkdir"];
 
 const ROLE: &str = "\
@@ -25,8 +25,9 @@ You are the planner of a chat. Each message was analysed before you read it, and
 the conversation. With tools you look or change what is asked for, with few calls. With run_plan the work has several steps: make a plan, \
 have it carried out, read the results, and answer from them. Plan steps that stand alone: an executor sees its step and the results of the \
 steps that it depends on, and nothing of this chat. List the tools that each step needs. When steps fail, say what is left, or plan the \
-rest in another way. Answer in the language of the person, shortly, with paths of the files that you name. Everything of the person is a \
-file: projects are folders below /projects, documents are below /data.";
+rest in another way. Answer in the language of the person, shortly, with paths of the files that you name. Projects, tasks, notes, brain \
+dumps and events are files with tools of their own: lists are abbreviated, details are whole, get_field_info tells the fields. Other \
+documents are below /projects and /data.";
 
 /// The instructions of a kind of work.
 fn instructions(context: SessionContext) -> &'static str {
@@ -45,8 +46,8 @@ fn instructions(context: SessionContext) -> &'static str {
         }
         SessionContext::ProjectCreate => {
             "# Context: a new project\nAsk for what you need by dimensions, two or three questions at a time: what for and for whom, what exists, what \
-             belongs to it and what does not, who does it, until when, what can go wrong. When the person has said enough, or asks you to go on, write \
-             /projects/<name>/README.md with name, status, description and next steps, and say what you assumed."
+             belongs to it and what does not, who does it, until when, what can go wrong. When the person has said enough, or asks you to go on, make \
+             the project with create_project, its core fields and its first tasks, and say what you assumed."
         }
         SessionContext::ProjectUpdate => {
             "# Context: changes of a project\nMake the changes that are asked for, and no others, with as few calls as it takes. Read a file before \
@@ -87,16 +88,16 @@ fn writes(context: SessionContext) -> bool {
 
 /// The tools of a kind of work.
 pub(crate) fn tools(context: SessionContext) -> Vec<String> {
-    let writing = WRITING.iter().filter(|_| writes(context));
-    READING.iter().chain(writing).map(|tool| (*tool).to_owned()).collect()
+    let writing = WRITING.iter().chain(&organizer::WRITING).filter(|_| writes(context));
+    READING.iter().chain(&organizer::READING).chain(writing).map(|tool| (*tool).to_owned()).collect()
 }
 
 /// The text and the tools of a context, with the location as it is now.
 ///
 /// # Errors
 /// `NOT_FOUND` for a project that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
-pub(crate) async fn setup(files: &Workspace, mut session: Session) -> Result<SessionConfig, Error> {
-    let location = location(files, &session).await?;
+pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principal) -> Result<SessionConfig, Error> {
+    let location = location(files, &session, by).await?;
     let kept = cut(&location, LOCATION * 4);
     session.cut.clear();
     if kept != location {
@@ -121,11 +122,12 @@ fn is_of_project(context: SessionContext) -> bool {
     )
 }
 
-async fn location(files: &Workspace, session: &Session) -> Result<String, Error> {
-    let mut text = match &session.entity {
-        Some(name) if is_of_project(session.context) => project(files, name).await?,
-        Some(entity) => format!("It is about {entity:?}."),
-        None => projects(files).await?,
+async fn location(files: &Workspace, session: &Session, by: &Principal) -> Result<String, Error> {
+    let mut text = match (&session.entity, session.context) {
+        (Some(name), context) if is_of_project(context) => project(files, name).await?,
+        (Some(entity), _) => format!("It is about {entity:?}."),
+        (None, SessionContext::Calendar) => organizer::events_ahead(files, by).await?,
+        (None, _) => format!("{}{}", projects(files).await?, organizer::open_tasks(files, by).await?),
     };
     if let Some(focus) = &session.focus {
         let focus = match focus {
@@ -137,29 +139,15 @@ async fn location(files: &Workspace, session: &Session) -> Result<String, Error>
     Ok(text.trim().to_owned())
 }
 
-/// A project, abbreviated: its name, the beginning of its README, and its first entries.
+/// A project, abbreviated.
 async fn project(files: &Workspace, name: &str) -> Result<String, Error> {
     let unnamed = |error: Error| error.detail("field", "entity_id").hint("the name of a folder below /projects");
     let folder = FilePath::parse("/projects")?.join(name).map_err(|error| unnamed(error.into()))?;
-    let entries = match files.ls(&folder, ENTRIES, None).await {
-        Ok(listing) => listing.entries,
-        Err(error) if error.code == Code::NotFound => return Err(unnamed(Error::not_found("project", name))),
-        Err(error) => return Err(error),
-    };
-    let mut text = format!("The project is {folder}.");
-    match files.read(&folder.join("README.md")?, None).await {
-        Ok(content) => {
-            let about = String::from_utf8_lossy(&content.bytes).into_owned();
-            let _ = write!(text, "\n{}", cut(about.trim(), DESCRIPTION));
-        }
-        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => {}
-        Err(error) => return Err(error),
+    match files.stat(&folder).await {
+        Ok(_) => organizer::project_overview(files, &folder).await,
+        Err(error) if error.code == Code::NotFound => Err(unnamed(Error::not_found("project", name))),
+        Err(error) => Err(error),
     }
-    if !entries.is_empty() {
-        let names: Vec<String> = entries.iter().map(|entry| entry.path.to_string()).collect();
-        let _ = write!(text, "\nIts first entries: {}", names.join(", "));
-    }
-    Ok(text)
 }
 
 async fn projects(files: &Workspace) -> Result<String, Error> {

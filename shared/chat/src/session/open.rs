@@ -120,7 +120,7 @@ impl Sessions {
     ) -> Result<ChatView, Error> {
         new.change.check()?;
         let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
-        let setup = contexts::setup(&files, new.change.of(&Session::default())).await?;
+        let setup = contexts::setup(&files, new.change.of(&Session::default()), by).await?;
         let earlier = match new.earlier.is_empty() {
             true => String::new(),
             false => {
@@ -167,7 +167,7 @@ impl Sessions {
                 .hint("wait for its done event, stop it, or send the message with on_busy interrupt"));
             }
             let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
-            let setup = contexts::setup(&files, wanted).await?;
+            let setup = contexts::setup(&files, wanted, by).await?;
             view.session = Some(setup.session.clone());
             let session = Some(Box::new(setup));
             let setup = Setup { session, ..Setup::default() };

@@ -7,8 +7,29 @@ use serde_json::{Map, Value, json};
 pub(super) const HIDDEN: [&str; 1] = ["ask_user"];
 
 /// The tools of a workspace that change nothing, so that hosts need not ask before them.
-pub const LOOKING: [&str; 10] =
-    ["ls", "glob", "read", "grep", "cat", "find", "file_info", "read_many", "related", "search"];
+pub const LOOKING: [&str; 21] = [
+    "ls",
+    "glob",
+    "read",
+    "grep",
+    "cat",
+    "find",
+    "file_info",
+    "read_many",
+    "related",
+    "search",
+    "list_tasks",
+    "get_task_details",
+    "search_projects",
+    "get_project_details",
+    "search_notes",
+    "get_note_details",
+    "get_calendar_events",
+    "find_available_slots",
+    "search_brain_dumps",
+    "get_brain_dump_details",
+    "get_field_info",
+];
 
 /// A tool of ours: a request of the API.
 struct Own {

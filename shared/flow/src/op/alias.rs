@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// A built-in tool, and its names elsewhere.
-const NAMES: [(&str, &[&str]); 19] = [
+const NAMES: [(&str, &[&str]); 39] = [
     ("ls", &["list_dir", "list_directory", "list_files", "listdir", "dir"]),
     ("glob", &["glob_files", "glob_search", "file_search", "find_files"]),
     ("read", &["read_file", "file_read", "open_file", "view_file", "get_file", "load_file", "view"]),
@@ -23,6 +23,26 @@ const NAMES: [(&str, &[&str]); 19] = [
     ("tag", &["add_tag", "tag_file"]),
     ("link", &["add_link", "link_files"]),
     ("related", &["related_files", "backlinks"]),
+    ("list_tasks", &["get_tasks"]),
+    ("get_task_details", &["get_task"]),
+    ("search_projects", &["list_projects"]),
+    ("get_project_details", &["get_project"]),
+    ("search_notes", &["list_notes"]),
+    ("get_note_details", &["get_note"]),
+    ("get_calendar_events", &["list_events", "get_events"]),
+    ("find_available_slots", &["find_free_slots"]),
+    ("search_brain_dumps", &["list_brain_dumps"]),
+    ("get_brain_dump_details", &["get_brain_dump"]),
+    ("get_field_info", &["describe_fields"]),
+    ("create_project", &["add_project"]),
+    ("update_project", &["edit_project"]),
+    ("create_task", &["add_task"]),
+    ("update_task", &["edit_task"]),
+    ("schedule_task", &["plan_task"]),
+    ("create_note", &["add_note"]),
+    ("create_brain_dump", &["add_brain_dump"]),
+    ("import_calendar", &["import_ics"]),
+    ("export_calendar", &["export_ics"]),
 ];
 
 /// An argument, and its names elsewhere.
@@ -148,7 +168,7 @@ mod tests {
         for (ours, _) in NAMES {
             assert!(registry.kind(ours).is_some(), "{ours}");
         }
-        assert_eq!(registry.specs().len(), NAMES.len(), "every tool has its line");
+        assert_eq!(registry.specs().len() + registry.optional().len(), NAMES.len(), "every tool has its line");
     }
 
     #[test]

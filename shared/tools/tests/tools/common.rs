@@ -81,6 +81,15 @@ impl Hands {
         self.other(Principal::local())
     }
 
+    /// Another person, who has no role there: they look, and have a home.
+    pub async fn viewer(&self) -> Self {
+        let by = Principal::User { id: UserId(Uuid::now_v7()) };
+        let all = self.machine.workspaces();
+        let workspace = all.open(self.workspace.id(), workspace::Access::of(&by, None)).await.unwrap();
+        let machine = Machine { _all: Some(all), ..self.machine.clone() };
+        Self { workspace, machine, ..self.other(by) }
+    }
+
     /// A person in the same workspace on another machine, whose disk is an empty cache.
     pub async fn elsewhere(&self) -> Self {
         let machine = self.machine.another();

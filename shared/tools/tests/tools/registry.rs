@@ -1,7 +1,7 @@
 //! The list of tools, and how arguments are checked.
 
 use crate::common::{Hands, has};
-use buildscale_tools::{Registry, ToolKind};
+use buildscale_tools::{Registry, ToolKind, organizer};
 use domain::Code;
 use serde_json::Value;
 
@@ -39,7 +39,16 @@ fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {
     assert_eq!(of_kind(ToolKind::Arrange), ["mkdir", "mv", "rm", "tag", "link"]);
     assert_eq!(of_kind(ToolKind::Ask), ["ask_user"]);
     assert_eq!(registry.kind("rn"), None);
-    for spec in specs.iter() {
+    let optional = registry.optional();
+    let named: Vec<_> = optional.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(named, [organizer::READING.as_slice(), organizer::WRITING.as_slice()].concat());
+    for name in organizer::READING {
+        assert_eq!(registry.kind(name), Some(ToolKind::Read), "{name}");
+    }
+    for name in organizer::WRITING {
+        assert_eq!(registry.kind(name), Some(ToolKind::Write), "{name}");
+    }
+    for spec in specs.iter().chain(optional.iter()) {
         strict(&spec.name, &spec.parameters);
         assert!(!spec.description.is_empty());
         let text = spec.parameters.to_string();

@@ -1,0 +1,324 @@
+//! Calendars: events and scheduled tasks in a span of time, free slots, and calendars as iCalendar files.
+
+use super::{
+    heads::{Found, Heads},
+    lists::{line, looks},
+    scope::{self, folders, zone},
+};
+use crate::{
+    call::{self, Answer, Call, Done},
+    effects::{Access, Declaration, Declare},
+    write::written,
+};
+use domain::{Code, Error, FilePath, Timestamp};
+use organizer::{
+    Entity, Item, Kind, Moment, Occurrence, Scope, Span,
+    clock::{Tz, told},
+    free::{self, Hours},
+    ics::{self, Exported},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{collections::HashSet, sync::Arc, time::Duration};
+use workspace::{Expect, Workspace};
+
+/// How long a span is that has no end.
+const DAYS_AHEAD: u64 = 7;
+/// The longest span.
+const MAX_SPAN: Duration = Duration::from_secs(3_660 * 24 * 3_600);
+/// Occurrences of one event.
+const MOST: usize = 1_000;
+/// Rows and slots without a limit.
+const USUAL: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Events {
+    /// From then on: 2026-12-01 or 2026-12-01T09:00; now by default.
+    from: Option<String>,
+    /// Until then; 7 days later by default.
+    to: Option<String>,
+    /// The project whose calendar it is, by the name of its folder, or home; all by default.
+    project: Option<String>,
+    /// The time zone of the answer; that of the person's profile by default.
+    time_zone: Option<String>,
+    /// At most this many; 50 by default.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Slots {
+    /// How long a slot has to be, in minutes.
+    #[schemars(range(min = 5, max = 1440))]
+    duration_minutes: u32,
+    /// From then on; now by default.
+    from: Option<String>,
+    /// Until then; 7 days later by default.
+    to: Option<String>,
+    /// The calendars that have to be free: names of projects, and home; all by default.
+    #[schemars(length(min = 1, max = 50))]
+    calendars: Option<Vec<String>>,
+    /// The time zone of working hours; that of the person's profile by default.
+    time_zone: Option<String>,
+    /// When work begins; 09:00 by default.
+    work_start: Option<String>,
+    /// When it ends; 17:00 by default.
+    work_end: Option<String>,
+    /// The days of work, such as mon; Monday to Friday by default.
+    #[schemars(length(min = 1, max = 7))]
+    work_days: Option<Vec<String>>,
+    /// At most this many; 50 by default.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExportCalendar {
+    /// The file to write, such as /projects/atlas/calendar.ics.
+    path: String,
+    /// The project whose calendar it is, by the name of its folder, or home; all by default.
+    project: Option<String>,
+}
+
+impl Declare for Events {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        looks(self.project.as_deref(), into)
+    }
+}
+
+impl Declare for Slots {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        match &self.calendars {
+            None => into.searches("calendars", None),
+            Some(names) => names.iter().try_for_each(|name| match name.as_str() {
+                scope::HOME => into.home("calendars", Access::Read),
+                name => into.reads("calendars", Scope::project(name)?.folder()?.as_str()),
+            }),
+        }
+    }
+}
+
+impl Declare for ExportCalendar {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.writes("path", &self.path)?;
+        looks(self.project.as_deref(), into)
+    }
+}
+
+/// A thing in a calendar.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub path: FilePath,
+    pub entity: Arc<Entity>,
+    pub item: Item,
+    pub id: String,
+    pub updated_at: Timestamp,
+}
+
+/// One of its times.
+#[derive(Debug)]
+pub(super) struct At<'a> {
+    pub entry: &'a Entry,
+    pub time: Occurrence,
+}
+
+/// Events and scheduled tasks of these folders. Those whose times are wrong are left out, and told.
+pub(super) async fn entries(
+    workspace: &Workspace,
+    heads: &Heads,
+    (events, tasks): (Vec<FilePath>, Vec<FilePath>),
+    usual: Tz,
+) -> Result<(Vec<Entry>, Vec<String>, bool), Error> {
+    let (mut found, whole) = heads.find(workspace, Kind::Event, events).await?;
+    let (tasks, all) = heads.find(workspace, Kind::Task, tasks).await?;
+    found.extend(tasks);
+    let (mut entries, mut faults) = (Vec::new(), Vec::new());
+    for Found { info, entity } in found {
+        match Item::of(&entity, usual) {
+            Ok(Some(item)) => {
+                let id = format!("{}@buildscale", info.file_id);
+                entries.push(Entry { path: info.path, entity, item, id, updated_at: info.updated_at });
+            }
+            Ok(None) => {}
+            Err(error) => faults.push(format!("{}: {}", info.path, error.message)),
+        }
+    }
+    Ok((entries, faults, whole && all))
+}
+
+/// The times of entries in a span, in order. An occurrence that was moved elsewhere is not at its old time, and a task that is done takes no time.
+pub(super) fn times(entries: &[Entry], window: Span) -> (Vec<At<'_>>, bool) {
+    let moved: HashSet<(&str, Timestamp)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let at = entry.entity.text("recurrence_id").and_then(Moment::parse)?;
+            Some((entry.entity.text("uid")?, at.instant(entry.item.zone)))
+        })
+        .collect();
+    let (mut found, mut all) = (Vec::new(), true);
+    for entry in entries {
+        if entry.entity.text("status") == Some("cancelled") || entry.entity.text("status") == Some("done") {
+            continue;
+        }
+        let (occurrences, whole) = entry.item.occurrences(window, MOST);
+        all &= whole;
+        let uid = entry.entity.text("uid").filter(|_| entry.entity.text("recurrence_id").is_none());
+        let is_there = |time: &Occurrence| uid.is_none_or(|uid| !moved.contains(&(uid, time.span.start)));
+        found.extend(occurrences.into_iter().filter(is_there).map(|time| At { entry, time }));
+    }
+    found.sort_by(|a, b| (a.time.span, &a.entry.path).cmp(&(b.time.span, &b.entry.path)));
+    (found, all)
+}
+
+/// A row of a calendar.
+pub(super) fn row(at: &At<'_>, zone: Tz) -> Map<String, Value> {
+    let mut row = Map::from_iter([("path".to_owned(), json!(at.entry.path)), ("title".to_owned(), at.entry.entity.title().into())]);
+    let mut put = |name: &str, value: Value| drop(row.insert(name.to_owned(), value));
+    match at.time.all_day {
+        true => {
+            let day = |at: Timestamp| told(at, zone).chars().take(10).collect::<String>();
+            put("start", day(at.time.span.start).into());
+            put("end", day(at.time.span.end).into());
+        }
+        false => {
+            put("start", told(at.time.span.start, zone).into());
+            put("end", told(at.time.span.end, zone).into());
+        }
+    }
+    if at.entry.entity.kind == Kind::Task {
+        put("task", true.into());
+    }
+    for name in ["location", "rrule"] {
+        if let Some(text) = at.entry.entity.text(name) {
+            put(name, text.into());
+        }
+    }
+    row
+}
+
+/// The span of the arguments.
+fn window(call: &Call<'_>, from: Option<&str>, to: Option<&str>, zone: Tz) -> Result<Span, Error> {
+    let at = |field: &str, text: &str| Moment::argument(field, text).map(|at| at.instant(zone));
+    let start = from.map_or_else(|| Ok(call.workspace.now()), |text| at("from", text))?;
+    let end = to.map_or_else(|| Ok(start + Duration::from_secs(DAYS_AHEAD * 24 * 3_600)), |text| at("to", text))?;
+    if end <= start {
+        return Err(Error::invalid("to", "it is not after the start"));
+    }
+    match end.since(start) > MAX_SPAN {
+        true => Err(Error::invalid("to", "ten years are the most that are looked through at once")),
+        false => Ok(Span { start, end }),
+    }
+}
+
+pub(crate) async fn events(call: &Call<'_>, args: Events, heads: &Heads) -> Answer {
+    let zone = zone(call, args.time_zone.as_deref()).await?;
+    let window = window(call, args.from.as_deref(), args.to.as_deref(), zone)?;
+    let project = args.project.as_deref();
+    let both = (folders(call, Kind::Event, project).await?, folders(call, Kind::Task, project).await?);
+    let (entries, faults, whole) = entries(&call.workspace, heads, both, zone).await?;
+    let (found, all) = times(&entries, window);
+    let limit = args.limit.unwrap_or(USUAL);
+    let rows: Vec<_> = found.iter().take(limit).map(|at| row(at, zone)).collect();
+    let mut output = rows.iter().map(line).collect::<Vec<_>>().join("\n");
+    if rows.is_empty() {
+        output = format!("nothing from {} to {}", told(window.start, zone), told(window.end, zone));
+    }
+    let more = found.len().saturating_sub(limit);
+    if more > 0 {
+        output.push_str(&format!("\n[{more} more: ask for less time, or raise the limit]"));
+    }
+    for fault in faults.iter().take(10) {
+        output.push_str(&format!("\n[left out: {fault}]"));
+    }
+    let truncated = more > 0 || !all || !whole;
+    let result = json!({
+        "events": rows, "total": found.len(), "time_zone": zone.name(), "from": window.start, "to": window.end,
+        "complete": all && whole, "faults": faults,
+    });
+    Ok(Done { output, truncated, result, ..Done::default() })
+}
+
+pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer {
+    let zone = zone(call, args.time_zone.as_deref()).await?;
+    let window = window(call, args.from.as_deref(), args.to.as_deref(), zone)?;
+    if window.end.since(window.start) > Duration::from_secs(24 * 3_600 * u64::try_from(free::MAX_DAYS).unwrap_or(366)) {
+        return Err(Error::invalid("to", format!("{} days are the most that are looked through", free::MAX_DAYS)));
+    }
+    let hours = Hours::usual(zone).with(args.work_start.as_deref(), args.work_end.as_deref(), args.work_days.as_deref())?;
+    let mut both = (Vec::new(), Vec::new());
+    for calendar in args.calendars.as_ref().map_or_else(|| vec![None], |names| names.iter().map(|name| Some(name.as_str())).collect()) {
+        both.0.extend(folders(call, Kind::Event, calendar).await?);
+        both.1.extend(folders(call, Kind::Task, calendar).await?);
+    }
+    let (entries, faults, whole) = entries(&call.workspace, heads, both, zone).await?;
+    let (found, all) = times(&entries, window);
+    let is_busy = |at: &&At<'_>| at.entry.entity.fields.get("busy") != Some(&Value::Bool(false));
+    let busy: Vec<Span> = found.iter().filter(is_busy).map(|at| at.time.span).collect();
+    let free = free::slots(&busy, window, &hours, args.duration_minutes);
+    let limit = args.limit.unwrap_or(USUAL);
+    let told = |slot: &Span| {
+        let minutes = slot.end.since(slot.start).as_secs() / 60;
+        json!({ "start": told(slot.start, zone), "end": told(slot.end, zone), "minutes": minutes })
+    };
+    let rows: Vec<Value> = free.iter().take(limit).map(told).collect();
+    let line = |row: &Value| format!("{} to {} ({} minutes)", word(row, "start"), word(row, "end"), row["minutes"]);
+    let mut output = rows.iter().map(line).collect::<Vec<_>>().join("\n");
+    if rows.is_empty() {
+        output = format!("no slot of {} minutes is free within these working hours", args.duration_minutes);
+    }
+    for fault in faults.iter().take(10) {
+        output.push_str(&format!("\n[not looked at: {fault}]"));
+    }
+    if !all || !whole {
+        output.push_str("\n[there are too many events to look at all: name calendars, or ask for less time]");
+    }
+    let truncated = free.len() > limit || !all || !whole;
+    let result = json!({ "slots": rows, "total": free.len(), "time_zone": zone.name(), "complete": all && whole, "faults": faults });
+    Ok(Done { output, truncated, result, ..Done::default() })
+}
+
+fn word<'a>(row: &'a Value, name: &str) -> &'a str {
+    row[name].as_str().unwrap_or_default()
+}
+
+pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads: &Heads) -> Answer {
+    let path = call::path("path", &args.path)?;
+    if !path.name().to_lowercase().ends_with(".ics") {
+        return Err(Error::invalid("path", format!("{path} is no iCalendar file: its name ends in .ics")));
+    }
+    let answer = |change: &workspace::Change, count: Option<usize>| {
+        let count = count.map_or(String::new(), |count| format!("{count} events: "));
+        written(change, format!("wrote {count}{}, version {}", change.path, change.v))
+    };
+    if let Some(done) = call.applied().await? {
+        return Ok(answer(&done, None));
+    }
+    let project = args.project.as_deref();
+    let both = (folders(call, Kind::Event, project).await?, folders(call, Kind::Task, project).await?);
+    let (entries, _, _) = entries(&call.workspace, heads, both, scope::zone(call, None).await?).await?;
+    let mut all = Vec::new();
+    for entry in &entries {
+        // Lists keep the beginning of each text; a calendar has the whole.
+        let content = call.workspace.read(&entry.path, None).await?;
+        all.push((super::heads::read(entry.entity.kind, &entry.path, &content.bytes), entry));
+    }
+    let exported: Vec<Exported<'_>> = all
+        .iter()
+        .map(|(entity, entry)| Exported { entity, item: &entry.item, id: &entry.id, updated_at: entry.updated_at })
+        .collect();
+    let name = project.map_or("calendar", |project| project.rsplit('/').next().unwrap_or(project));
+    let text = ics::write(name, &exported);
+    // An older export is made anew; a calendar of somebody else is not overwritten unseen.
+    let expect = match call.workspace.read(&path, None).await {
+        Ok(content) if ics::is_export(&content.bytes) => content.info.sha256.map_or(Expect::Any, Expect::Hash),
+        Ok(_) => call.expectation(&path, None).await?,
+        Err(error) if error.code == Code::NotFound => Expect::Absent,
+        Err(error) => return Err(error),
+    };
+    let change = call.workspace.write(&path, text, expect, &call.writer()).await?;
+    Ok(answer(&change, Some(exported.len())))
+}

@@ -1,0 +1,127 @@
+//! The tools that a chat has where its context, its persona or its flow lists them: those of the organizer.
+
+use super::{Builder, Run, ToolKind};
+use crate::{
+    args,
+    effects::Declare,
+    organizer::{
+        self, BrainDumpOf, CreateBrainDump, CreateNote, CreateProject, CreateTask, Events, ExportCalendar, FieldInfo,
+        Heads, ImportCalendar, ListTasks, NoteOf, ProjectDetails, ScheduleTask, SearchBrainDumps, SearchNotes,
+        SearchProjects, Slots, TaskOf, UpdateProject, UpdateTask,
+    },
+};
+use ::search::Search;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+/// A tool: its kind, its name, its description.
+type About = (ToolKind, &'static str, &'static str);
+
+/// Registers `$runs`, which gets the call and its arguments.
+macro_rules! tool {
+    ($into:ident, $about:expr, $Args:ty, |$call:ident, $args:ident| $runs:expr) => {
+        add::<$Args>(
+            &mut $into,
+            $about,
+            Box::new(|$call, args| {
+                Box::pin(async move {
+                    let $args: $Args = args::read(args)?;
+                    $runs.await
+                })
+            }),
+        )
+    };
+}
+
+/// Registers a search of the type `$Args`, which asks the index, too.
+macro_rules! searching {
+    ($into:ident, $about:expr, $Args:ty, $search:ident) => {{
+        let index = $search.clone();
+        add::<$Args>(
+            &mut $into,
+            $about,
+            Box::new(move |call, args| {
+                let index = index.clone();
+                Box::pin(async move {
+                    let args: $Args = args::read(args)?;
+                    organizer::search(call, args, Heads::shared(), index.as_ref()).await
+                })
+            }),
+        )
+    }};
+}
+
+fn add<Args: JsonSchema + DeserializeOwned + Declare>(into: &mut Builder, (kind, name, does): About, run: Run) {
+    into.add::<Args>(kind, name, does, run);
+}
+
+/// In the order of the specification: providers cache it, so new ones are added at the end.
+pub(super) fn make(search: Option<Search>) -> Builder {
+    use ToolKind::{Read, Write};
+    let mut all = Builder::default();
+    let about = (Read, "list_tasks", "List tasks, abbreviated: what is worked on first, then by the day on which they are due.");
+    tool!(all, about, ListTasks, |call, args| organizer::list_tasks(call, args, Heads::shared()));
+    let about = (Read, "get_task_details", "Show everything about one task.");
+    tool!(all, about, TaskOf, |call, args| organizer::details(call, args));
+    let about = (Read, "search_projects", "List or search projects, abbreviated.");
+    searching!(all, about, SearchProjects, search);
+    let about = (Read, "get_project_details", "Show everything about one project, and lists of what is in it.");
+    tool!(all, about, ProjectDetails, |call, args| organizer::project_details(call, args, Heads::shared()));
+    let about = (Read, "search_notes", "List or search notes, abbreviated.");
+    searching!(all, about, SearchNotes, search);
+    let about = (Read, "get_note_details", "Show the whole of one note.");
+    tool!(all, about, NoteOf, |call, args| organizer::details(call, args));
+    let about = (
+        Read,
+        "get_calendar_events",
+        "List events and scheduled tasks of a span of time, the next 7 days by default, each occurrence of those that come again.",
+    );
+    tool!(all, about, Events, |call, args| organizer::events(call, args, Heads::shared()));
+    let about = (
+        Read,
+        "find_available_slots",
+        "Find free slots within working hours over one or several calendars. Ask it before you schedule a task.",
+    );
+    tool!(all, about, Slots, |call, args| organizer::slots(call, args, Heads::shared()));
+    let about = (Read, "search_brain_dumps", "List or search brain dumps, abbreviated.");
+    searching!(all, about, SearchBrainDumps, search);
+    let about = (Read, "get_brain_dump_details", "Show the whole of one brain dump.");
+    tool!(all, about, BrainDumpOf, |call, args| organizer::details(call, args));
+    let about = (
+        Read,
+        "get_field_info",
+        "Tell which fields a kind of entity has: type, allowed values, whether it is required and whether an update may change it.",
+    );
+    tool!(all, about, FieldInfo, |call, args| organizer::field_info(call, args));
+    let about = (Write, "create_project", "Make a project: the file README.md in a folder of its own below /projects.");
+    tool!(all, about, CreateProject, |call, args| organizer::create(call, args));
+    let about = (
+        Write,
+        "update_project",
+        "Change fields of a project; an empty text takes one out. context replaces the whole text of the project: read its details first.",
+    );
+    tool!(all, about, UpdateProject, |call, args| organizer::update(call, args));
+    let about = (Write, "create_task", "Make a task.");
+    tool!(all, about, CreateTask, |call, args| organizer::create(call, args));
+    let about = (
+        Write,
+        "update_task",
+        "Change fields of a task; an empty text takes one out. description replaces the whole text of the task: read its details first.",
+    );
+    tool!(all, about, UpdateTask, |call, args| organizer::update(call, args));
+    let about = (Write, "schedule_task", "Put a task into the calendar, move it there, or take it out again.");
+    tool!(all, about, ScheduleTask, |call, args| organizer::schedule_task(call, args));
+    let about = (Write, "create_note", "Make a note.");
+    tool!(all, about, CreateNote, |call, args| organizer::create(call, args));
+    let about = (Write, "create_brain_dump", "Keep thoughts as they came, to sort them later.");
+    tool!(all, about, CreateBrainDump, |call, args| organizer::create(call, args));
+    let about = (
+        Write,
+        "import_calendar",
+        "Take the events of an iCalendar file (.ics) over into a calendar. The same events again are updated.",
+    );
+    tool!(all, about, ImportCalendar, |call, args| organizer::import_calendar(call, args));
+    let about = (Write, "export_calendar", "Write events and scheduled tasks as an iCalendar file (.ics).");
+    tool!(all, about, ExportCalendar, |call, args| organizer::export_calendar(call, args, Heads::shared()));
+    all
+}

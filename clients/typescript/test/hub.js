@@ -6,7 +6,7 @@ import {join} from 'node:path';
 import {createInterface} from 'node:readline';
 
 const program = process.env.BUILDSCALE_BIN;
-if (!program) throw new Error('BUILDSCALE_BIN is to be the path of the binary `buildscale`; scripts/clients and scripts/console --test set it');
+if (!program) throw new Error('BUILDSCALE_BIN is to be the path of the binary `buildscale`; scripts/sdk and scripts/console --test set it');
 
 /** Starts a hub. `kill` is SIGKILL, and `restart` starts it again at the same address with the same data. */
 export async function startHub({args = [], env = {}} = {}) {

@@ -1,14 +1,14 @@
 //! Cross-origin requests (the CORS protocol of the Fetch standard): which pages of other origins may call, and which headers they can
 //! send and read.
 
-use crate::{idempotency, observe::REQUEST_ID};
+use crate::{ai_sdk, idempotency, observe::REQUEST_ID};
 use http::{HeaderName, Method, header};
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// The headers of answers that clients read, beside those that every page can read anyway (Fetch, "CORS-safelisted response-header
 /// name"). A test holds all answers to this list.
-pub const EXPOSED: [HeaderName; 10] = [
+pub const EXPOSED: [HeaderName; 11] = [
     header::ACCEPT_RANGES,
     header::ALLOW,
     header::CONTENT_DISPOSITION,
@@ -19,6 +19,7 @@ pub const EXPOSED: [HeaderName; 10] = [
     header::WWW_AUTHENTICATE,
     HeaderName::from_static(idempotency::REPLAYED),
     HeaderName::from_static(REQUEST_ID),
+    ai_sdk::STREAM,
 ];
 
 /// The headers of requests that pages may send.

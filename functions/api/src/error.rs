@@ -55,6 +55,18 @@ impl ApiError {
         }
         json!({ "error": inside })
     }
+
+    /// The envelope of the API of OpenAI: ours with the fields that its clients look for, and the advice in the message, which is all that they show.
+    pub(crate) fn openai_envelope(&self, request_id: &str) -> Value {
+        let mut envelope = self.envelope(request_id);
+        for (name, value) in doors::openai::error_fields(self.status.as_u16(), &self.error) {
+            envelope["error"][name] = value;
+        }
+        if let Some(hint) = &self.error.hint {
+            envelope["error"]["message"] = json!(format!("{} ({hint})", self.error.message));
+        }
+        envelope
+    }
 }
 
 impl From<Error> for ApiError {

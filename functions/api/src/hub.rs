@@ -19,6 +19,7 @@ mod turns;
 
 pub(crate) use agents::*;
 pub(crate) use attachments::*;
+pub(crate) use caller::Within;
 pub(crate) use folders::*;
 pub(crate) use options::*;
 pub(crate) use permissions::*;

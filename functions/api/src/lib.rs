@@ -14,10 +14,13 @@
 
 mod access;
 mod agents;
+mod agui;
+mod ai_sdk;
 mod auth;
 mod chats;
 mod compactions;
 mod contents;
+mod converse;
 mod cors;
 mod dead_letters;
 mod error;
@@ -42,6 +45,7 @@ mod members;
 mod metrics;
 mod models;
 mod observe;
+mod openai;
 mod openapi;
 mod pace;
 mod personas;

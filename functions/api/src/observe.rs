@@ -42,6 +42,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         _ => HeaderValue::try_from(observer.clock.id().to_string()).unwrap_or(HeaderValue::from_static("-")),
     };
     let asked = Asked::by(request.headers());
+    let is_openai = request.uri().path().starts_with("/openai/");
     let route = Route::of(request.method(), request.extensions().get::<MatchedPath>());
     let id_text = id.to_str().unwrap_or_default();
     let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
@@ -64,7 +65,9 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     if let Some(failure) = refusal(&mut response) {
         observer.requests.refuse(failure.error.code);
         span.in_scope(|| tracing::debug!(status = failure.status.as_u16(), error = %failure.error, "refused"));
-        let body = failure.envelope(id_text).to_string();
+        let envelope =
+            if is_openai { failure.openai_envelope(id_text) } else { failure.envelope(id_text) };
+        let body = envelope.to_string();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
         *response.body_mut() = Body::from(body);

@@ -1,10 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, agents, chats, compactions, contents, dead_letters, evaluations, events, explain, files,
-    flows, forks, health, home, hub, insight, keys, login, mcp, members, models, personas, planner, portable, presence,
-    refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers,
-    trash, turns, usage, versions, workspaces,
+    Context, StreamContext, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, login, mcp, members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -48,6 +45,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "agents", description = "Personas and skills."),
         (name = "models", description = "Which models and coding agents can be asked."),
         (name = "usage", description = "Tokens, money and calls."),
+        (name = "openai", description = "Completions and responses for clients of OpenAI's API, with personas as models."),
+        (name = "clients", description = "The protocols of front ends: AI SDK and AG-UI."),
         (name = "hub", description = "The code agent hub: threads of personas and of coding agents, each in a folder."),
         (name = "health", description = "For operators.")
     )
@@ -146,6 +145,16 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
         .routes(routes!(planner::agent_stream, planner::agent_sessions))
+        .routes(routes!(ai_sdk::send_ui_message))
+        .routes(routes!(ai_sdk::resume_ui_stream))
+        .routes(routes!(ai_sdk::stop_ui_stream))
+        .routes(routes!(agui::run_agent))
+        .routes(routes!(openai::list_openai_models))
+        .routes(routes!(openai::get_openai_model))
+        .routes(routes!(openai::create_completion))
+        .routes(routes!(openai::create_response))
+        .routes(routes!(openai::get_response))
+        .routes(routes!(openai::cancel_response))
         .routes(routes!(hub::healthz))
         .routes(routes!(hub::list_hub_agents))
         .routes(routes!(hub::list_hub_models))

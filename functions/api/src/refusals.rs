@@ -13,14 +13,16 @@ const ALONE: [&str; 5] = ["health", "healthz", "home", "openapi", "resource_meta
 /// Routes that are open to all.
 const OPEN: [&str; 6] = ["health", "healthz", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 18] = [
+const PACED: [&str; 22] = [
     "agent_stream",
     "approve_plan",
     "check_flow",
     "compact_chat",
     "compact_thread",
     "create_chat",
+    "create_completion",
     "create_evaluation",
+    "create_response",
     "create_schedule",
     "create_task",
     "create_turn",
@@ -30,7 +32,9 @@ const PACED: [&str; 18] = [
     "post_message",
     "replay_task",
     "retry_task",
+    "run_agent",
     "run_schedule",
+    "send_ui_message",
     "upload",
 ];
 /// Routes that read the manifests of flows.
@@ -53,8 +57,18 @@ const FLOWS: [&str; 14] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 6] =
-    ["agent_stream", "approve_plan", "create_chat", "create_turn", "edit_message", "post_message"];
+const ATTACHING: [&str; 10] = [
+    "agent_stream",
+    "approve_plan",
+    "create_chat",
+    "create_completion",
+    "create_response",
+    "create_turn",
+    "edit_message",
+    "post_message",
+    "run_agent",
+    "send_ui_message",
+];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.
@@ -106,7 +120,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
         add(&[Code::InvalidArgument]);
     }
     // The workspace of a route of the hub is named beside its path.
-    let beside = tagged(&["hub"]) && !is(&ALONE);
+    let beside = tagged(&["hub", "openai"]) && !is(&ALONE);
     let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
     if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
@@ -139,7 +153,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     {
         add(&[Code::Unprocessable]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents", "hub"]) || is(&PORTABLE) {
+    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents", "hub", "openai", "clients"]) || is(&PORTABLE) {
         add(&[Code::ContentDamaged, Code::ContentMissing]);
     }
     let json = operation.request_body.as_ref().is_some_and(|body| match body {

@@ -3,9 +3,16 @@
 //! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames.
 
 pub mod acp;
+pub mod agui;
+pub mod ai_sdk;
 pub mod hub;
 pub mod mcp;
+pub mod openai;
+mod part;
+mod plan;
 pub mod planner;
 mod projection;
+mod said;
 
+pub use part::{Beat, End, Part, Parts, Watch};
 pub use projection::{Frame, Projection, Span};

@@ -26,6 +26,13 @@ pub struct RequestError {
     /// Further facts: the field at fault, the version found.
     #[schema(value_type = Object)]
     pub details: Map<String, Value>,
+    /// Below `/openai/` alone: the kind of error, as that API has it.
+    #[schema(example = "invalid_request_error")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<String>,
+    /// Below `/openai/` alone: the field at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
 }
 
 /// The codes.

@@ -10,6 +10,16 @@ GET /api/agent/stream
 POST /api/agent/stream
 GET /attachments/{file_id}
 GET /healthz
+GET /openai/v1/models
+GET /openai/v1/models/{model}
+GET /openai/v1/responses/{response_id}
+POST /openai/v1/chat/completions
+POST /openai/v1/responses
+POST /openai/v1/responses/{response_id}/cancel
+GET /api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stream
+POST /api/v1/workspaces/{workspace_id}/ai-sdk/chat
+POST /api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stop
+POST /api/v1/workspaces/{workspace_id}/ag-ui
 GET /v1/agents
 GET /v1/agents/{agent}/models
 GET /v1/path-search

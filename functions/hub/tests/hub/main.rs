@@ -3,6 +3,7 @@
 
 mod agents;
 mod backup;
+mod clients;
 mod commands;
 mod crashed;
 mod documents;

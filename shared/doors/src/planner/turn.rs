@@ -1,9 +1,9 @@
 //! A turn of a session as frames: what was analysed, planned, called and said, and one end.
 
 use super::session::tool_call;
-use crate::{Frame, Projection};
+use crate::{Frame, Projection, said::Said};
 use domain::{
-    CallId, ChatEvent, ChatId, Error, Message, MessageId, StopReason, Strategy, Timestamp, TurnId, Usage, UserId,
+    CallId, ChatEvent, ChatId, Error, Message, StopReason, Strategy, Timestamp, TurnId, Usage, UserId,
     session::{PlannedStep, StepOutcome},
 };
 use serde_json::{Value, json};
@@ -39,8 +39,8 @@ struct Turn {
     error: Option<Error>,
     plan: Option<CallId>,
     steps: BTreeMap<u32, (PlannedStep, Option<ChatId>)>,
-    /// The message that is written, what clients have of it, and what there is of it since it was begun.
-    message: Option<(MessageId, String, String)>,
+    /// The message that is being written.
+    said: Said,
 }
 
 impl PlannerTurn {
@@ -116,24 +116,6 @@ impl Turn {
             "status": "executing", "version": version,
         } })
     }
-
-    /// The part of a message that clients do not have yet. A message that is begun again after a crash is shown from where it differs.
-    fn said(&mut self, id: MessageId, piece: &str) -> String {
-        let (_, shown, now) = match &mut self.message {
-            Some(message) if message.0 == id => message,
-            _ => self.message.insert((id, String::new(), String::new())),
-        };
-        now.push_str(piece);
-        if shown.starts_with(now.as_str()) {
-            return String::new();
-        }
-        let new = match now.strip_prefix(shown.as_str()) {
-            Some(rest) => rest.to_owned(),
-            None => format!("\n\n{now}"),
-        };
-        shown.clone_from(now);
-        new
-    }
 }
 
 fn step_data(step: &PlannedStep, status: &str) -> Value {
@@ -192,21 +174,10 @@ impl Projection for PlannerTurn {
                 });
                 frames.push(frame(number, "analysis", json!({ "analysis": analysis })));
             }
-            ChatEvent::ModelStarted { message_id, .. } => {
-                if let Some((id, _, now)) = &mut turn.message
-                    && id == message_id
-                {
-                    now.clear();
-                }
-            }
-            ChatEvent::Chunk { text, message_id } => say(number, turn.said(*message_id, text), frames),
+            ChatEvent::ModelStarted { message_id, .. } => turn.said.begin(*message_id),
+            ChatEvent::Chunk { text, message_id } => say(number, turn.said.piece(*message_id, text), frames),
             ChatEvent::MessageAdded { message: Message::Assistant { id, content, .. } } => {
-                if let Some((of, _, now)) = &mut turn.message
-                    && of == id
-                {
-                    now.clear();
-                }
-                say(number, turn.said(*id, content), frames);
+                say(number, turn.said.whole(*id, content), frames);
             }
             ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != RUN_PLAN => {
                 let call = tool_call(&call_id.to_string(), tool, args);

@@ -198,6 +198,7 @@ impl World {
             ("file_id", file_id),
             ("trashed_id", trashed_id),
             ("plan_id", plan_id),
+            ("response_id", format!("resp_{0}{0}", chat_id.replace('-', ""))),
             ("chat_id", chat_id),
             ("task_id", task_id),
             ("other_task_id", other_task_id),

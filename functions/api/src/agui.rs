@@ -1,0 +1,52 @@
+//! The Agent User Interaction Protocol: a run in, its events out by [`doors::agui`].
+
+use crate::{
+    Context,
+    access::{Access, Converse},
+    converse::{Reply, Speaker, Words, chat_of},
+    error::Answer,
+    extract::{Json, TraceParent, Traced},
+    idempotency::Ids,
+    pace::Paced,
+    workspaces::InWorkspace,
+};
+use axum::{extract::State, response::Response};
+use domain::OnBusy;
+use doors::agui::{self as wire, Events, Input, Request};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Begins a run: a turn with the last message, or the rest of a turn after the answer to its interrupt (`resume`). It answers with the events of
+/// the run. A new thread id makes a chat; a UUID is that of a chat that is there. A run goes on although its client goes.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/ag-ui", tag = "clients", params(InWorkspace, TraceParent),
+    request_body(content = Value, description = "`RunAgentInput`. `forwardedProps` can have `role` and `model` of a new chat."),
+    responses((status = 200, description = "The events of the run (AG-UI 1.0).", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn run_agent(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, files, .. }: Access<Converse, InWorkspace>,
+    _: Paced,
+    ids: Ids,
+    Traced(trace): Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    let Request { thread, run: name, role: persona, model, earlier, input } = wire::request(&body)?;
+    let speaker =
+        Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
+    speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
+    let (chat, view) = chat_of(&context, at.workspace_id, &thread).await?;
+    let run = match input {
+        Input::Words(content) => match view {
+            Some(_) => speaker.post(chat, content, OnBusy::Enqueue).await?,
+            None => speaker.begin(chat, Words { content, earlier, role: persona, model }).await?,
+        },
+        Input::Resume { id, payload } => {
+            // Giving up is a no; questions need an answer, and refuse it.
+            let reply = match payload {
+                Some(payload) => Reply::Given(payload),
+                None => Reply::Decision { approved: false, reason: None },
+            };
+            speaker.reply(chat, id, reply).await?
+        }
+    };
+    speaker.streamed(run, Box::new(Events::new(run.part, thread, name)), "").await
+}

@@ -1,0 +1,134 @@
+//! The AI SDK of Vercel (`useChat`): a message in, the chunks of its answer out by [`doors::ai_sdk`].
+
+use crate::{
+    Context,
+    access::{Access, Converse, Read},
+    converse::{Reply, Run, Speaker, Words, chat_of, waits},
+    error::Answer,
+    extract::{Json, TraceParent, Traced},
+    idempotency::Ids,
+    pace::Paced,
+    workspaces::InWorkspace,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{ChatStatus, CommandId, Error, OnBusy, WorkspaceId};
+use doors::{
+    Part,
+    ai_sdk::{self as wire, Chunks, Input, Request},
+};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Says that a stream is one of UI messages, and its version.
+pub(crate) const STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+/// The end of a stream.
+const DONE: &str = "data: [DONE]\n\n";
+
+/// The chat of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InUiChat {
+    /// The workspace.
+    #[param(value_type = uuid::Uuid)]
+    workspace_id: WorkspaceId,
+    /// The client's own id of the chat, or the chat's.
+    #[param(example = "Kq3v0bYx2nW1tQzP")]
+    id: String,
+}
+
+/// A chat that was told to stop.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UiStopped {
+    /// Always `cancelled`; the stream tells when it has.
+    status: &'static str,
+}
+
+/// Takes the last message of a client of the AI SDK, or the approval or answer in it, and answers with the chunks of its turn up to the next
+/// question. A new id makes a chat; a UUID is that of a chat that is there. A message is processed although its client goes.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/ai-sdk/chat", tag = "clients", params(InWorkspace, TraceParent),
+    request_body(content = Value, description = "As `DefaultChatTransport` sends it. Beside it, `role` and `model` of a new chat."),
+    responses((status = 200, description = "The chunks of the answer (UI message stream, version 1).", body = String,
+        content_type = "text/event-stream")))]
+pub(crate) async fn send_ui_message(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, files, .. }: Access<Converse, InWorkspace>,
+    _: Paced,
+    ids: Ids,
+    Traced(trace): Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    let Request { id, role: persona, model, earlier, input } = wire::request(&body)?;
+    let speaker =
+        Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
+    speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
+    let (chat, view) = chat_of(&context, at.workspace_id, &id).await?;
+    let run = match input {
+        Input::Words(content) => match view {
+            Some(_) => speaker.post(chat, content, OnBusy::Enqueue).await?,
+            None => speaker.begin(chat, Words { content, earlier, role: persona, model }).await?,
+        },
+        Input::Decision { id, approved, reason } => {
+            speaker.reply(chat, id.0, Reply::Decision { approved, reason }).await?
+        }
+        Input::Answers(call, output) => speaker.reply(chat, call.0, Reply::Given(output)).await?,
+    };
+    Ok(marked(speaker.streamed(run, Box::new(Chunks::of(chat, run.part)), DONE).await?))
+}
+
+/// The chunks of the turn that runs or waits for a person, from its beginning: for a client that comes back and builds the message anew. 204 when
+/// no turn is under way.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stream", tag = "clients", params(InUiChat),
+    responses((status = 200, description = "The chunks of the turn.", body = String, content_type = "text/event-stream"),
+        (status = 204, description = "No turn is under way.")))]
+pub(crate) async fn resume_ui_stream(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, files, .. }: Access<Read, InUiChat>,
+    ids: Ids,
+) -> Answer<Response> {
+    let (chat, view) = chat_of(&context, at.workspace_id, &at.id).await?;
+    let Some(view) = view.filter(|view| view.status != ChatStatus::Idle) else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let speaker =
+        Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace: None };
+    let parts = speaker.parts(chat).await?;
+    let last = match (parts.last(), view.turn_id) {
+        (Some(last), _) if parts.is_running() => last,
+        // A turn that has not begun.
+        (_, Some(turn)) => Part::first(turn),
+        _ => return Ok(StatusCode::NO_CONTENT.into_response()),
+    };
+    // What waits for a person is shown up to the question.
+    let number = if waits(&view) { last.number.saturating_sub(1) } else { last.number };
+    let part = Part { number, ..last };
+    let run = Run { chat, part, first: view.turn_seq.unwrap_or(1) };
+    Ok(marked(speaker.streamed(run, Box::new(Chunks::through(chat, part)), DONE).await?))
+}
+
+/// Stops the turn of a chat. `stop` of `useChat` ends only the client's own stream.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stop", tag = "clients", params(InUiChat),
+    responses((status = 200, description = "It was told to stop.", body = UiStopped)))]
+pub(crate) async fn stop_ui_stream(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Converse, InUiChat>,
+    ids: Ids,
+) -> Answer<axum::Json<UiStopped>> {
+    let (chat, view) = chat_of(&context, at.workspace_id, &at.id).await?;
+    if view.is_none() {
+        let shown: String = at.id.chars().take(64).collect();
+        return Err(Error::not_found("chat", shown).into());
+    }
+    context.chats.stop(at.workspace_id, chat, CommandId(ids.id("command")), &by).await?;
+    Ok(axum::Json(UiStopped { status: "cancelled" }))
+}
+
+fn marked(mut response: Response) -> Response {
+    response.headers_mut().insert(STREAM, HeaderValue::from_static("v1"));
+    response
+}

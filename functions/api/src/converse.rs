@@ -1,0 +1,287 @@
+//! What the doors of client protocols have in common: a message, or the answer to a question, becomes the command of a chat, and the part of
+//! the turn that answers it is streamed, or waited for.
+
+use crate::{
+    Context,
+    access::demand,
+    chats::check_model,
+    error::{Answer, ApiError, internal},
+    idempotency::Ids,
+};
+use actor::next_number;
+use axum::{
+    body::{Body, to_bytes},
+    response::Response,
+};
+use bytes::Bytes;
+use chat::Shelf;
+use domain::{
+    ActorRef, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, PermissionId, Principal,
+    QuestionId, Timestamp, TraceContext, WorkspaceId, event::PermissionOutcome,
+};
+use doors::{Part, Parts, Projection, Span};
+use futures::{StreamExt, stream};
+use http::HeaderMap;
+use identity::{Action, Caller, Role};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The longest answer that is waited for, in bytes.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// The caller of such a door, in their workspace.
+pub(crate) struct Speaker<'a> {
+    pub context: &'a Context,
+    pub workspace: WorkspaceId,
+    pub by: Principal,
+    pub caller: &'a Caller,
+    pub role: Role,
+    pub files: workspace::Access,
+    pub ids: Ids,
+    pub trace: Option<TraceContext>,
+}
+
+/// A message, and the setup of the chat that it makes, if it makes one.
+#[derive(Default)]
+pub(crate) struct Words {
+    pub content: String,
+    pub earlier: String,
+    /// The persona; `assistant` when none.
+    pub role: Option<String>,
+    pub model: Option<String>,
+}
+
+/// The answer to a question or a request for permission.
+pub(crate) enum Reply {
+    /// A yes or a no to a request for permission.
+    Decision { approved: bool, reason: Option<String> },
+    /// Words or values: answers to questions, or a yes or a no.
+    Given(Value),
+}
+
+/// The part of a turn that answers a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub chat: ChatId,
+    pub part: Part,
+    /// An event that is not after the first one of its turn.
+    pub first: u64,
+}
+
+impl Speaker<'_> {
+    fn may_approve(&self) -> bool {
+        demand(self.caller, self.role, Action::Approve).is_ok()
+    }
+
+    fn command(&self) -> CommandId {
+        CommandId(self.ids.id("command"))
+    }
+
+    /// Refuses, before anything is sent, a request whose answer is streamed or waited for where no streams are.
+    pub(crate) fn demand_streams(&self, instead: &str) -> Result<(), Error> {
+        if self.context.base.streams.are_here() {
+            return Ok(());
+        }
+        let error = Error::new(Code::UpstreamUnavailable, "this server takes messages and holds no streams");
+        Err(error.hint(format!("the message was not taken; {instead}")))
+    }
+
+    /// The personas that there are, by their names.
+    pub(crate) async fn personas(&self) -> Result<Vec<String>, Error> {
+        let workspace = self.context.base.workspaces.open(self.workspace, self.files.clone()).await?;
+        Ok(chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| persona.name).collect())
+    }
+
+    /// Begins a chat with a message.
+    pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
+        let Words { content, earlier, role, model } = words;
+        check_model(self.context, model.as_deref())?;
+        let earlier = match earlier.is_empty() {
+            true => earlier,
+            false => format!("The conversation before, as the client has it:\n{earlier}"),
+        };
+        let (may_approve, trace) = (self.may_approve(), self.trace.clone());
+        let new =
+            chat::NewChat { goal: content, earlier, role, model, may_approve, trace, ..chat::NewChat::default() };
+        let accepted = self.context.chats.create(self.workspace, chat, self.command(), new, &self.by).await?;
+        Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
+    }
+
+    /// Posts a message to a chat.
+    pub(crate) async fn post(&self, chat: ChatId, content: String, on_busy: OnBusy) -> Result<Run, Error> {
+        // A repeated request may find its turn begun; a new one begins at the end of the log or later.
+        let first = match self.ids {
+            Ids::Fresh(_) => {
+                let actor = ActorRef::Chat { workspace: self.workspace, chat };
+                next_number(&*self.context.base.table, &actor.into()).await.map_err(|error| ApiError::from(error).error)?
+            }
+            Ids::Key(..) => 1,
+        };
+        let (may_approve, trace) = (self.may_approve(), self.trace.clone());
+        let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
+        let accepted = self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
+        Ok(Run { chat, part: Part::first(accepted.turn_id), first })
+    }
+
+    /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.
+    pub(crate) async fn reply(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Run, Error> {
+        let view = self.context.chats.get(self.workspace, chat).await?;
+        let parts = self.parts(chat).await?;
+        let Some((asked, part)) = parts.that_asked(id) else {
+            return Err(Error::not_found("question or request for permission", id)
+                .hint("the chat's waiting_for lists the open ones"));
+        };
+        if is_permission(&view, asked, &reply) {
+            demand(self.caller, self.role, Action::Approve)?;
+            let (approved, reason) = decision(reply)?;
+            let outcome = if approved { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
+            let reason = reason.filter(|reason| !approved && !reason.trim().is_empty());
+            let decision = chat::Decision { reason, ..chat::Decision::new(PermissionId(asked), outcome) };
+            self.context.chats.decide(self.workspace, chat, self.command(), decision, &self.by).await?;
+        } else {
+            let answers = answers(&view, asked, reply)?;
+            let (id, command) = (QuestionId(asked), self.command());
+            let may_approve = self.may_approve();
+            self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
+        }
+        Ok(Run { chat, part: part.next(), first: 1 })
+    }
+
+    /// The parts of a chat so far.
+    pub(crate) async fn parts(&self, chat: ChatId) -> Result<Parts, Error> {
+        let mut parts = Parts::default();
+        self.fold(chat, |_, _, event| parts.take_in(event)).await?;
+        Ok(parts)
+    }
+
+    /// Hands the log of a chat to `take_in`, with the numbers and times of its events.
+    pub(crate) async fn fold(
+        &self,
+        chat: ChatId,
+        take_in: impl FnMut(u64, Timestamp, &ChatEvent),
+    ) -> Result<(), Error> {
+        self.context.threads().reader().log(self.workspace, chat, 1, take_in).await
+    }
+
+    /// The stream of a run to its end; `tail` is sent behind it.
+    pub(crate) async fn streamed(
+        &self,
+        run: Run,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+        tail: &'static str,
+    ) -> Answer<Response> {
+        let actor = ActorRef::Chat { workspace: self.workspace, chat: run.chat };
+        let span = Span { fold_from: run.first, first: run.first, to_the_end: true };
+        let opened = self.context.base.streams.open_projected(actor, projection, span, &HeaderMap::new(), None).await?;
+        let (parts, body) = opened.into_parts();
+        let last = stream::iter((!tail.is_empty()).then(|| Ok(Bytes::from_static(tail.as_bytes()))));
+        Ok(Response::from_parts(parts, Body::from_stream(body.into_data_stream().chain(last))))
+    }
+
+    /// The one frame of a projection that has no other, once it is there.
+    pub(crate) async fn waited(
+        &self,
+        run: Run,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+    ) -> Answer<Value> {
+        let body = self.streamed(run, projection, "").await?.into_body();
+        let text = to_bytes(body, MAX_ANSWER).await.map_err(|_| internal())?;
+        let text = String::from_utf8_lossy(&text);
+        let data = text.lines().find_map(|line| line.strip_prefix("data: "));
+        let whole = data.and_then(|data| serde_json::from_str(data).ok());
+        Ok(whole.ok_or_else(|| {
+            Error::new(Code::UpstreamUnavailable, "the server ends, and the turn goes on after its start")
+                .detail("chat_id", run.chat.to_string())
+                .hint("read the chat later")
+        })?)
+    }
+}
+
+/// The chat that a client's own id of a conversation means, and its view if it is there: the chat of the workspace with this id, else one whose
+/// id is made of it. All protocols whose clients choose the id take the same one for the same chat.
+pub(crate) async fn chat_of(
+    context: &Context,
+    workspace: WorkspaceId,
+    id: &str,
+) -> Result<(ChatId, Option<ChatView>), Error> {
+    let made = ChatId::from_key(&format!("client chat/{workspace}"), id);
+    for chat in id.parse().into_iter().chain([made]) {
+        match context.chats.get(workspace, chat).await {
+            Ok(view) => return Ok((chat, Some(view))),
+            Err(error) if error.code == Code::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((made, None))
+}
+
+/// Whether the chat waits for a person, as its view has it.
+pub(crate) fn waits(view: &ChatView) -> bool {
+    view.status != ChatStatus::Idle && !view.waiting_for.is_empty()
+}
+
+fn is_permission(view: &ChatView, id: Uuid, reply: &Reply) -> bool {
+    let id = id.to_string();
+    match view.waiting_for.iter().find(|open| open["data"]["permission_id"] == id || open["data"]["question_id"] == id) {
+        Some(open) => open["event"] == "permission_required",
+        // It is not open any more: the refusal is that of the command that the caller means.
+        None => matches!(reply, Reply::Decision { .. }),
+    }
+}
+
+/// A yes or a no in the forms that clients send.
+fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
+    let unclear = || {
+        Error::invalid("answer", "a request for permission is answered by a yes or a no")
+            .hint(r#"send {"approved": true}, {"approved": false, "reason": "…"}, approved or declined"#)
+    };
+    match reply {
+        Reply::Decision { approved, reason } => Ok((approved, reason)),
+        Reply::Given(Value::Bool(approved)) => Ok((approved, None)),
+        Reply::Given(Value::Object(fields)) => {
+            let approved = fields.get("approved").and_then(Value::as_bool).ok_or_else(unclear)?;
+            Ok((approved, fields.get("reason").and_then(Value::as_str).map(str::to_owned)))
+        }
+        Reply::Given(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(value @ (Value::Bool(_) | Value::Object(_))) => decision(Reply::Given(value)),
+            _ => match text.split_once(':').map_or((text.as_str(), None), |(word, why)| (word, Some(why))) {
+                ("approved", None) => Ok((true, None)),
+                ("declined", why) => Ok((false, why.map(|why| why.trim().to_owned()))),
+                _ => Err(unclear()),
+            },
+        },
+        Reply::Given(_) => Err(unclear()),
+    }
+}
+
+/// Answers by the names of the questions. One value is the answer to one question.
+fn answers(view: &ChatView, id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
+    let given = match reply {
+        Reply::Given(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Reply::Given(value) => value,
+        Reply::Decision { .. } => {
+            return Err(Error::invalid("answer", "questions are answered by values, not by a yes or a no"));
+        }
+    };
+    let id = id.to_string();
+    let open = view.waiting_for.iter().find(|open| open["data"]["question_id"] == id);
+    let questions = open.and_then(|open| open["data"]["questions"].as_array());
+    let names: Vec<&str> = questions.into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    match given {
+        Value::Object(mut fields) => match fields.remove("answers") {
+            Some(Value::Object(answers)) if fields.is_empty() => Ok(answers),
+            Some(other) => {
+                fields.insert("answers".to_owned(), other);
+                Ok(fields)
+            }
+            None => Ok(fields),
+        },
+        value => match names[..] {
+            [name] => Ok(Map::from_iter([(name.to_owned(), value)])),
+            // The refusal of what is not open any more is that of the command.
+            [] => Ok(Map::new()),
+            _ => Err(Error::invalid("answer", "there are several questions, and one answer")
+                .hint(format!("send an object with {}", names.join(", ")))),
+        },
+    }
+}

@@ -1,0 +1,297 @@
+//! The API of OpenAI, `/openai/v1`: requests become commands of chats, and parts of turns become completions and responses by
+//! [`doors::openai`]. Errors are in OpenAI's own envelope.
+//!
+//! A path of this door names no workspace, as those of the code agent hub.
+
+use crate::{
+    Context,
+    access::{Converse, Read},
+    converse::{Reply, Run, Speaker, Words},
+    error::Answer,
+    extract::{Json, Path, Query, TraceParent, Traced},
+    hub::Within,
+    idempotency::Ids,
+    pace::Paced,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{ChatId, Code, CommandId, Error, OnBusy};
+use doors::{
+    Projection,
+    openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// The end of a stream of chunks.
+const DONE: &str = "data: [DONE]\n\n";
+
+/// The model of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfModel {
+    /// The persona.
+    #[param(example = "assistant")]
+    model: String,
+}
+
+/// The response of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfResponse {
+    /// The response.
+    #[param(example = "resp_019bf537f2287cd3aa1c3da8af302e12019bf537f2287cd3aa1c3da8af302e13")]
+    response_id: String,
+}
+
+impl crate::extract::Open for OfModel {}
+impl crate::extract::Open for OfResponse {}
+
+/// The wanted form of a response.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Form {
+    /// Whether its events are streamed.
+    #[serde(default)]
+    stream: bool,
+    /// Only events after the one with this `sequence_number`.
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
+    starting_after: Option<u64>,
+}
+
+impl OfResponse {
+    fn id(&self) -> Result<ResponseId, Error> {
+        let shown: String = self.response_id.chars().take(160).collect();
+        self.response_id.parse::<ResponseId>().map_err(|()| Error::not_found("response", shown))
+    }
+}
+
+async fn speaker<'a, N>(
+    context: &'a Context,
+    within: &'a Within<N>,
+    ids: Ids,
+    Traced(trace): Traced,
+) -> Answer<Speaker<'a>> {
+    within.settle(context).await?;
+    let Within { workspace, by, caller, role, files, .. } = within;
+    let (by, files) = (by.clone(), files.clone());
+    Ok(Speaker { context, workspace: *workspace, by, caller, role: *role, files, ids, trace })
+}
+
+/// The personas, as models of OpenAI's API.
+#[utoipa::path(get, path = "/openai/v1/models", tag = "openai",
+    responses((status = 200, description = "All of them.", body = Value)))]
+pub(crate) async fn list_openai_models(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    ids: Ids,
+) -> Answer<axum::Json<Value>> {
+    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    Ok(axum::Json(wire::models(speaker.personas().await?.into_iter())))
+}
+
+/// One persona, as a model of OpenAI's API.
+#[utoipa::path(get, path = "/openai/v1/models/{model}", tag = "openai", params(OfModel),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn get_openai_model(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(OfModel { model }): Path<OfModel>,
+    ids: Ids,
+) -> Answer<axum::Json<Value>> {
+    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    Ok(axum::Json(wire::model(&persona(&speaker, &model).await?)))
+}
+
+/// Makes a chat of the messages, and answers with its turn as a chat completion, or with the chunks of it. A completion that ends with a call of
+/// `ask_user` or `permission` goes on when the last message is the answer to that call.
+#[utoipa::path(post, path = "/openai/v1/chat/completions", tag = "openai", params(TraceParent),
+    request_body(content = Value, description = "As OpenAI's. A field that cannot be honoured is refused by its name."),
+    responses((status = 200, description = "The completion; with `stream` its chunks, as an event stream.", body = Value)))]
+pub(crate) async fn create_completion(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    let Request { model, input, stream, with_usage, .. } = wire::completion(&body)?;
+    let speaker = speaker(&context, &within, ids, traced).await?;
+    speaker.demand_streams("make a response with background instead, and poll it")?;
+    let model = persona(&speaker, &model).await?;
+    let run = match input {
+        Input::Words { content, earlier } => {
+            let words = Words { content, earlier, role: Some(model.clone()), model: None };
+            speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
+        }
+        Input::Answers(asked, output) => speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?,
+        Input::Decision { asked, approved, reason } => {
+            speaker.reply(asked.chat, asked.id, Reply::Decision { approved, reason }).await?
+        }
+    };
+    let created = context.base.clock.now();
+    let completion = Box::new(Completion::new(run.chat, run.part, model, created, stream, with_usage));
+    if stream {
+        return speaker.streamed(run, completion, DONE).await;
+    }
+    let whole = speaker.waited(run, completion).await?;
+    match whole.get("error") {
+        None => Ok(axum::Json(whole).into_response()),
+        Some(error) => {
+            let message = error["message"].as_str().unwrap_or("the turn failed");
+            let code = serde_json::from_value(error["code"].clone()).unwrap_or(Code::UpstreamUnavailable);
+            Err(Error::new(code, message).detail("chat_id", run.chat.to_string()).into())
+        }
+    }
+}
+
+/// Makes a response: a turn of a new chat, of the chat of `previous_response_id`, or of the chat that `conversation` names. It is the
+/// answer, or its events are with `stream`. With `background` the answer comes at once, and the response is polled. A response that ends with a
+/// call of `ask_user` or an `mcp_approval_request` goes on by another one, whose input is the answer.
+#[utoipa::path(post, path = "/openai/v1/responses", tag = "openai", params(TraceParent),
+    request_body(content = Value, description = "As OpenAI's. A field that cannot be honoured is refused by its name."),
+    responses((status = 200, description = "The response; with `stream` its events, as an event stream.", body = Value)))]
+pub(crate) async fn create_response(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    let request = wire::response(&body)?;
+    let speaker = speaker(&context, &within, ids, traced).await?;
+    let (stream, background) = (request.stream, request.background);
+    if stream || !background {
+        speaker.demand_streams("send background true and stream false, and poll the response")?;
+    }
+    let model = persona(&speaker, &request.model).await?;
+    let (run, previous) = respond(&speaker, request, &model).await?;
+    let id = ResponseId { chat: run.chat, part: run.part };
+    let view = |shows| {
+        let view = wire::Response::new(id, model.clone(), context.base.clock.now(), shows);
+        Box::new(view.in_background(background).after(previous))
+    };
+    if stream {
+        return speaker.streamed(run, view(StartingAfter::Frame(None)), "").await;
+    }
+    if background {
+        return Ok(axum::Json(view(StartingAfter::Whole).whole()).into_response());
+    }
+    Ok(axum::Json(speaker.waited(run, view(StartingAfter::Whole)).await?).into_response())
+}
+
+/// Sends the command of a response, and tells which response it follows.
+async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
+    let Request { input, previous, conversation, .. } = request;
+    let (content, earlier) = match input {
+        Input::Words { content, earlier } => (content, earlier),
+        Input::Answers(asked, output) => {
+            return Ok((speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?, None));
+        }
+        Input::Decision { asked, approved, reason } => {
+            return Ok((speaker.reply(asked.chat, asked.id, Reply::Decision { approved, reason }).await?, None));
+        }
+    };
+    let Some(chat) = previous.map(|id| id.chat).or(conversation) else {
+        let words = Words { content, earlier, role: Some(model.to_owned()), model: None };
+        return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
+    };
+    if !earlier.is_empty() {
+        return Err(Error::invalid("input", "the chat has the conversation before this message")
+            .hint("send the new message alone, or begin anew without previous_response_id")
+            .into());
+    }
+    let role = speaker.context.chats.get(speaker.workspace, chat).await?.role;
+    if role != model {
+        return Err(Error::invalid("model", "another persona has this chat")
+            .hint(format!("go on with the model {role}, or begin anew without previous_response_id"))
+            .into());
+    }
+    let parts = speaker.parts(chat).await?;
+    if let Some(id) = previous {
+        match parts.last() {
+            Some(last) if last.turn == id.part.turn => {}
+            Some(_) => {
+                return Err(Error::new(Code::Conflict, "another turn of the chat came after this response")
+                    .detail("field", "previous_response_id")
+                    .hint("go on after the last one, send conversation instead, or fork the chat at this turn")
+                    .into());
+            }
+            None => return Err(Error::not_found("response", id).detail("field", "previous_response_id").into()),
+        }
+    }
+    let previous = parts.last().map(|part| ResponseId { chat, part });
+    Ok((speaker.post(chat, content, OnBusy::Reject).await?, previous))
+}
+
+/// A response as it is now, or its events: those that were, and those to come.
+#[utoipa::path(get, path = "/openai/v1/responses/{response_id}", tag = "openai", params(OfResponse, Form),
+    responses((status = 200, description = "The response; with `stream` its events, as an event stream.", body = Value)))]
+pub(crate) async fn get_response(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(at): Path<OfResponse>,
+    Query(Form { stream, starting_after }): Query<Form>,
+    ids: Ids,
+) -> Answer<Response> {
+    let id = at.id()?;
+    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let found = current(&speaker, id).await?;
+    if !stream {
+        return Ok(axum::Json(found.whole()).into_response());
+    }
+    let view = seen(&speaker, id, StartingAfter::Frame(starting_after)).await?;
+    speaker.streamed(Run { chat: id.chat, part: id.part, first: 1 }, Box::new(view), "").await
+}
+
+/// Stops the turn of a response. One that is over stays as it is.
+#[utoipa::path(post, path = "/openai/v1/responses/{response_id}/cancel", tag = "openai", params(OfResponse),
+    responses((status = 200, description = "The response as it is now; its turn stops in a moment.", body = Value)))]
+pub(crate) async fn cancel_response(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(at): Path<OfResponse>,
+    ids: Ids,
+) -> Answer<axum::Json<Value>> {
+    let id = at.id()?;
+    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let found = current(&speaker, id).await?;
+    let view = context.chats.get(speaker.workspace, id.chat).await?;
+    if view.turn_id == Some(id.part.turn) {
+        let command = CommandId(speaker.ids.id("command"));
+        context.chats.stop(speaker.workspace, id.chat, command, &speaker.by).await?;
+    }
+    Ok(axum::Json(found.whole()))
+}
+
+/// The view of a response before the log is folded.
+async fn seen(speaker: &Speaker<'_>, id: ResponseId, shows: StartingAfter) -> Answer<wire::Response> {
+    let view = speaker.context.chats.get(speaker.workspace, id.chat).await.map_err(|error| match error.code {
+        Code::NotFound => Error::not_found("response", id),
+        _ => error,
+    })?;
+    Ok(wire::Response::new(id, view.role, view.created_at, shows))
+}
+
+/// A response as the log has it.
+async fn current(speaker: &Speaker<'_>, id: ResponseId) -> Answer<wire::Response> {
+    let mut view = seen(speaker, id, StartingAfter::Whole).await?;
+    let mut frames = Vec::new();
+    speaker.fold(id.chat, |number, at, event| view.take_in(number, at, event, &mut frames)).await?;
+    Ok(view)
+}
+
+/// The persona that a model means.
+async fn persona(speaker: &Speaker<'_>, model: &str) -> Result<String, Error> {
+    if speaker.personas().await?.iter().any(|name| name == model) {
+        return Ok(model.to_owned());
+    }
+    let shown: String = model.chars().take(64).collect();
+    Err(Error::not_found("model", shown).detail("field", "model").hint("GET /openai/v1/models lists the personas"))
+}

@@ -1,0 +1,45 @@
+// The agent of AG-UI: a run with its events and state, interrupts, refusals.
+import { randomUUID } from 'node:crypto';
+import { HttpAgent } from '@ag-ui/client';
+import { base, finish, workspace } from './common.mjs';
+
+const url = `${base}/api/v1/workspaces/${workspace}/ag-ui`;
+const agent = () => new HttpAgent({ url, threadId: randomUUID() });
+const run = async (of, content, more) => {
+  if (content) of.addMessage({ id: randomUUID(), role: 'user', content });
+  const events = [];
+  await of.runAgent(more, { onEvent: ({ event }) => void events.push(event) });
+  return { types: [...new Set(events.map((event) => event.type))], end: events.at(-1) };
+};
+const said = (of) => of.messages.filter((message) => message.role === 'assistant').map((message) => message.content ?? '');
+const out = {};
+
+const whole = agent();
+const first = await run(whole, 'state');
+out.whole = { types: first.types, texts: said(whole), files: Object.keys(whole.state.files), end: first.end.outcome.type };
+out.tools = whole.messages.filter((message) => message.role === 'tool').length;
+await run(whole, 'say it');
+out.again = said(whole).at(-1);
+
+const wish = agent();
+const asks = await run(wish, 'become a poet');
+const [interrupt] = asks.end.outcome.interrupts;
+out.interrupt = [interrupt.reason, interrupt.metadata.tool, interrupt.responseSchema.required];
+const payload = { approved: false, reason: 'no poets' };
+await run(wish, null, { resume: [{ interruptId: interrupt.id, status: 'resolved', payload }] });
+out.declined = said(wish).at(-1);
+
+const question = agent();
+const [open] = (await run(question, 'ask me')).end.outcome.interrupts;
+await run(question, null, { resume: [{ interruptId: open.id, status: 'resolved', payload: { colour: 'blue' } }] });
+out.answered = [open.message, said(question).at(-1)];
+
+const refused = agent();
+refused.addMessage({ id: '1', role: 'user', content: 'x' });
+try {
+  await refused.runAgent({ tools: [{ name: 'f', description: 'f', parameters: {} }] });
+  out.refused = 'taken';
+} catch (error) {
+  out.refused = [error.status, error.payload.error.details.field];
+}
+finish(out);

@@ -1,0 +1,108 @@
+// The client of OpenAI for JavaScript: models, completions, responses, questions, permissions, errors.
+import OpenAI from 'openai';
+import { base, finish, until, workspace } from './common.mjs';
+
+const client = new OpenAI({
+  apiKey: 'any',
+  baseURL: `${base}/openai/v1`,
+  defaultHeaders: { 'X-Workspace-Id': workspace },
+  maxRetries: 0,
+});
+const model = 'assistant';
+const { completions } = client.chat;
+const user = (content) => ({ role: 'user', content });
+const out = {};
+
+out.models = (await client.models.list()).data.map((one) => one.id);
+out.model = (await client.models.retrieve('reviewer')).id;
+
+const said = await completions.create({ model, messages: [{ role: 'system', content: 'Be brief.' }, user('say it')] });
+out.completion = [said.choices[0].message.content, said.choices[0].finish_reason, said.usage.total_tokens > 0];
+
+out.chunks = { text: '', reasoning: '', pieces: 0, reason: null, usage: false };
+const chunks = { model, stream: true, stream_options: { include_usage: true }, messages: [user('chunks')] };
+for await (const { choices, usage } of await completions.create(chunks)) {
+  const [choice] = choices;
+  if (usage) out.chunks.usage = usage.total_tokens > 0;
+  if (!choice) continue;
+  out.chunks.text += choice.delta.content ?? '';
+  out.chunks.reasoning += choice.delta.reasoning_content ?? '';
+  out.chunks.pieces += choice.delta.content ? 1 : 0;
+  out.chunks.reason ??= choice.finish_reason;
+}
+
+const handed = await completions.create({ model, messages: [user('ask me')] });
+const [call] = handed.choices[0].message.tool_calls;
+const answer = { role: 'tool', tool_call_id: call.id, content: '{"colour": "blue"}' };
+const answered = await completions.create({ model, messages: [user('ask me'), handed.choices[0].message, answer] });
+out.handed = [handed.choices[0].finish_reason, call.function.name, answered.choices[0].message.content];
+
+const first = await client.responses.create({ model, input: 'say it' });
+const second = await client.responses.create({ model, input: 'say more', previous_response_id: first.id });
+out.responses = [first.output_text, second.output_text, second.previous_response_id === first.id, first.status];
+out.sameChat = first.conversation.id === second.conversation.id;
+const third = await client.responses.create({ model, input: 'say again', conversation: first.conversation.id });
+out.conversation = third.previous_response_id === second.id;
+
+const events = [];
+const stream = client.responses.stream({ model, input: 'events' });
+for await (const event of stream) events.push(event);
+const final = await stream.finalResponse();
+out.stream = {
+  text: final.output_text,
+  items: final.output.map((item) => (item.type === 'mcp_call' ? `${item.name} ${item.status}` : item.type)),
+  tokens: final.usage.total_tokens > 0,
+};
+const half = Math.floor(events.length / 2);
+const rest = [];
+const options = { stream: true, starting_after: events[half].sequence_number };
+for await (const event of await client.responses.retrieve(final.id, options)) rest.push(event);
+out.resumed = rest.at(-1).type === 'response.completed' && rest[0].sequence_number > events[half].sequence_number;
+out.retrieved = (await client.responses.retrieve(final.id)).output_text === final.output_text;
+
+const polled = await client.responses.create({ model, input: 'say it', background: true });
+const done = await until(async () => {
+  const now = await client.responses.retrieve(polled.id);
+  return now.status === 'completed' && now;
+});
+out.background = [polled.status, done.output_text];
+
+const slow = await client.responses.create({ model, input: 'slow', background: true });
+await until(async () => (await client.responses.retrieve(slow.id)).status === 'in_progress');
+await client.responses.cancel(slow.id);
+out.cancelled = await until(async () => {
+  const { status } = await client.responses.retrieve(slow.id);
+  return status === 'cancelled' && status;
+});
+
+const question = await client.responses.create({ model, input: 'ask me' });
+const asked = question.output.find((item) => item.type === 'function_call');
+const told = await client.responses.create({
+  model,
+  previous_response_id: question.id,
+  input: [{ type: 'function_call_output', call_id: asked.call_id, output: 'red' }],
+});
+out.question = [JSON.parse(asked.arguments).questions[0].name, told.output_text];
+
+const wish = await client.responses.create({ model, input: 'become a poet' });
+const request = wish.output.find((item) => item.type === 'mcp_approval_request');
+const approval = { type: 'mcp_approval_response', approval_request_id: request.id, approve: true };
+const allowed = await client.responses.create({ model, previous_response_id: wish.id, input: [approval] });
+out.permission = [request.name, allowed.output_text];
+
+const refused = async (wrong) => {
+  try {
+    await wrong();
+    return 'taken';
+  } catch (error) {
+    return [error.constructor.name, error.code, error.param, error.type];
+  }
+};
+const tools = [{ type: 'function', name: 'f', parameters: {}, strict: false }];
+out.refusals = [
+  await refused(() => client.responses.create({ model, input: 'x', tools })),
+  await refused(() => completions.create({ model, messages: [user('x')], temperature: 0.2 })),
+  await refused(() => client.responses.create({ model: 'nobody', input: 'x' })),
+  await refused(() => client.responses.create({ model, input: 'x', previous_response_id: first.id })),
+];
+finish(out);

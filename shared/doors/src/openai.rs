@@ -1,0 +1,70 @@
+//! The API of OpenAI (door `/openai/v1`): chat completions and responses. Personas are its models.
+//!
+//! A response, and a completion, is one [part](crate::Part) of a turn. A question of the agent is a call of the function `ask_user`. A request
+//! for permission is an `mcp_approval_request` of a response, and a call of the function `permission` of a completion. Tools that the agent
+//! calls itself are `mcp_call` items of a response.
+
+mod completion;
+mod ids;
+mod request;
+mod response;
+
+pub use completion::Completion;
+pub use ids::{Asked, ResponseId};
+pub use request::{Input, Request, completion, response};
+pub use response::{Response, StartingAfter};
+
+use domain::{Error, StopReason};
+use serde_json::{Value, json};
+
+/// The tool by which agents ask people.
+pub(crate) const ASK: &str = "ask_user";
+/// The function that stands for a request for permission in completions.
+const PERMISSION: &str = "permission";
+
+/// A list of models, which are the personas with these names.
+pub fn models(personas: impl Iterator<Item = String>) -> Value {
+    let data: Vec<Value> = personas.map(|name| model(&name)).collect();
+    json!({ "object": "list", "data": data })
+}
+
+/// A model.
+pub fn model(persona: &str) -> Value {
+    json!({ "id": persona, "object": "model", "created": 0, "owned_by": "buildscale" })
+}
+
+/// The fields that an error has in this API beside its message, its code and those of the one envelope: `type` and `param`.
+pub fn error_fields(status: u16, error: &Error) -> [(&'static str, Value); 2] {
+    let kind = match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        400..500 => "invalid_request_error",
+        _ => "server_error",
+    };
+    let param = error.details.get("field").cloned().unwrap_or(Value::Null);
+    [("type", json!(kind)), ("param", param)]
+}
+
+/// The reason of an incomplete response; none where it is complete or failed.
+fn incomplete(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::EndTurn | StopReason::Error => None,
+        StopReason::MaxOutputTokens => Some("max_output_tokens"),
+        StopReason::Refusal => Some("content_filter"),
+        StopReason::StepLimit => Some("step_limit"),
+        StopReason::TokenLimit => Some("token_limit"),
+        StopReason::TimeLimit => Some("time_limit"),
+        StopReason::CostLimit => Some("cost_limit"),
+        StopReason::ContextLimit => Some("context_limit"),
+    }
+}
+
+/// An error inside of a response or a stream, with its advice.
+fn told(error: &Error) -> Value {
+    let message = match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
+    };
+    json!({ "code": error.code, "message": message })
+}

@@ -1,0 +1,164 @@
+//! A part of a turn as a chat completion: its chunks, or the completion as a whole.
+
+use super::{ASK, Asked, PERMISSION, told};
+use crate::{Beat, End, Frame, Part, Projection, Watch};
+use domain::{ChatEvent, ChatId, StopReason, Timestamp, Usage};
+use serde_json::{Value, json};
+
+/// The view of one part as a completion.
+#[derive(Debug)]
+pub struct Completion {
+    chat: ChatId,
+    part: Part,
+    watch: Watch,
+    model: String,
+    /// When the part began; before that, when it was asked for.
+    created: Timestamp,
+    /// Whether its chunks are sent, and not the whole at its end.
+    streamed: bool,
+    /// Whether the last chunk has the usage.
+    with_usage: bool,
+    content: String,
+    reasoning: String,
+    calls: Vec<Value>,
+    usage: Usage,
+}
+
+impl Completion {
+    /// The view of this part as chunks, or as one completion at its end.
+    pub fn new(chat: ChatId, part: Part, model: String, created: Timestamp, streamed: bool, with_usage: bool) -> Self {
+        Self {
+            chat,
+            part,
+            watch: Watch::of(part),
+            model,
+            created,
+            streamed,
+            with_usage,
+            content: String::new(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    fn object(&self, kind: &str, choices: Value) -> Value {
+        let Part { turn, number } = self.part;
+        let id = format!("chatcmpl-{}{}_{number}", self.chat.0.simple(), turn.0.simple());
+        let created = self.created.as_millis() / 1000;
+        json!({ "id": id, "object": kind, "created": created, "model": self.model, "choices": choices })
+    }
+
+    fn chunk(&self, number: u64, delta: Value, reason: Value, frames: &mut Vec<Frame>) {
+        if self.streamed {
+            let choices = json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason }]);
+            frames.push(Frame { number, event: None, data: self.object("chat.completion.chunk", choices) });
+        }
+    }
+
+    fn usage(&self) -> Value {
+        let Usage { input_tokens, output_tokens, cached_tokens, .. } = self.usage;
+        json!({
+            "prompt_tokens": input_tokens, "completion_tokens": output_tokens, "total_tokens": input_tokens + output_tokens,
+            "prompt_tokens_details": { "cached_tokens": cached_tokens },
+        })
+    }
+
+    /// A call of a function that hands the decision to the caller.
+    fn hand_over(&mut self, number: u64, id: uuid::Uuid, name: &str, arguments: &Value, frames: &mut Vec<Frame>) {
+        let id = Asked { chat: self.chat, id }.as_call();
+        let call =
+            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments.to_string() } });
+        let mut delta = call.clone();
+        delta["index"] = json!(self.calls.len());
+        self.calls.push(call);
+        self.chunk(number, json!({ "tool_calls": [delta] }), Value::Null, frames);
+    }
+
+    fn end(&mut self, number: u64, end: End, frames: &mut Vec<Frame>) {
+        let failure = match &end {
+            End::Waits | End::Stopped(_) => None,
+            End::Done(StopReason::Error, error) => {
+                Some(error.as_ref().map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told))
+            }
+            End::Done(..) => None,
+            End::Paused(reason) => Some(json!({ "code": "PAUSED", "message": reason })),
+            End::Deleted => Some(json!({ "code": "CANCELLED", "message": "the chat was deleted" })),
+        };
+        if let Some(mut error) = failure {
+            error["type"] = json!("server_error");
+            error["param"] = Value::Null;
+            return frames.push(Frame { number, event: None, data: json!({ "error": error }) });
+        }
+        let reason = match end {
+            End::Waits => "tool_calls",
+            End::Done(StopReason::EndTurn, _) | End::Stopped(_) => "stop",
+            End::Done(StopReason::Refusal, _) => "content_filter",
+            _ => "length",
+        };
+        if self.streamed {
+            self.chunk(number, json!({}), json!(reason), frames);
+            if self.with_usage {
+                let mut last = self.object("chat.completion.chunk", json!([]));
+                last["usage"] = self.usage();
+                frames.push(Frame { number, event: None, data: last });
+            }
+            return;
+        }
+        let content = if self.content.is_empty() { Value::Null } else { json!(self.content) };
+        let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+        if !self.reasoning.is_empty() {
+            message["reasoning_content"] = json!(self.reasoning);
+        }
+        if !self.calls.is_empty() {
+            message["tool_calls"] = json!(self.calls);
+        }
+        let choices = json!([{ "index": 0, "message": message, "logprobs": null, "finish_reason": reason }]);
+        let mut whole = self.object("chat.completion", choices);
+        whole["usage"] = self.usage();
+        frames.push(Frame { number, event: None, data: whole });
+    }
+}
+
+impl Projection for Completion {
+    type Event = ChatEvent;
+
+    fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        for beat in self.watch.take_in(event) {
+            match beat {
+                Beat::Began => {
+                    self.created = at;
+                    self.chunk(number, json!({ "role": "assistant", "content": "" }), Value::Null, frames);
+                }
+                Beat::Thought(_, text) => {
+                    self.chunk(number, json!({ "reasoning_content": text }), Value::Null, frames);
+                    self.reasoning.push_str(&text);
+                }
+                Beat::Said(_, text) => {
+                    self.chunk(number, json!({ "content": text }), Value::Null, frames);
+                    self.content.push_str(&text);
+                }
+                // An empty line stands between two messages of a turn.
+                Beat::Called { .. } if !self.content.is_empty() && !self.content.ends_with("\n\n") => {
+                    self.chunk(number, json!({ "content": "\n\n" }), Value::Null, frames);
+                    self.content.push_str("\n\n");
+                }
+                Beat::Used(usage) => self.usage = usage,
+                Beat::Asked { id, questions, .. } => {
+                    self.hand_over(number, id.0, ASK, &json!({ "questions": questions }), frames);
+                }
+                Beat::Permission { id, tool, args, reason, .. } => {
+                    let arguments = json!({ "tool": tool, "arguments": args, "reason": reason });
+                    self.hand_over(number, id.0, PERMISSION, &arguments, frames);
+                }
+                Beat::Ended(end) => self.end(number, end, frames),
+                // The API has no place for them.
+                Beat::Called { .. } | Beat::Answered { .. } | Beat::Wrote { .. } | Beat::Step { .. } => {}
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.watch.is_over()
+    }
+}

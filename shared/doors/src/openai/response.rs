@@ -1,0 +1,348 @@
+//! A part of a turn as a response: its events, and the response as a whole.
+
+use super::{ASK, Asked, ResponseId, incomplete, told};
+use crate::{Beat, End, Frame, Projection, Watch};
+use domain::{CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The most frames that follow from one event; numbers of frames are this far apart from event to event.
+const MOST: u64 = 32;
+
+/// The frames that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartingAfter {
+    /// Those after the one with this `sequence_number`; all without one.
+    Frame(Option<u64>),
+    /// The whole response alone, at its end.
+    Whole,
+}
+
+/// The view of one part as a response.
+#[derive(Debug)]
+pub struct Response {
+    id: ResponseId,
+    shows: StartingAfter,
+    watch: Watch,
+    model: String,
+    /// When the part began; before that, when it was asked for.
+    created: Timestamp,
+    background: bool,
+    /// The response before it.
+    previous: Option<String>,
+    /// The number of the event with which the part begins.
+    base: Option<u64>,
+    status: &'static str,
+    output: Vec<Value>,
+    open: Option<Open>,
+    calls: BTreeMap<CallId, usize>,
+    usage: Usage,
+    error: Value,
+    reason: Value,
+}
+
+/// The item that is being written.
+#[derive(Debug)]
+struct Open {
+    message: MessageId,
+    is_text: bool,
+    index: usize,
+    text: String,
+}
+
+/// The frames of one event.
+struct Out<'a> {
+    number: u64,
+    base: u64,
+    made: u64,
+    shows: StartingAfter,
+    frames: &'a mut Vec<Frame>,
+}
+
+impl Out<'_> {
+    fn push(&mut self, kind: &'static str, mut data: Value) {
+        // A part that was cut before it began has no base.
+        let sequence = (self.number - self.base.min(self.number)) * MOST + self.made;
+        self.made += 1;
+        let is_sent = match self.shows {
+            StartingAfter::Frame(after) => after.is_none_or(|after| sequence > after),
+            StartingAfter::Whole => false,
+        };
+        if is_sent {
+            data["type"] = json!(kind);
+            data["sequence_number"] = json!(sequence);
+            self.frames.push(Frame { number: self.number, event: Some(kind), data });
+        }
+    }
+}
+
+impl Response {
+    /// The view of this part. `created` is the time of the request, as far as it is known, and `model` the persona.
+    pub fn new(id: ResponseId, model: String, created: Timestamp, shows: StartingAfter) -> Self {
+        let previous = id.part.number.checked_sub(1);
+        Self {
+            id,
+            shows,
+            watch: Watch::of(id.part),
+            model,
+            created,
+            background: false,
+            previous: previous.map(|number| {
+                ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()
+            }),
+            base: None,
+            status: "queued",
+            output: Vec::new(),
+            open: None,
+            calls: BTreeMap::new(),
+            usage: Usage::default(),
+            error: Value::Null,
+            reason: Value::Null,
+        }
+    }
+
+    /// The same for a response that its client polls.
+    #[must_use]
+    pub fn in_background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// The same after another response of the chat.
+    #[must_use]
+    pub fn after(mut self, previous: Option<ResponseId>) -> Self {
+        self.previous = previous.map(|id| id.to_string()).or(self.previous);
+        self
+    }
+
+    /// Whether the part has begun.
+    pub fn has_begun(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// The response as far as the log was taken in.
+    pub fn whole(&self) -> Value {
+        let Usage { input_tokens, output_tokens, cached_tokens, .. } = self.usage;
+        let usage = json!({
+            "input_tokens": input_tokens, "input_tokens_details": { "cached_tokens": cached_tokens },
+            "output_tokens": output_tokens, "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": input_tokens + output_tokens,
+        });
+        json!({
+            "id": self.id.to_string(), "object": "response", "created_at": self.created.as_millis() / 1000,
+            "status": self.status, "background": self.background, "error": self.error, "incomplete_details": self.reason,
+            "instructions": null, "max_output_tokens": null, "model": self.model, "output": self.output,
+            "parallel_tool_calls": true, "previous_response_id": self.previous,
+            "conversation": { "id": format!("conv_{}", self.id.chat.0.simple()) },
+            "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": null,
+            "text": { "format": { "type": "text" } }, "tool_choice": "auto", "tools": [], "top_p": null,
+            "truncation": "disabled", "usage": if self.watch.is_over() { usage } else { Value::Null }, "metadata": {},
+        })
+    }
+
+    fn asked(&self, id: uuid::Uuid) -> Asked {
+        Asked { chat: self.id.chat, id }
+    }
+
+    fn write(&mut self, message: MessageId, is_text: bool, text: &str, out: &mut Out<'_>) {
+        if self.open.as_ref().is_none_or(|open| (open.message, open.is_text) != (message, is_text)) {
+            self.close("completed", out);
+            let index = self.output.len();
+            let item = match is_text {
+                true => json!({
+                    "id": format!("msg_{}", message.0.simple()), "type": "message", "status": "in_progress", "role": "assistant",
+                    "content": [],
+                }),
+                false => json!({
+                    "id": format!("rs_{}", message.0.simple()), "type": "reasoning", "status": "in_progress", "summary": [],
+                    "content": [],
+                }),
+            };
+            out.push("response.output_item.added", json!({ "output_index": index, "item": item }));
+            let at = json!({
+                "item_id": item["id"], "output_index": index, "content_index": 0, "part": content(is_text, ""),
+            });
+            out.push("response.content_part.added", at);
+            self.output.push(item);
+            self.open = Some(Open { message, is_text, index, text: String::new() });
+        }
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(text);
+        let mut data = place(&self.output, open);
+        data["delta"] = json!(text);
+        if is_text {
+            data["logprobs"] = json!([]);
+        }
+        out.push(if is_text { "response.output_text.delta" } else { "response.reasoning_text.delta" }, data);
+    }
+
+    /// Ends the item that is being written.
+    fn close(&mut self, status: &str, out: &mut Out<'_>) {
+        let Some(open) = self.open.take() else { return };
+        let mut done = place(&self.output, &open);
+        let mut part = done.clone();
+        part["part"] = content(open.is_text, &open.text);
+        done["text"] = json!(open.text);
+        if open.is_text {
+            done["logprobs"] = json!([]);
+        }
+        out.push(if open.is_text { "response.output_text.done" } else { "response.reasoning_text.done" }, done);
+        let Some(item) = self.output.get_mut(open.index) else { return };
+        item["content"] = json!([part["part"]]);
+        item["status"] = json!(status);
+        out.push("response.content_part.done", part);
+        out.push("response.output_item.done", json!({ "output_index": open.index, "item": item }));
+    }
+
+    /// Adds an item that is complete as soon as it is there.
+    fn add(&mut self, item: Value, out: &mut Out<'_>) {
+        self.close("completed", out);
+        let data = json!({ "output_index": self.output.len(), "item": item });
+        out.push("response.output_item.added", data.clone());
+        out.push("response.output_item.done", data);
+        self.output.push(item);
+    }
+
+    fn call(&mut self, call: CallId, tool: &str, args: &str, out: &mut Out<'_>) -> usize {
+        self.close("completed", out);
+        let index = self.output.len();
+        let item = json!({
+            "id": format!("mcp_{}", call.0.simple()), "type": "mcp_call", "status": "in_progress", "name": tool, "arguments": args,
+            "server_label": "buildscale", "output": null, "error": null,
+        });
+        let at = json!({ "output_index": index, "item_id": item["id"] });
+        out.push("response.output_item.added", json!({ "output_index": index, "item": item }));
+        out.push("response.mcp_call.in_progress", at.clone());
+        let mut arguments = at;
+        arguments["arguments"] = json!(args);
+        out.push("response.mcp_call_arguments.done", arguments);
+        self.output.push(item);
+        self.calls.insert(call, index);
+        index
+    }
+
+    fn answer(&mut self, call: CallId, tool: &str, output: &str, success: bool, out: &mut Out<'_>) {
+        // Questions have their answers as inputs.
+        if tool == ASK {
+            return;
+        }
+        let index = match self.calls.get(&call) {
+            Some(index) => *index,
+            // It began in an earlier part.
+            None => self.call(call, tool, "{}", out),
+        };
+        let Some(item) = self.output.get_mut(index) else { return };
+        item["status"] = json!(if success { "completed" } else { "failed" });
+        item[if success { "output" } else { "error" }] = json!(output);
+        let at = json!({ "output_index": index, "item_id": item["id"] });
+        out.push(if success { "response.mcp_call.completed" } else { "response.mcp_call.failed" }, at);
+        out.push("response.output_item.done", json!({ "output_index": index, "item": item }));
+    }
+
+    fn end(&mut self, end: &End) -> &'static str {
+        let (status, kind) = match end {
+            End::Waits => ("completed", "response.completed"),
+            End::Done(StopReason::Error, error) => {
+                self.error = error.as_ref().map_or_else(
+                    || json!({ "code": "server_error", "message": "the turn failed" }),
+                    told,
+                );
+                ("failed", "response.failed")
+            }
+            End::Done(reason, _) => match incomplete(*reason) {
+                Some(reason) => {
+                    self.reason = json!({ "reason": reason });
+                    ("incomplete", "response.incomplete")
+                }
+                None => ("completed", "response.completed"),
+            },
+            End::Stopped(reason) => {
+                self.reason = json!({ "reason": reason });
+                ("cancelled", "response.incomplete")
+            }
+            End::Paused(reason) => {
+                self.error = json!({ "code": "PAUSED", "message": reason });
+                ("failed", "response.failed")
+            }
+            End::Deleted => {
+                self.error = json!({ "code": "CANCELLED", "message": "the chat was deleted" });
+                ("failed", "response.failed")
+            }
+        };
+        self.status = status;
+        kind
+    }
+
+    fn show(&mut self, beat: Beat<'_>, out: &mut Out<'_>) {
+        match beat {
+            Beat::Began => {
+                (self.status, self.base, out.base) = ("in_progress", Some(out.number), out.number);
+                out.push("response.created", json!({ "response": self.whole() }));
+                out.push("response.in_progress", json!({ "response": self.whole() }));
+            }
+            Beat::Thought(message, text) => self.write(message, false, &text, out),
+            Beat::Said(message, text) => self.write(message, true, &text, out),
+            Beat::Called { call, tool, args } => _ = self.call(call, tool, args, out),
+            Beat::Answered { call, tool, output, success } => self.answer(call, tool, output, success, out),
+            Beat::Used(usage) => self.usage = usage,
+            Beat::Asked { id, questions, .. } => {
+                let asked = self.asked(id.0);
+                let item = json!({
+                    "id": format!("fc_{}", id.0.simple()), "type": "function_call", "status": "completed", "name": ASK,
+                    "call_id": asked.as_call(), "arguments": json!({ "questions": questions }).to_string(),
+                });
+                self.add(item, out);
+            }
+            Beat::Permission { id, tool, args, .. } => {
+                let item = json!({
+                    "id": self.asked(id.0).as_approval(), "type": "mcp_approval_request", "name": tool, "arguments": args,
+                    "server_label": "buildscale",
+                });
+                self.add(item, out);
+            }
+            // The API has no place for them.
+            Beat::Wrote { .. } | Beat::Step { .. } => {}
+            Beat::Ended(end) => {
+                let status = if matches!(end, End::Done(StopReason::EndTurn, _) | End::Waits) { "completed" } else { "incomplete" };
+                self.close(status, out);
+                let kind = self.end(&end);
+                out.push(kind, json!({ "response": self.whole() }));
+                if out.shows == StartingAfter::Whole {
+                    out.frames.push(Frame { number: out.number, event: None, data: self.whole() });
+                }
+            }
+        }
+    }
+}
+
+/// The place of the content that is being written.
+fn place(output: &[Value], open: &Open) -> Value {
+    let id = output.get(open.index).map_or(&Value::Null, |item| &item["id"]);
+    json!({ "item_id": id, "output_index": open.index, "content_index": 0 })
+}
+
+fn content(is_text: bool, text: &str) -> Value {
+    match is_text {
+        true => json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }),
+        false => json!({ "type": "reasoning_text", "text": text }),
+    }
+}
+
+impl Projection for Response {
+    type Event = ChatEvent;
+
+    fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        let base = self.base.unwrap_or(number);
+        let mut out = Out { number, base, made: 0, shows: self.shows, frames };
+        for beat in self.watch.take_in(event) {
+            if beat == Beat::Began {
+                self.created = at;
+            }
+            self.show(beat, &mut out);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.watch.is_over()
+    }
+}

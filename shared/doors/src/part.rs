@@ -1,0 +1,343 @@
+//! The parts of a turn, and the beats of one of them: the ground that protocols of request and answer stand on.
+//!
+//! In these protocols an answer is over when a person has to decide something, and the decision is a request with an answer of its own. A turn
+//! of a chat goes on over decisions. So an answer is a *part* of a turn: the events up to the first question or request for permission are
+//! part 0, those up to the second one are part 1, and so on. A part is known by the turn and its number, and follows from the log alone.
+
+use crate::said::Said;
+use domain::{
+    CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId, StopReason, TurnId,
+    Usage, event::Question,
+};
+use uuid::Uuid;
+
+/// A part of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The turn.
+    pub turn: TurnId,
+    /// Counts the questions and requests for permission before it.
+    pub number: u32,
+}
+
+impl Part {
+    /// The first part of a turn.
+    pub fn first(turn: TurnId) -> Self {
+        Self { turn, number: 0 }
+    }
+
+    /// The part after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self { number: self.number.saturating_add(1), ..self }
+    }
+}
+
+/// A thing that happens in a part, without the words of a protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Beat<'a> {
+    /// The part begins.
+    Began,
+    /// New words of the reasoning of a message.
+    Thought(MessageId, String),
+    /// New words of a message.
+    Said(MessageId, String),
+    /// A tool is called.
+    Called {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: &'a str,
+        /// Its arguments, a JSON text.
+        args: &'a str,
+    },
+    /// A call was answered. It may have begun in an earlier part.
+    Answered {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: &'a str,
+        /// The text that the model reads.
+        output: &'a str,
+        /// Whether it succeeded.
+        success: bool,
+    },
+    /// A file has a new version, or is gone (`v` 0).
+    Wrote {
+        /// The file.
+        file: FileId,
+        /// Its path.
+        path: &'a FilePath,
+        /// Its version.
+        v: u64,
+    },
+    /// A step of the plan changed.
+    Step {
+        /// Counts from 1.
+        step: u32,
+        /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
+        status: &'a str,
+        /// Its text.
+        title: &'a str,
+        /// The plan file.
+        plan: &'a FilePath,
+        /// Steps done, and steps in all.
+        progress: (u32, u32),
+    },
+    /// A model call was paid for: the sum of the part so far.
+    Used(Usage),
+    /// The agent asks people; the part is over.
+    Asked {
+        /// The questions.
+        id: QuestionId,
+        /// The call that waits.
+        call: CallId,
+        /// Each of them.
+        questions: &'a [Question],
+    },
+    /// A call waits for permission; the part is over.
+    Permission {
+        /// The request.
+        id: PermissionId,
+        /// The call that waits.
+        call: CallId,
+        /// The tool.
+        tool: &'a str,
+        /// Its arguments, a JSON text.
+        args: &'a str,
+        /// Why it is asked.
+        reason: &'a str,
+    },
+    /// The part is over.
+    Ended(End),
+}
+
+/// The end of a part.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// A person has to decide; the turn goes on with the next part.
+    Waits,
+    /// The turn ended by itself or at a limit, with the failure behind it if there was one.
+    Done(StopReason, Option<Error>),
+    /// The turn was stopped.
+    Stopped(String),
+    /// The chat is paused, after failures: a person resumes it.
+    Paused(String),
+    /// The chat was deleted before the turn ended.
+    Deleted,
+}
+
+/// A watch over a part, or over a turn up to the end of a part: it folds the log of the chat, from an event before the turn or from its first
+/// one, into beats.
+#[derive(Debug)]
+pub struct Watch {
+    /// The last part that is shown.
+    shows: Part,
+    /// The number of the first one.
+    from: u32,
+    /// The part that the log is in, while a turn runs.
+    now: Option<Part>,
+    begun: bool,
+    over: bool,
+    said: Said,
+    thought: Said,
+    usage: Usage,
+    error: Option<Error>,
+}
+
+impl Watch {
+    /// A watch over this part.
+    pub fn of(shows: Part) -> Self {
+        Self::over(shows, shows.number)
+    }
+
+    /// A watch over this part and those of its turn before it.
+    pub fn through(shows: Part) -> Self {
+        Self::over(shows, 0)
+    }
+
+    fn over(shows: Part, from: u32) -> Self {
+        Self {
+            shows,
+            from,
+            now: None,
+            begun: false,
+            over: false,
+            said: Said::default(),
+            thought: Said::default(),
+            usage: Usage::default(),
+            error: None,
+        }
+    }
+
+    /// Whether the part is over.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Takes in the next event.
+    pub fn take_in<'a>(&mut self, event: &'a ChatEvent) -> Vec<Beat<'a>> {
+        let mut beats = Vec::new();
+        if self.over {
+            return beats;
+        }
+        match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => self.now = Some(Part::first(*turn_id)),
+            // Nothing more of the turn comes, not even if it has not begun.
+            ChatEvent::Paused { reason, .. } => return self.cut(End::Paused(reason.clone())),
+            ChatEvent::Deleted { .. } => return self.cut(End::Deleted),
+            _ => {}
+        }
+        if self.is_shown() {
+            self.begin(&mut beats);
+            self.show(event, &mut beats);
+        }
+        match event {
+            ChatEvent::Asked { .. } | ChatEvent::PermissionRequired { .. } => {
+                self.now = self.now.map(Part::next);
+                if self.is_shown() {
+                    self.begin(&mut beats);
+                }
+            }
+            ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => self.now = None,
+            _ => {}
+        }
+        beats
+    }
+
+    fn is_shown(&self) -> bool {
+        self.now.is_some_and(|Part { turn, number }| {
+            turn == self.shows.turn && (self.from..=self.shows.number).contains(&number)
+        })
+    }
+
+    /// A question ends the last part that is shown, and no other.
+    fn wait(&mut self, beats: &mut Vec<Beat<'_>>) {
+        if self.now == Some(self.shows) {
+            self.end(End::Waits, beats);
+        }
+    }
+
+    fn begin(&mut self, beats: &mut Vec<Beat<'_>>) {
+        if !std::mem::replace(&mut self.begun, true) {
+            beats.push(Beat::Began);
+        }
+    }
+
+    fn cut<'a>(&mut self, end: End) -> Vec<Beat<'a>> {
+        let mut beats = Vec::new();
+        self.begin(&mut beats);
+        self.end(end, &mut beats);
+        beats
+    }
+
+    fn end(&mut self, end: End, beats: &mut Vec<Beat<'_>>) {
+        self.over = true;
+        beats.push(Beat::Ended(end));
+    }
+
+    fn show<'a>(&mut self, event: &'a ChatEvent, beats: &mut Vec<Beat<'a>>) {
+        match event {
+            ChatEvent::ModelStarted { message_id, .. } => {
+                self.said.begin(*message_id);
+                self.thought.begin(*message_id);
+            }
+            ChatEvent::Thought { text, message_id } => {
+                push(beats, Beat::Thought, *message_id, self.thought.piece(*message_id, text));
+            }
+            ChatEvent::Chunk { text, message_id } => {
+                push(beats, Beat::Said, *message_id, self.said.piece(*message_id, text));
+            }
+            ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, .. } } => {
+                if !reasoning.is_empty() {
+                    push(beats, Beat::Thought, *id, self.thought.whole(*id, reasoning));
+                }
+                push(beats, Beat::Said, *id, self.said.whole(*id, content));
+            }
+            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } => {
+                beats.push(Beat::Called { call: *call_id, tool, args });
+            }
+            ChatEvent::Observed { call_id, tool, output, success, .. } => {
+                beats.push(Beat::Answered { call: *call_id, tool, output, success: *success });
+            }
+            ChatEvent::FileUpdated { path, v, file_id, .. } => beats.push(Beat::Wrote { file: *file_id, path, v: *v }),
+            ChatEvent::PlanStep { step, status, title, plan_path, done, total, .. } => {
+                let progress = (*done, *total);
+                beats.push(Beat::Step { step: *step, status, title, plan: plan_path, progress });
+            }
+            ChatEvent::Used { usage, .. } => {
+                self.usage += *usage;
+                beats.push(Beat::Used(self.usage));
+            }
+            ChatEvent::Asked { question_id, call_id, questions, .. } => {
+                beats.push(Beat::Asked { id: *question_id, call: *call_id, questions });
+                self.wait(beats);
+            }
+            ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
+                beats.push(Beat::Permission { id: *permission_id, call: *call_id, tool, args, reason });
+                self.wait(beats);
+            }
+            ChatEvent::Failed { error } => self.error = Some(error.clone()),
+            ChatEvent::Done { stop_reason, .. } => {
+                let error = self.error.take();
+                self.end(End::Done(*stop_reason, error), beats);
+            }
+            ChatEvent::Stopped { reason, .. } => self.end(End::Stopped(reason.clone()), beats),
+            _ => {}
+        }
+    }
+}
+
+fn push<'a>(beats: &mut Vec<Beat<'a>>, beat: impl Fn(MessageId, String) -> Beat<'a>, id: MessageId, text: String) {
+    if !text.is_empty() {
+        beats.push(beat(id, text));
+    }
+}
+
+/// The parts of a chat so far: which one is the last, and which decision each of them ended with.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    now: Option<Part>,
+    running: bool,
+    /// The ids of what was asked, the call that waits, and the part that ended with it.
+    asked: Vec<(Uuid, CallId, Part)>,
+}
+
+impl Parts {
+    /// Takes in the next event of the chat's log.
+    pub fn take_in(&mut self, event: &ChatEvent) {
+        let (id, call) = match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
+                (self.now, self.running) = (Some(Part::first(*turn_id)), true);
+                return;
+            }
+            ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => {
+                self.running = false;
+                return;
+            }
+            ChatEvent::Asked { question_id, call_id, .. } => (question_id.0, *call_id),
+            ChatEvent::PermissionRequired { permission_id, call_id, .. } => (permission_id.0, *call_id),
+            _ => return,
+        };
+        if let Some(part) = &mut self.now {
+            self.asked.push((id, call, *part));
+            *part = part.next();
+        }
+    }
+
+    /// The last part; none before the first turn.
+    pub fn last(&self) -> Option<Part> {
+        self.now
+    }
+
+    /// Whether the turn of the last part runs or waits.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// The part that ended with these questions or this request for permission, and the id of it: by its own id, or by the call that waits.
+    pub fn that_asked(&self, id: Uuid) -> Option<(Uuid, Part)> {
+        let found = self.asked.iter().rev().find(|(asked, call, _)| *asked == id || call.0 == id)?;
+        Some((found.0, found.2))
+    }
+}

@@ -1,0 +1,209 @@
+//! Recorded logs as the protocols of stock clients render them: a line per frame, part by part. `BLESS=1` renders them anew.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use buildscale_doors::{
+    Frame, Part, Parts, Projection,
+    agui::Events,
+    ai_sdk::Chunks,
+    openai::{Completion, Response, ResponseId, StartingAfter},
+};
+use domain::{ChatEvent, ChatId, Timestamp};
+use serde_json::Value;
+use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
+use uuid::Uuid;
+
+/// Text, tools, failures and stops; parallel calls, a question, files and a pause; reasoning, a crash, a plan, a permission and limits.
+const LOGS: [(&str, &str); 7] = [
+    ("simple", "planner/simple.json"),
+    ("tool", "planner/tool.json"),
+    ("failed", "planner/failed.json"),
+    ("stopped", "planner/stopped.json"),
+    ("complex", "planner/complex.json"),
+    ("thread", "golden/hub/thread.log.json"),
+    ("asks", "clients/asks.log.json"),
+];
+
+const PROTOCOLS: [&str; 5] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui"];
+
+type View = Box<dyn Projection<Event = ChatEvent>>;
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn log(path: &str) -> Vec<ChatEvent> {
+    serde_json::from_str(&std::fs::read_to_string(file(path)).unwrap()).unwrap()
+}
+
+fn chat() -> ChatId {
+    ChatId(Uuid::from_u128(2))
+}
+
+fn response(part: Part, shows: StartingAfter) -> Response {
+    Response::new(ResponseId { chat: chat(), part }, "assistant".into(), Timestamp::default(), shows)
+}
+
+fn view(protocol: &str, part: Part) -> View {
+    let (model, at) = ("assistant".to_owned(), Timestamp::default());
+    match protocol {
+        "response" => Box::new(response(part, StartingAfter::Frame(None))),
+        "completion" => Box::new(Completion::new(chat(), part, model, at, true, true)),
+        "completion-whole" => Box::new(Completion::new(chat(), part, model, at, false, true)),
+        "ai-sdk" => Box::new(Chunks::of(chat(), part)),
+        _ => Box::new(Events::new(part, "the thread".into(), "the run".into())),
+    }
+}
+
+/// All parts of a log, those that have not begun left out.
+fn parts(log: &[ChatEvent]) -> Vec<Part> {
+    let (mut parts, mut all) = (Parts::default(), Vec::new());
+    for event in log {
+        parts.take_in(event);
+        if let Some(part) = parts.last().filter(|part| !all.contains(part)) {
+            all.push(part);
+        }
+    }
+    all
+}
+
+fn fold(view: &mut dyn Projection<Event = ChatEvent>, log: &[ChatEvent]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for (number, event) in (1..).zip(log) {
+        if !view.is_over() {
+            view.take_in(number, Timestamp::default(), event, &mut frames);
+        }
+    }
+    frames
+}
+
+fn frames(protocol: &str, part: Part, log: &[ChatEvent]) -> Vec<Frame> {
+    fold(&mut *view(protocol, part), log)
+}
+
+fn each(check: impl Fn(&str, &[ChatEvent], Part)) {
+    for (name, path) in LOGS {
+        let log = log(path);
+        for part in parts(&log) {
+            check(name, &log, part);
+        }
+    }
+}
+
+#[test]
+fn recorded_logs_are_rendered_like_this() {
+    for (name, path) in LOGS {
+        let log = log(path);
+        for protocol in PROTOCOLS {
+            let mut text = String::new();
+            for part in parts(&log) {
+                writeln!(text, "# turn {} part {}", part.turn, part.number).unwrap();
+                for frame in frames(protocol, part, &log) {
+                    writeln!(text, "{} {}", frame.number, frame.data).unwrap();
+                }
+            }
+            let path = file(&format!("clients/{name}.{protocol}"));
+            if std::env::var_os("BLESS").is_some() {
+                std::fs::write(&path, &text).unwrap();
+            }
+            let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(wanted, text, "{name} {protocol}: BLESS=1 renders it anew");
+        }
+    }
+}
+
+#[test]
+fn every_part_ends_and_its_end_is_the_last_frame() {
+    let ends = |protocol: &str, data: &Value| match protocol {
+        "response" => ["response.completed", "response.incomplete", "response.failed"].contains(&kind(data)),
+        "completion" => data["usage"].is_object() || data["error"].is_object(),
+        "completion-whole" => true,
+        "ai-sdk" => ["finish", "abort", "error"].contains(&kind(data)),
+        _ => ["RUN_FINISHED", "RUN_ERROR"].contains(&kind(data)),
+    };
+    each(|name, log, part| {
+        for protocol in PROTOCOLS {
+            let frames = frames(protocol, part, log);
+            let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
+            assert_eq!(at, [frames.len() - 1], "{name} {protocol} {part:?}");
+        }
+    });
+}
+
+fn kind(data: &Value) -> &str {
+    data["type"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn whatever_is_begun_is_ended() {
+    each(|name, log, part| {
+        for protocol in ["ai-sdk", "ag-ui"] {
+            let mut open = BTreeSet::new();
+            for Frame { data, .. } in frames(protocol, part, log) {
+                let kind = kind(&data).to_lowercase().replace('-', "_");
+                let of = ["id", "messageId", "toolCallId", "stepName"].iter().find_map(|name| data[name].as_str());
+                let of = of.unwrap_or_default();
+                for (begins, ends) in [("text_start", "text_end"), ("reasoning_start", "reasoning_end"),
+                    ("text_message_start", "text_message_end"), ("reasoning_message_start", "reasoning_message_end"),
+                    ("tool_call_start", "tool_call_end"), ("step_started", "step_finished"), ("start_step", "finish_step")] {
+                    if kind == begins {
+                        assert!(open.insert((begins, of.to_owned())), "{name} {protocol}: {of} is open");
+                    }
+                    if kind == ends {
+                        assert!(open.remove(&(begins, of.to_owned())), "{name} {protocol}: {of} is not open");
+                    }
+                }
+                if ["error", "abort"].contains(&kind.as_str()) {
+                    // The step ends with the message.
+                    open.remove(&("start_step", String::new()));
+                }
+            }
+            assert!(open.is_empty(), "{name} {protocol} {part:?}: {open:?}");
+        }
+    });
+}
+
+#[test]
+fn a_response_goes_on_after_any_of_its_events() {
+    each(|name, log, part| {
+        let all = frames("response", part, log);
+        let number = |frame: &Frame| frame.data["sequence_number"].as_u64().unwrap();
+        assert!(all.is_sorted_by_key(number), "{name}");
+        for (at, frame) in all.iter().enumerate() {
+            let rest = fold(&mut response(part, StartingAfter::Frame(Some(number(frame)))), log);
+            assert_eq!(rest, all[at + 1..], "{name} after {at}");
+        }
+        let mut whole = response(part, StartingAfter::Whole);
+        let last = fold(&mut whole, log);
+        assert_eq!(last.len(), 1);
+        assert_eq!((&last[0].data, &whole.whole()), (&all.last().unwrap().data["response"], &last[0].data));
+    });
+}
+
+#[test]
+fn a_response_is_the_same_without_the_pieces_that_expire() {
+    let whole = |part: Part, log: &[ChatEvent]| {
+        let mut view = response(part, StartingAfter::Whole);
+        fold(&mut view, log);
+        view.whole()
+    };
+    for name in ["planner/simple.json", "planner/tool.json", "clients/asks.log.json"] {
+        let log = log(name);
+        let kept: Vec<ChatEvent> = log.iter().filter(|event| !event.is_transient()).cloned().collect();
+        for part in parts(&log) {
+            assert_eq!(whole(part, &log), whole(part, &kept), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_gets_the_turn_from_its_beginning() {
+    let log = log("clients/asks.log.json");
+    let part = parts(&log)[1];
+    let all = fold(&mut Chunks::through(chat(), part), &log);
+    let count = |wanted: &str| all.iter().filter(|frame| kind(&frame.data) == wanted).count();
+    assert_eq!((count("start"), count("finish"), count("text-start")), (1, 1, 2));
+    let input = all.iter().position(|frame| kind(&frame.data) == "tool-input-available").unwrap();
+    let output = all.iter().position(|frame| kind(&frame.data) == "tool-output-available").unwrap();
+    assert!(input < output);
+}

@@ -14,25 +14,59 @@ fn main() -> io::Result<()> {
     // The folder is in the repository, so cargo looks at its files instead of building anew each time because it is missing.
     println!("cargo::rerun-if-changed=dist");
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("dist");
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
     let mut files = Vec::new();
     collect(&dist, &mut files)?;
     files.sort();
+    let copies = Copies { folder: out.join("files"), made: 0 };
+    let list = listed(&dist, &files, copies)?;
+    fs::write(out.join("files.rs"), list)
+}
+
+/// The files as an expression. A build that broke off has no page: nothing of it is embedded.
+fn listed(dist: &Path, files: &[PathBuf], mut copies: Copies) -> io::Result<String> {
+    fs::create_dir_all(&copies.folder)?;
     let mut list = String::from("&[\n");
-    // A build that broke off has no page: nothing of it is embedded.
     for file in files.iter().filter(|_| dist.join("index.html").exists()) {
         let content = fs::read(file)?;
         let mut digest = DefaultHasher::new();
         content.hash(&mut digest);
-        let path = file.strip_prefix(&dist).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
-        let (brotli, gzip) = (compressed(file, "br"), compressed(file, "gz"));
+        let path = file.strip_prefix(dist).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
+        let plain = copies.include(file)?.ok_or(io::ErrorKind::NotFound)?;
+        let form = |form: Option<String>| form.map_or("None".to_owned(), |form| format!("Some({form})"));
+        let brotli = form(copies.include(&with(file, "br"))?);
+        let gzip = form(copies.include(&with(file, "gz"))?);
         list += &format!(
-            "    File {{ path: {:?}, etag: \"\\\"{:016x}\\\"\", plain: include_bytes!({file:?}), brotli: {brotli}, gzip: {gzip} }},\n",
+            "    File {{ path: {:?}, etag: \"\\\"{:016x}\\\"\", plain: {plain}, brotli: {brotli}, gzip: {gzip} }},\n",
             format!("/{path}"),
             digest.finish(),
         );
     }
-    list += "]\n";
-    fs::write(PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?).join("files.rs"), list)
+    Ok(list + "]\n")
+}
+
+/// Copies of the files for the compiler: `scripts/console` may run meanwhile, and replaces them.
+struct Copies {
+    folder: PathBuf,
+    made: usize,
+}
+
+impl Copies {
+    /// The expression for the content of `file`, if it is there.
+    fn include(&mut self, file: &Path) -> io::Result<Option<String>> {
+        if !file.exists() {
+            return Ok(None);
+        }
+        self.made += 1;
+        let copy = self.folder.join(self.made.to_string());
+        fs::copy(file, &copy)?;
+        Ok(Some(format!("include_bytes!({copy:?})")))
+    }
+}
+
+/// The path of a compressed form, which is there only where it is shorter.
+fn with(file: &Path, extension: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{extension}", file.display()))
 }
 
 /// All files below `folder` that are served under their own name.
@@ -48,13 +82,4 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The expression for the compressed form of `file`, which is there only where it is shorter.
-fn compressed(file: &Path, extension: &str) -> String {
-    let path = format!("{}.{extension}", file.display());
-    match Path::new(&path).exists() {
-        true => format!("Some(include_bytes!({path:?}))"),
-        false => "None".to_owned(),
-    }
 }

@@ -161,8 +161,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a workspace from an archive, which is the body as it is. It has the files with their versions, authors and times; their ids are new. The authors
-         *     are those that the archive names. With an `Idempotency-Key` an archive may be as long as a JSON body.
+         * Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
+         *     authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body may be as long as one of JSON.
          */
         post: operations["import_workspace"];
         delete?: never;
@@ -280,6 +280,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/ag-ui": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins a run: a turn with the last message, or the rest of a turn after the answer to its interrupt (`resume`). It answers with the events of
+         *     the run. A new thread id makes a chat; a UUID is that of a chat that is there. A run goes on although its client goes.
+         */
+        post: operations["run_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/agents": {
         parameters: {
             query?: never;
@@ -306,6 +326,63 @@ export interface paths {
         };
         /** A persona with the text of its file. To change one in the box, write its text to its `path` and change it there. */
         get: operations["get_agent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/ai-sdk/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes the last message of a client of the AI SDK, or the approval or answer in it, and answers with the chunks of its turn up to the next
+         *     question. A new id makes a chat; a UUID is that of a chat that is there. A message is processed although its client goes.
+         */
+        post: operations["send_ui_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stops the turn of a chat. `stop` of `useChat` ends only the client's own stream. */
+        post: operations["stop_ui_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The chunks of the turn that runs or waits for a person, from its beginning: for a client that comes back and builds the message anew. 204 when
+         *     no turn is under way.
+         */
+        get: operations["resume_ui_stream"];
         put?: never;
         post?: never;
         delete?: never;
@@ -410,6 +487,71 @@ export interface paths {
          *     `STALE_VERSION` when the plan has changed since, `UNPROCESSABLE` when it has no steps.
          */
         post: operations["approve_plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Has the model summarise the oldest turns, so that later requests have the summary in place of their words. The last four messages and all calls with
+         *     their results stay whole, and the words stay in the chat's file, whose lines the summary names. A chat does so by itself when its context is nearly
+         *     full. The thread of a coding agent has its agent summarise; see `POST /v1/threads/{thread_id}/compact`. `CONFLICT` while a turn runs.
+         */
+        post: operations["compact_chat"];
+        /**
+         * Takes the last compaction back: the model reads the words of these turns again. `CONFLICT` when there is none, or when older turns were left out
+         *     since. The summary stays in the chat's file.
+         */
+        delete: operations["undo_compaction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters a token), their
+         *     place in the chat's file and the reason of each, and the turns that were left out. Calls of earlier versions have no record.
+         */
+        get: operations["get_context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Changes an earlier message: a fork that ends before its turn goes on with the new words. This chat stays as it is, and so do the files that its turns
+         *     changed; `POST …/rewind` takes such changes back.
+         */
+        post: operations["edit_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1765,6 +1907,115 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openai/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a chat of the messages, and answers with its turn as a chat completion, or with the chunks of it. A completion that ends with a call of
+         *     `ask_user` or `permission` goes on when the last message is the answer to that call.
+         */
+        post: operations["create_completion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The personas, as models of OpenAI's API. */
+        get: operations["list_openai_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One persona, as a model of OpenAI's API. */
+        get: operations["get_openai_model"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a response: a turn of a new chat, of the chat of `previous_response_id`, or of the chat that `conversation` names. It is the
+         *     answer, or its events are with `stream`. With `background` the answer comes at once, and the response is polled. A response that ends with a
+         *     call of `ask_user` or an `mcp_approval_request` goes on by another one, whose input is the answer.
+         */
+        post: operations["create_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/responses/{response_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A response as it is now, or its events: those that were, and those to come. */
+        get: operations["get_response"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/responses/{response_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stops the turn of a response. One that is over stays as it is. */
+        post: operations["cancel_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -1936,7 +2187,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Would summarise the thread now. There is no command for it yet: a thread's context is cut to its budget as it grows. */
+        /**
+         * Has the earlier turns of a thread summarised, in an internal turn that histories leave out, and waits for that for up to 100 seconds (20 on a server
+         *     without streams). A persona reads the summary in place of the words. A coding agent summarises its own session and goes on with it as it is: the summary is
+         *     for a process that cannot load the session. `CONFLICT` while a turn is active; `status` is `skipped` where nothing is to do.
+         */
         post: operations["compact_thread"];
         delete?: never;
         options?: never;
@@ -2118,6 +2373,21 @@ export interface components {
             chat_id: string;
             /** @description Always `accepted`. */
             status: string;
+        };
+        /** @description A compaction that will be. */
+        AcceptedCompaction: {
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id: string;
+            /** @description Always `queued`. */
+            status: string;
+            /**
+             * Format: uuid
+             * @description The internal turn; its `compacted` or `compaction_skipped` event tells the result.
+             */
+            turn_id: string;
         };
         /** @description A run that will be. */
         AcceptedRun: {
@@ -2422,6 +2692,7 @@ export interface components {
              * @description Its id.
              */
             chat_id: string;
+            compaction?: components["schemas"]["Compaction"] | null;
             /**
              * Format: date-time
              * @description When it was made.
@@ -2605,6 +2876,94 @@ export interface components {
              */
             id: number;
         };
+        /** @description The oldest turns were compacted: the model reads the summary in place of their words. */
+        ChatCompacted: {
+            error?: components["schemas"]["InnerError"] | null;
+            /**
+             * Format: int64
+             * @description Their last line in the chat's file.
+             */
+            last_line: number;
+            /**
+             * Format: double
+             * @description The second as a part of the first.
+             */
+            ratio: number;
+            /** @description The summary; none if no model gave one, and then the last ten messages stay. */
+            summary: string | null;
+            /**
+             * Format: int64
+             * @description The size of the context after, in tokens.
+             */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description The size of the context before, in tokens.
+             */
+            tokens_before: number;
+            /**
+             * Format: int32
+             * @description Turns compacted.
+             */
+            turns: number;
+        };
+        /** @description The event `compacted` of a chat. */
+        ChatCompactedEvent: {
+            data: components["schemas"]["ChatCompacted"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "compacted";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /** @description A compaction that was asked for was not done. */
+        ChatCompactionSkipped: {
+            /** @description The reason, for people. */
+            reason: string;
+            /**
+             * Format: uuid
+             * @description The turn that it would have been.
+             */
+            turn_id: string;
+        };
+        /** @description The event `compaction_skipped` of a chat. */
+        ChatCompactionSkippedEvent: {
+            data: components["schemas"]["ChatCompactionSkipped"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "compaction_skipped";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /** @description The last compaction was taken back: the model reads the words again. */
+        ChatCompactionUndone: {
+            /** @description The person. */
+            by: string;
+        };
+        /** @description The event `compaction_undone` of a chat. */
+        ChatCompactionUndoneEvent: {
+            data: components["schemas"]["ChatCompactionUndone"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "compaction_undone";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
         /** @description The turn ended by itself or at a limit. */
         ChatDone: {
             /** @description The model's last words. */
@@ -2646,7 +3005,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
+        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatCompactedEvent"] | components["schemas"]["ChatCompactionSkippedEvent"] | components["schemas"]["ChatCompactionUndoneEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
         /** @description A file has a new version, a new place, or is gone. */
         ChatFileUpdated: {
             /** @description The author. */
@@ -3253,6 +3612,35 @@ export interface components {
             /** @description The folders in which the `cwd` of a chat with an agent has to be, after symbolic links are resolved. */
             allowed_roots: string[];
         };
+        /** @description A compaction of a chat's context. */
+        Compaction: {
+            /** @description The time of it. */
+            at: string;
+            /** @description Whether it can be taken back. */
+            can_be_undone: boolean;
+            /**
+             * Format: int64
+             * @description The last line of the turns that it stands for, in the chat's file.
+             */
+            last_line: number;
+            /**
+             * Format: double
+             * @description The second as a part of the first.
+             */
+            ratio: number;
+            /** @description The summary; empty if no model gave one. */
+            summary: string;
+            /**
+             * Format: int64
+             * @description The size of the context after, in tokens.
+             */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description The size of the context before, in tokens.
+             */
+            tokens_before: number;
+        };
         /** @description The work of one node in two runs. */
         ComparedNode: {
             /** @description In the first. */
@@ -3403,6 +3791,26 @@ export interface components {
              * @description The newer version.
              */
             to: number;
+        };
+        /** @description A fork in which the message has other words. */
+        Edited: {
+            /**
+             * Format: uuid
+             * @description The fork.
+             */
+            chat_id: string;
+            /**
+             * Format: uuid
+             * @description The chat that it was forked from, which stays as it is.
+             */
+            forked_from: string;
+            /** @description Always `queued`. */
+            status: string;
+            /**
+             * Format: uuid
+             * @description The turn that the new words begin.
+             */
+            turn_id: string;
         };
         /**
          * @description The encoding of a content in JSON.
@@ -3677,6 +4085,87 @@ export interface components {
             /** @description The sessions, the last active first. */
             sessions?: Record<string, unknown>[] | null;
         };
+        /** @description The context of one model call. */
+        GivenContext: {
+            /** @description The time of the call. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Counts from 1.
+             */
+            attempt: number;
+            /**
+             * Format: int64
+             * @description The context budget, in tokens.
+             */
+            budget: number;
+            /**
+             * Format: int64
+             * @description Whole turns that were left out right before this call.
+             */
+            cut_turns: number;
+            /**
+             * Format: int64
+             * @description Tokens as the provider counted them; none before the answer.
+             */
+            input_tokens?: number | null;
+            /**
+             * Format: int64
+             * @description Their last line in the chat's file.
+             */
+            left_out_lines: number;
+            /**
+             * Format: int64
+             * @description All turns that the model does not read word for word.
+             */
+            left_out_turns: number;
+            /**
+             * Format: uuid
+             * @description The message that the call brought.
+             */
+            message_id: string;
+            /** @description The model that answered, where that is known. */
+            model?: string | null;
+            /** @description The parts, in the order of the request. */
+            parts: components["schemas"]["GivenPart"][];
+            /**
+             * Format: int64
+             * @description The number of the event that began the call.
+             */
+            seq: number;
+            /**
+             * Format: int64
+             * @description The estimated size of all parts, in tokens.
+             */
+            tokens: number;
+        };
+        /** @description A part of a context. */
+        GivenPart: {
+            /**
+             * Format: int64
+             * @description Its messages, or for tools their number.
+             */
+            count?: number;
+            /**
+             * Format: int64
+             * @description Its first line in the chat's file, where it is there.
+             */
+            first_line?: number;
+            /**
+             * Format: int64
+             * @description Its last line in the chat's file.
+             */
+            last_line?: number;
+            /** @description `system`, `tools`, `summary`, `calls`, `history` or `turn`. */
+            part: string;
+            /**
+             * Format: int64
+             * @description Its size in tokens, estimated.
+             */
+            tokens: number;
+            /** @description The reason that the model was given it. */
+            why: string;
+        };
         /** @description Options of a resume. */
         GoOn: {
             /** @description Whether to give up the part that failed again and again instead of trying it once more. */
@@ -3796,9 +4285,32 @@ export interface components {
         HubCompact: {
             /**
              * Format: int32
-             * @description The longest summary, in characters.
+             * @description The longest summary, in characters; 4,000 by default.
              */
             maxSummaryChars?: number | null;
+        };
+        /** @description A compaction of a thread. */
+        HubCompacted: {
+            /** @description Why there is no summary, where that is known. */
+            reason?: string | null;
+            /** @description `completed`, `skipped`, `cancelled`, `error`, or `running` where it lasts longer than the answer was held back. */
+            status: string;
+            /** @description `end_turn`, `cancelled` or `error`; none while it runs. */
+            stopReason?: string | null;
+            /** @description The summary; empty where there is none. */
+            summary: string;
+            /**
+             * Format: int64
+             * @description Its length, in characters.
+             */
+            summaryChars: number;
+            /** Format: uuid */
+            threadId: string;
+            /**
+             * Format: uuid
+             * @description The internal turn, which histories leave out.
+             */
+            turnId: string;
         };
         /** @description The options of a thread's agent. */
         HubConfigOptions: {
@@ -3909,7 +4421,7 @@ export interface components {
             /** @description When it was made, in RFC 3339. */
             createdAt: string;
             cwd: string;
-            /** @description The summary of its earlier turns; empty while none was needed. */
+            /** @description The summary of its earlier turns; empty while they were not compacted. */
             summary: string;
             /** Format: uuid */
             threadId: string;
@@ -3937,6 +4449,38 @@ export interface components {
             threadId: string;
             /** Format: uuid */
             turnId: string;
+        };
+        /** @description A workspace that was imported. */
+        ImportedWorkspace: {
+            /**
+             * Format: date-time
+             * @description The time of the creation.
+             */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description How many files it has. Zero when the same request made it before.
+             */
+            files: number;
+            /** @description The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`. */
+            left_out: string[];
+            /** @description Its name. */
+            name: string;
+            /**
+             * Format: uuid
+             * @description Its creator.
+             */
+            owner: string;
+            /**
+             * Format: int64
+             * @description How many versions they have.
+             */
+            versions: number;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            workspace_id: string;
         };
         /** @description A file or folder as it is now. */
         Info: {
@@ -4359,6 +4903,14 @@ export interface components {
             /** @description The persona, a folder in `/system/agents`; `assistant` when none. */
             role?: string | null;
         };
+        /** @description How to compact. */
+        NewCompaction: {
+            /**
+             * Format: int32
+             * @description The longest summary, in characters; 4,000 by default.
+             */
+            max_summary_chars?: number | null;
+        };
         /** @description A new content. */
         NewContent: {
             /** @description The content. */
@@ -4439,6 +4991,11 @@ export interface components {
              * @example Now do the same for last year
              */
             content: string;
+            /**
+             * Format: uuid
+             * @description With `on_busy: steer`: the turn that the words are for. `CONFLICT` when another one runs, or none.
+             */
+            expected_turn_id?: string | null;
             /** @description Files to attach, by id. */
             files?: string[];
             limits?: components["schemas"]["Limits"] | null;
@@ -4459,6 +5016,18 @@ export interface components {
              *     ]
              */
             tags: string[];
+        };
+        /** @description An earlier message with other words. */
+        NewWords: {
+            /** @description The new words: at most 200 KiB of UTF-8. */
+            content: string;
+            /** @description Files to attach, by id. */
+            files?: string[];
+            /**
+             * Format: uuid
+             * @description The turn that the message began.
+             */
+            turn_id: string;
         };
         /**
          * @description The operation of a node.
@@ -4507,7 +5076,7 @@ export interface components {
          * @description The treatment of a message that comes while a turn runs.
          * @enum {string}
          */
-        OnBusy: "enqueue" | "reject" | "interrupt";
+        OnBusy: "enqueue" | "reject" | "interrupt" | "steer";
         /**
          * @description A kind of change.
          * @enum {string}
@@ -4679,8 +5248,15 @@ export interface components {
             hint?: string | null;
             /** @description The explanation, for people. */
             message: string;
+            /** @description Below `/openai/` alone: the field at fault. */
+            param?: string | null;
             /** @description The request, for the log: also in the header `X-Request-Id`. */
             request_id: string;
+            /**
+             * @description Below `/openai/` alone: the kind of error, as that API has it.
+             * @example invalid_request_error
+             */
+            type?: string | null;
         };
         /**
          * @description A fault of a cursor.
@@ -6876,6 +7452,8 @@ export interface components {
             description: string;
             /** @description Its name. */
             name: string;
+            /** @description Whether a chat has it only where its context, its persona or its flow lists it. */
+            optional: boolean;
             /** @description The JSON Schema of its arguments. */
             parameters: Record<string, unknown>;
         };
@@ -6974,6 +7552,22 @@ export interface components {
              * @description The turn.
              */
             turn_id: string;
+        };
+        /** @description The contexts of a turn. */
+        TurnContexts: {
+            /** @description The model calls, in order; a call that was made again after a crash is there again. */
+            calls: components["schemas"]["GivenContext"][];
+            compaction?: components["schemas"]["Compaction"] | null;
+            /**
+             * Format: uuid
+             * @description The turn; none for a chat that has had no turn.
+             */
+            turn_id: string | null;
+        };
+        /** @description A chat that was told to stop. */
+        UiStopped: {
+            /** @description Always `cancelled`; the stream tells when it has. */
+            status: string;
         };
         /** @description Usage. */
         Usage: {
@@ -7825,7 +8419,11 @@ export interface operations {
     import_workspace: {
         parameters: {
             query?: {
-                /** @description Its name, for people; that of the archive when none is given. */
+                /** @description The folder that gets the files of a repository; the root when none is given. An archive has the places of its files itself. */
+                folder?: string;
+                /** @description `tar` for an archive, or `git` for the output of `git fast-export`. */
+                format?: ("tar" | "git") & Record<string, unknown>;
+                /** @description The name of the workspace, for people; that of the archive when none is given. */
                 name?: string;
             };
             header?: {
@@ -7847,7 +8445,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Workspace"];
+                    "application/json": components["schemas"]["ImportedWorkspace"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -8203,6 +8801,56 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    run_agent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description `RunAgentInput`. `forwardedProps` can have `role` and `model` of a new chat. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The events of the run (AG-UI 1.0). */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
     list_agents: {
         parameters: {
             query?: never;
@@ -8258,6 +8906,139 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Described"];
                 };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    send_ui_message: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description As `DefaultChatTransport` sends it. Beside it, `role` and `model` of a new chat. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The chunks of the answer (UI message stream, version 1). */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    stop_ui_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The client's own id of the chat, or the chat's.
+                 * @example Kq3v0bYx2nW1tQzP
+                 */
+                id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It was told to stop. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UiStopped"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    resume_ui_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The client's own id of the chat, or the chat's.
+                 * @example Kq3v0bYx2nW1tQzP
+                 */
+                id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chunks of the turn. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description No turn is under way. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
             401: components["responses"]["401-UNAUTHORIZED"];
@@ -8652,6 +9433,170 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             412: components["responses"]["412-STALE_VERSION"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    compact_chat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCompaction"];
+            };
+        };
+        responses: {
+            /** @description It is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedCompaction"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    undo_compaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    get_context: {
+        parameters: {
+            query?: {
+                /** @description The turn; the last one by default. */
+                turn?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The contexts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnContexts"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    edit_message: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path: {
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWords"];
+            };
+        };
+        responses: {
+            /** @description The fork, whose turn is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Edited"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
@@ -12388,6 +13333,237 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    create_completion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description As OpenAI's. A field that cannot be honoured is refused by its name. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The completion; with `stream` its chunks, as an event stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_openai_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    get_openai_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The persona.
+                 * @example assistant
+                 */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    create_response: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description As OpenAI's. A field that cannot be honoured is refused by its name. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The response; with `stream` its events, as an event stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    get_response: {
+        parameters: {
+            query?: {
+                /** @description Only events after the one with this `sequence_number`. */
+                starting_after?: number;
+                /** @description Whether its events are streamed. */
+                stream?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The response.
+                 * @example resp_019bf537f2287cd3aa1c3da8af302e12019bf537f2287cd3aa1c3da8af302e13
+                 */
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response; with `stream` its events, as an event stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    cancel_response: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The response.
+                 * @example resp_019bf537f2287cd3aa1c3da8af302e12019bf537f2287cd3aa1c3da8af302e13
+                 */
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response as it is now; its turn stops in a moment. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
     openapi: {
         parameters: {
             query?: never;
@@ -12783,12 +13959,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Not given so far: the answer is 422 `UNPROCESSABLE`. */
+            /** @description The compaction. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["HubCompacted"];
+                };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
             401: components["responses"]["401-UNAUTHORIZED"];
@@ -12798,6 +13976,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -12921,9 +14100,9 @@ export interface operations {
             query?: {
                 /** @description Whether each turn has the events of its stream. */
                 includeEvents?: boolean;
-                /** @description Whether turns of the system itself are shown, too; there are none so far. */
+                /** @description Whether turns of the system itself are shown, too. */
                 includeInternal?: boolean;
-                /** @description Only turns of this session of the agent; it has no effect so far. */
+                /** @description Only turns of this session of the coding agent. */
                 sessionId?: string;
             };
             header?: never;

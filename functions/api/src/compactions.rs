@@ -28,7 +28,7 @@ pub(crate) struct NewCompaction {
 
 /// A compaction that will be.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Compaction {
+pub(crate) struct AcceptedCompaction {
     /// The chat.
     #[schema(value_type = Uuid)]
     chat_id: ChatId,
@@ -53,7 +53,7 @@ pub(crate) struct OfTurn {
 /// their results stay whole, and the words stay in the chat's file, whose lines the summary names. A chat does so by itself when its context is nearly
 /// full. The thread of a coding agent has its agent summarise; see `POST /v1/threads/{thread_id}/compact`. `CONFLICT` while a turn runs.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact", tag = "chats", params(InChat),
-    request_body = NewCompaction, responses((status = 202, description = "It is accepted.", body = Compaction)))]
+    request_body = NewCompaction, responses((status = 202, description = "It is accepted.", body = AcceptedCompaction)))]
 pub(crate) async fn compact_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Converse, InChat>,
@@ -63,7 +63,7 @@ pub(crate) async fn compact_chat(
 ) -> Answer<impl IntoResponse> {
     let command = CommandId(ids.id("command"));
     let turn_id = context.chats.compact(at.workspace_id, at.chat_id, command, max_summary_chars, &by).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(Compaction { chat_id: at.chat_id, turn_id, status: "queued" })))
+    Ok((StatusCode::ACCEPTED, axum::Json(AcceptedCompaction { chat_id: at.chat_id, turn_id, status: "queued" })))
 }
 
 /// Takes the last compaction back: the model reads the words of these turns again. `CONFLICT` when there is none, or when older turns were left out

@@ -100,9 +100,8 @@ impl Speaker<'_> {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
         };
-        let (may_approve, trace) = (self.may_approve(), self.trace.clone());
-        let new =
-            chat::NewChat { goal: content, earlier, role, model, may_approve, trace, ..chat::NewChat::default() };
+        let (may_approve, trace) = (self.may_approve(), self.trace);
+        let new = chat::NewChat { goal: content, earlier, role, model, may_approve, trace, ..chat::NewChat::default() };
         let accepted = self.context.chats.create(self.workspace, chat, self.command(), new, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
     }
@@ -113,11 +112,13 @@ impl Speaker<'_> {
         let first = match self.ids {
             Ids::Fresh(_) => {
                 let actor = ActorRef::Chat { workspace: self.workspace, chat };
-                next_number(&*self.context.base.table, &actor.into()).await.map_err(|error| ApiError::from(error).error)?
+                next_number(&*self.context.base.table, &actor.into())
+                    .await
+                    .map_err(|error| ApiError::from(error).error)?
             }
             Ids::Key(..) => 1,
         };
-        let (may_approve, trace) = (self.may_approve(), self.trace.clone());
+        let (may_approve, trace) = (self.may_approve(), self.trace);
         let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
         let accepted = self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first })
@@ -179,11 +180,7 @@ impl Speaker<'_> {
     }
 
     /// The one frame of a projection that has no other, once it is there.
-    pub(crate) async fn waited(
-        &self,
-        run: Run,
-        projection: Box<dyn Projection<Event = ChatEvent>>,
-    ) -> Answer<Value> {
+    pub(crate) async fn waited(&self, run: Run, projection: Box<dyn Projection<Event = ChatEvent>>) -> Answer<Value> {
         let body = self.streamed(run, projection, "").await?.into_body();
         let text = to_bytes(body, MAX_ANSWER).await.map_err(|_| internal())?;
         let text = String::from_utf8_lossy(&text);
@@ -222,7 +219,8 @@ pub(crate) fn waits(view: &ChatView) -> bool {
 
 fn is_permission(view: &ChatView, id: Uuid, reply: &Reply) -> bool {
     let id = id.to_string();
-    match view.waiting_for.iter().find(|open| open["data"]["permission_id"] == id || open["data"]["question_id"] == id) {
+    match view.waiting_for.iter().find(|open| open["data"]["permission_id"] == id || open["data"]["question_id"] == id)
+    {
         Some(open) => open["event"] == "permission_required",
         // It is not open any more: the refusal is that of the command that the caller means.
         None => matches!(reply, Reply::Decision { .. }),

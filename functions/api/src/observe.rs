@@ -65,8 +65,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     if let Some(failure) = refusal(&mut response) {
         observer.requests.refuse(failure.error.code);
         span.in_scope(|| tracing::debug!(status = failure.status.as_u16(), error = %failure.error, "refused"));
-        let envelope =
-            if is_openai { failure.openai_envelope(id_text) } else { failure.envelope(id_text) };
+        let envelope = if is_openai { failure.openai_envelope(id_text) } else { failure.envelope(id_text) };
         let body = envelope.to_string();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));

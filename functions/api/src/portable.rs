@@ -7,7 +7,6 @@ use crate::{
     extract::{By, Pieces, Query},
     idempotency::Ids,
     members::welcome_founder,
-    schema,
     workspaces::InWorkspace,
 };
 use axum::{
@@ -15,7 +14,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error, FilePath, WorkspaceId};
+use domain::{Code, Error, FilePath, Timestamp, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use identity::Action;
@@ -92,9 +91,17 @@ impl ImportAs {
 /// A workspace that was imported.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ImportedWorkspace {
-    #[serde(flatten)]
-    #[schema(value_type = schema::Workspace)]
-    workspace: WorkspaceInfo,
+    /// Its id.
+    #[schema(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// Its name.
+    name: String,
+    /// Its creator.
+    #[schema(value_type = Uuid)]
+    owner: UserId,
+    /// The time of the creation.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
     /// How many files it has. Zero when the same request made it before.
     files: u64,
     /// How many versions they have.
@@ -165,10 +172,8 @@ pub(crate) async fn import_workspace(
     welcome_founder(&context, id, &caller).await?;
     let Imported { workspace, files, versions, mut left_out } = imported;
     left_out.truncate(MOST_LEFT_OUT);
-    let place = format!("/api/v1/workspaces/{}", workspace.workspace_id);
-    Ok((
-        StatusCode::CREATED,
-        [(header::LOCATION, place)],
-        axum::Json(ImportedWorkspace { workspace, files, versions, left_out }),
-    ))
+    let WorkspaceInfo { workspace_id, name, owner, created_at } = workspace;
+    let place = format!("/api/v1/workspaces/{workspace_id}");
+    let made = ImportedWorkspace { workspace_id, name, owner, created_at, files, versions, left_out };
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
 }

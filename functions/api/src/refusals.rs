@@ -153,7 +153,12 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     {
         add(&[Code::Unprocessable]);
     }
-    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents", "hub", "openai", "clients"]) || is(&PORTABLE) {
+    if is(&FLOWS)
+        || is(&ATTACHING)
+        || tagged(&CONTENTS)
+        || tagged(&["agents", "hub", "openai", "clients"])
+        || is(&PORTABLE)
+    {
         add(&[Code::ContentDamaged, Code::ContentMissing]);
     }
     let json = operation.request_body.as_ref().is_some_and(|body| match body {

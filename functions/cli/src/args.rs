@@ -1,7 +1,7 @@
 //! The arguments of `buildscale`.
 
-mod context;
 mod acp;
+mod context;
 mod dead_letters;
 mod files;
 mod mcp;
@@ -15,8 +15,8 @@ mod shared;
 mod threads;
 mod work;
 
-pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use acp::AcpArgs;
+pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::McpArgs;

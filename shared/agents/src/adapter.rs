@@ -1,12 +1,11 @@
 //! The port: one process per thread, begun with its first turn, and ended when it has been idle.
 
 use crate::{
-    process::World,
     registry::{Known, known},
     roots::Roots,
     shared::{Next, Shared, outcome},
     start::{Greeted, offers},
-    walls::Enclose,
+    world::{Enclose, World},
 };
 use async_trait::async_trait;
 use domain::{ChatId, ThreadAgent, TurnId, WorkspaceId};

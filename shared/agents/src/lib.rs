@@ -19,8 +19,9 @@ mod roots;
 mod shared;
 mod start;
 mod walls;
+mod world;
 
 pub use adapter::{ChildAgents, Options};
 pub use registry::{Confined, Known, known};
 pub use roots::Roots;
-pub use walls::Enclose;
+pub use world::Enclose;

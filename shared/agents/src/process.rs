@@ -1,13 +1,7 @@
 //! A process of an agent: its start, its output on both streams, and its end with a reason.
 
 use crate::{
-    connection::Connection,
-    group::Group,
-    reader,
-    registry::Known,
-    roots::Roots,
-    shared::Shared,
-    walls::{Enclose, Walls},
+    connection::Connection, group::Group, reader, registry::Known, shared::Shared, walls::Walls, world::World,
 };
 use ports::{Error, KnownSecrets, Result};
 use std::{
@@ -50,25 +44,6 @@ const LINES: usize = 20;
 const BYTES: usize = 4 * 1024;
 /// How long the streams of a process that has ended are read on.
 const DRAIN: Duration = Duration::from_millis(500);
-
-/// The settings that agents run with.
-#[derive(Clone, Debug)]
-pub(crate) struct World {
-    /// The environment of this process.
-    pub environment: Vec<(String, String)>,
-    /// The folders that they may work in.
-    pub roots: Roots,
-    /// Secrets that are taken out of what is told.
-    pub known: KnownSecrets,
-    /// How a process is confined; why this machine cannot.
-    pub enclose: std::result::Result<Enclose, String>,
-}
-
-impl World {
-    pub fn variable(&self, name: &str) -> &str {
-        self.environment.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-}
 
 /// A process that runs. Dropping it ends it, with all that it started.
 #[derive(Debug)]

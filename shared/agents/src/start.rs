@@ -1,10 +1,6 @@
 //! The first requests to a process: who it is, its sign-in, its session.
 
-use crate::{
-    connection::Failure,
-    process::{Process, World},
-    registry::Known,
-};
+use crate::{connection::Failure, process::Process, registry::Known, world::World};
 use domain::{AgentOptions, ThreadAgent};
 use ports::{AgentMessage, AgentOffers, Error, Result};
 use serde_json::{Value, json};

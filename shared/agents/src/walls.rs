@@ -1,8 +1,8 @@
 //! The walls around the process of an agent that is confined: it sees the system, its own program and things, and the folders in which agents may work.
 
 use crate::{
-    process::World,
     registry::{Confined, Known},
+    world::{Enclose, World},
 };
 use std::{
     ffi::OsStr,
@@ -14,9 +14,6 @@ use tokio::{
     process::{Child, Command},
     runtime::Handle,
 };
-
-/// Confines the calling thread and all that it starts, for ever: to paths that it can read and run, beside the system's, and to paths that it can change.
-pub type Enclose = fn(&[PathBuf], &[PathBuf]) -> Result<(), String>;
 
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];

@@ -127,7 +127,7 @@ impl World {
         // Some ask for the folder and for the command.
         loop {
             let updates = self.until(&turn, is_pause).await;
-            let asked = updates.into_iter().find(|update| is_pause(update));
+            let asked = updates.into_iter().find(is_pause);
             let Some(AgentUpdate::Asks(AgentRequest { request, options, call, title, .. })) = asked else {
                 assert!(matches!(asked, Some(AgentUpdate::Ended { .. })), "{asked:?}");
                 break;

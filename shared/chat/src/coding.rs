@@ -108,11 +108,13 @@ impl ChatState {
                 }
                 turn.waited_ms = turn.waited_until(*at);
                 turn.steps += u32::from(*attempt == 1 && answer.is_none());
-                let (leg, attempt, text) = (*leg, *attempt, String::new());
-                let message_id = match turn.phase {
-                    // The message that the agent was at was completed before the leg began again.
-                    Phase::Agent { leg: same, message_id, .. } if same == leg => message_id,
-                    _ => leg,
+                let (leg, attempt, compacts) = (*leg, *attempt, turn.compacting.is_some());
+                let (message_id, text) = match &mut turn.phase {
+                    // The message that the agent was at was completed before the leg began again; a summary goes on over all legs.
+                    Phase::Agent { leg: same, message_id, text, .. } if *same == leg || compacts => {
+                        (*message_id, if compacts { std::mem::take(text) } else { String::new() })
+                    }
+                    _ => (leg, String::new()),
                 };
                 turn.phase = Phase::Agent { leg, attempt, message_id, text };
             }

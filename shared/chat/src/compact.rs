@@ -10,6 +10,7 @@ mod step;
 
 use crate::{
     context::{self, LeftOut, PastTurn},
+    phase::Phase,
     state::ChatState,
 };
 use domain::{ChatConfig, ChatEvent, CompactionView, Message, MessageId, Timestamp, event::CompactionRecord};
@@ -72,14 +73,12 @@ impl Compacted {
 }
 
 /// A part of a history that can be compacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     /// Whole turns, from the oldest one on.
     pub turns: usize,
     /// The tokens that give way: those of the words, and of the summary before.
     pub gives_way: u64,
-    /// The tokens of the calls with their results, which stay.
-    pub calls: u64,
 }
 
 /// Whether a message is a call or the result of one.
@@ -113,11 +112,10 @@ impl ChatState {
     /// What can be compacted; none if there is nothing.
     pub(crate) fn compactable(&self) -> Option<Range> {
         let turns = self.oldest(KEPT);
-        let messages = || self.history.iter().take(turns).flat_map(|turn| &turn.messages);
-        let sum = |of_calls| messages().filter(|one| is_of_call(one) == of_calls).map(|one| one.tokens()).sum::<u64>();
+        let messages = self.history.iter().take(turns).flat_map(|turn| &turn.messages);
+        let words: u64 = messages.filter(|message| !is_of_call(message)).map(|message| message.tokens()).sum();
         let before = self.summary.as_ref().map_or(0, |summary| summary.tokens);
-        let words = sum(false);
-        (words > 0).then(|| Range { turns, gives_way: words + before, calls: sum(true) })
+        (words > 0).then_some(Range { turns, gives_way: words + before })
     }
 
     /// Whether the context is so full that it is compacted by itself. The chats of tasks have no file in which the words could be read again.
@@ -161,7 +159,7 @@ impl ChatState {
                 if let Some(turn) = &mut self.turn {
                     turn.compacted = true;
                     turn.compacting = turn.compacting.filter(|compacting| compacting.internal);
-                    (turn.phase, turn.postponed) = (crate::phase::Phase::Begun, None);
+                    (turn.phase, turn.postponed) = (Phase::Begun, None);
                 }
             }
             ChatEvent::CompactionUndone { .. } => self.undo_compaction(),

@@ -85,11 +85,12 @@ pub(crate) fn count(left_out: &mut Option<LeftOut>, turn: &PastTurn) {
 }
 
 /// The text about the turns that are left out, for the model: what was said there can be looked up.
-pub(crate) fn told(config: &ChatConfig, out: &LeftOut) -> String {
+pub(crate) fn told(config: &ChatConfig, out: &LeftOut, has_summary: bool) -> String {
     let LeftOut { turns, last_line, since, until } = out;
     let turns = if *turns == 1 { "The oldest turn".to_owned() } else { format!("The oldest {turns} turns") };
+    let why = if has_summary { "are not in your context; a summary of them is" } else { "do not fit your context" };
     format!(
-        "# Earlier in this chat\n{turns} of this chat, from {since} to {until}, do not fit your context. They are kept word for word in \
+        "# Earlier in this chat\n{turns} of this chat, from {since} to {until}, {why}. They are kept word for word in \
          /chats/{}.md, lines 1 to {last_line}. Before you answer about something that was said or decided there, find it: grep that \
          file, then read the lines around a match with offset and limit.",
         config.chat

@@ -211,6 +211,8 @@ struct Backwards {
     seq: u64,
     /// Those of the turn that is being read: its events, newest first, and its tokens. None between turns.
     turn: Option<(Vec<ChatEvent>, u64)>,
+    /// Whether that turn is a compaction, which is no part of the conversation.
+    is_internal: bool,
     /// The number of the first event that is taken.
     first: u64,
     older: bool,
@@ -219,7 +221,7 @@ struct Backwards {
 impl Backwards {
     fn new(point: ForkPoint, room: u64) -> Self {
         let found = matches!(point, ForkPoint::Now | ForkPoint::Seq(_));
-        Self { point, room, found, events: Vec::new(), seq: 0, turn: None, first: 0, older: false }
+        Self { point, room, found, events: Vec::new(), seq: 0, turn: None, is_internal: false, first: 0, older: false }
     }
 
     /// Takes the next older event in; true when no older one is needed.
@@ -250,19 +252,23 @@ impl Backwards {
             return Ok(false);
         }
         if event.is_terminal() {
-            self.turn = Some((Vec::new(), 0));
+            (self.turn, self.is_internal) = (Some((Vec::new(), 0)), false);
             if self.seq == 0 {
                 self.seq = number;
             }
         }
         let Some((events, tokens)) = &mut self.turn else { return Ok(false) };
         *tokens += message_of(&event).map_or(0, |message| message.tokens());
+        self.is_internal |= matches!(event, ChatEvent::CompactionBegan { internal: true, .. });
         let begins = matches!(event, ChatEvent::TurnStarted { attempt: 1, .. });
         events.extend(copied(event));
         if !begins {
             return Ok(false);
         }
         let (turn, tokens) = self.turn.take().unwrap_or_default();
+        if self.is_internal {
+            return Ok(false);
+        }
         if tokens > self.room && !self.events.is_empty() {
             self.older = true;
             return Ok(true);

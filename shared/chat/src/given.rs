@@ -10,8 +10,8 @@ use serde::Serialize;
 /// The contexts of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TurnContexts {
-    /// The turn.
-    pub turn_id: TurnId,
+    /// The turn; none for a chat that has had no turn.
+    pub turn_id: Option<TurnId>,
     /// The model calls, in order; a call that was made again after a crash is there again.
     pub calls: Vec<GivenContext>,
     /// The compaction that came in this turn, if one did.
@@ -84,7 +84,7 @@ impl Fold {
         if let ChatEvent::TurnStarted { turn_id, attempt: 1, .. } = event {
             self.is_over = self.found.is_some();
             if *turn_id == wanted {
-                self.found = Some(TurnContexts { turn_id: wanted, calls: Vec::new(), compaction: None });
+                self.found = Some(TurnContexts { turn_id: Some(wanted), calls: Vec::new(), compaction: None });
             }
         }
         let Some(turn) = self.found.as_mut().filter(|_| !self.is_over) else { return };
@@ -150,8 +150,10 @@ impl Chats {
                 }
             }
             if !page.more || position <= 1 {
-                let wanted = turn.map_or_else(|| "the last one".to_owned(), |turn| turn.to_string());
-                return Err(Error::not_found("turn", wanted));
+                return match turn {
+                    Some(turn) => Err(Error::not_found("turn", turn)),
+                    None => Ok(TurnContexts { turn_id: None, calls: Vec::new(), compaction: None }),
+                };
             }
         };
         let mut fold = Fold::default();

@@ -1,6 +1,6 @@
 //! The modes: for each the text for the agent, its tools, and the files that it may write (spec 000 §4).
 
-use crate::context::{self, LeftOut};
+use crate::{context, state::ChatState};
 use domain::{ChatConfig, FilePath, Mode};
 use tools::ToolKind;
 
@@ -27,14 +27,14 @@ fn told(mode: Mode) -> &'static str {
 
 /// The system text of a request: that of the chat, its mode, and where the turns are that are left out. It changes with the mode and with a
 /// cut alone, at which the provider's cache of the prefix ends anyway.
-pub(crate) fn system(config: &ChatConfig, left_out: Option<&LeftOut>) -> std::sync::Arc<str> {
+pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> std::sync::Arc<str> {
     if config.agent.is_some() {
         return config.system.as_str().into();
     }
     let mut text = format!("{}\n\n{}", config.system, told(config.mode));
-    if let Some(out) = left_out {
+    if let Some(out) = &state.left_out {
         text.push_str("\n\n");
-        text.push_str(&context::told(config, out));
+        text.push_str(&context::told(config, out, state.summary.is_some()));
     }
     text.trim_start().into()
 }

@@ -183,7 +183,7 @@ impl<'a> Step<'a> {
         if context.cut > 0 {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
-        let (system, tools) = (mode::system(&config, self.state().left_out.as_ref()), self.offered(&config));
+        let (system, tools) = (mode::system(&config, self.state()), self.offered(&config));
         // An analysis has a context of its own, which is small.
         let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, &tools)));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });

@@ -1,6 +1,6 @@
 //! The protocols of clients, as projections of the one log: a folder per protocol. Each turns the events of an actor into the frames of its
 //! protocol, and the bodies of its requests into commands that exist. Nothing here holds state of its own beyond what a projection has folded
-//! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames.
+//! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames, and `functions/cli` the messages of editors.
 
 pub mod acp;
 pub mod agui;

@@ -17,8 +17,6 @@ pub use response::{Response, StartingAfter};
 use domain::{Error, StopReason};
 use serde_json::{Value, json};
 
-/// The tool by which agents ask people.
-pub(crate) const ASK: &str = "ask_user";
 /// The function that stands for a request for permission in completions.
 const PERMISSION: &str = "permission";
 

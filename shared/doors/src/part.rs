@@ -9,7 +9,11 @@ use domain::{
     CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId, StopReason, TurnId,
     Usage, event::Question,
 };
+use std::collections::BTreeSet;
 use uuid::Uuid;
+
+/// The tool by which agents ask people.
+pub(crate) const ASK: &str = "ask_user";
 
 /// A part of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub enum Beat<'a> {
         tool: &'a str,
         /// Its arguments, a JSON text.
         args: &'a str,
+        /// Whether a request for permission has shown it already.
+        again: bool,
     },
     /// A call was answered. It may have begun in an earlier part.
     Answered {
@@ -143,6 +149,8 @@ pub struct Watch {
     thought: Said,
     usage: Usage,
     error: Option<Error>,
+    /// Calls of the turn that waited for permission.
+    permitted: BTreeSet<CallId>,
 }
 
 impl Watch {
@@ -167,6 +175,7 @@ impl Watch {
             thought: Said::default(),
             usage: Usage::default(),
             error: None,
+            permitted: BTreeSet::new(),
         }
     }
 
@@ -182,7 +191,11 @@ impl Watch {
             return beats;
         }
         match event {
-            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => self.now = Some(Part::first(*turn_id)),
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
+                self.now = Some(Part::first(*turn_id));
+                self.permitted.clear();
+            }
+            ChatEvent::PermissionRequired { call_id, .. } => _ = self.permitted.insert(*call_id),
             // Nothing more of the turn comes, not even if it has not begun.
             ChatEvent::Paused { reason, .. } => return self.cut(End::Paused(reason.clone())),
             ChatEvent::Deleted { .. } => return self.cut(End::Deleted),
@@ -254,8 +267,9 @@ impl Watch {
                 }
                 push(beats, Beat::Said, *id, self.said.whole(*id, content));
             }
-            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } => {
-                beats.push(Beat::Called { call: *call_id, tool, args });
+            // Questions show their call themselves.
+            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != ASK => {
+                beats.push(Beat::Called { call: *call_id, tool, args, again: self.permitted.contains(call_id) });
             }
             ChatEvent::Observed { call_id, tool, output, success, .. } => {
                 beats.push(Beat::Answered { call: *call_id, tool, output, success: *success });

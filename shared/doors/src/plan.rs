@@ -29,9 +29,7 @@ impl Plan {
         if self.steps.is_empty() {
             return Value::Null;
         }
-        let step = |(step, (title, status)): (&u32, &(String, String))| {
-            json!({ "step": step, "title": title, "status": status })
-        };
+        let step = |(step, (title, status)): (&u32, &(String, String))| json!({ "step": step, "title": title, "status": status });
         let steps: Vec<Value> = self.steps.iter().map(step).collect();
         json!({ "path": self.path, "done": self.progress.0, "total": self.progress.1, "steps": steps })
     }

@@ -143,9 +143,15 @@ fn whatever_is_begun_is_ended() {
                 let kind = kind(&data).to_lowercase().replace('-', "_");
                 let of = ["id", "messageId", "toolCallId", "stepName"].iter().find_map(|name| data[name].as_str());
                 let of = of.unwrap_or_default();
-                for (begins, ends) in [("text_start", "text_end"), ("reasoning_start", "reasoning_end"),
-                    ("text_message_start", "text_message_end"), ("reasoning_message_start", "reasoning_message_end"),
-                    ("tool_call_start", "tool_call_end"), ("step_started", "step_finished"), ("start_step", "finish_step")] {
+                for (begins, ends) in [
+                    ("text_start", "text_end"),
+                    ("reasoning_start", "reasoning_end"),
+                    ("text_message_start", "text_message_end"),
+                    ("reasoning_message_start", "reasoning_message_end"),
+                    ("tool_call_start", "tool_call_end"),
+                    ("step_started", "step_finished"),
+                    ("start_step", "finish_step"),
+                ] {
                     if kind == begins {
                         assert!(open.insert((begins, of.to_owned())), "{name} {protocol}: {of} is open");
                     }

@@ -137,3 +137,38 @@ fn each_turn_of_a_history_knows_the_session_that_it_ran_in() {
     let sessions: Vec<Option<String>> = history.turns().into_iter().map(|turn| turn.session).collect();
     assert_eq!(sessions, ["a", "a", "b", "b"].map(|session| Some(session.to_owned())));
 }
+
+/// The turn of a compaction is the system's own: its words are the summary, and streams show none of them as an answer.
+#[test]
+fn the_turn_of_a_compaction_is_internal() {
+    let (turn_id, at) = (TurnId(thread().0), Timestamp::from_millis(0));
+    let message_id = domain::MessageId(thread().0);
+    let compaction = domain::event::CompactionRecord {
+        message_id,
+        turns: 3,
+        last_line: 20,
+        summary: Some("They met.".into()),
+        error: None,
+        tokens_before: 90,
+        tokens_after: 30,
+        at,
+    };
+    let limits = domain::Limits::default();
+    let events = [
+        ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+        ChatEvent::CompactionBegan { internal: true, max_chars: 400, at },
+        ChatEvent::Chunk { text: "They m".into(), message_id },
+        ChatEvent::Compacted { compaction: Box::new(compaction) },
+        ChatEvent::Done { turn_id, message: String::new(), stop_reason: domain::StopReason::EndTurn, at },
+    ];
+    let mut history = History::of(thread(), true);
+    let (mut frames, mut shown) = (Frames::of_thread(thread()), Vec::new());
+    for (number, event) in (1..).zip(&events) {
+        history.take_in(number, at, event);
+        frames.take_in(number, at, event, &mut shown);
+    }
+    let turns = history.turns();
+    assert_eq!((turns.len(), turns[0].is_internal, turns[0].response_text.as_str()), (1, true, "They met."));
+    let names: Vec<_> = shown.iter().filter_map(|frame| frame.event).collect();
+    assert_eq!(names, ["turn_started", "turn_completed"]);
+}

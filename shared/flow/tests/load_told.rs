@@ -143,11 +143,11 @@ fn s8_a_number_that_is_too_large_for_us_is_told_with_its_range() {
 #[test]
 fn s8_of_many_names_the_nearest_are_told_and_where_all_are() {
     let fault = only(refused(with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"text:linse\"")));
-    let hint = "did you mean `text:lines`? the nearest of 32 are: `text:lines`, ";
+    let hint = "did you mean `text:lines`? the nearest of 52 are: `text:lines`, ";
     assert!(fault.hint.starts_with(hint), "{}", fault.hint);
     assert!(fault.hint.ends_with("; `buildscale flow entrypoints` has all of them"), "{}", fault.hint);
     let fault = only(refused(with("tools.yaml", "tools.fs:read_file", "tools.fs:raed_file")));
-    assert!(fault.hint.starts_with("did you mean `read_file`? the nearest of 32 are: `"), "{}", fault.hint);
+    assert!(fault.hint.starts_with("did you mean `read_file`? the nearest of 52 are: `"), "{}", fault.hint);
     let fault = only(refused(with("inspector.yaml", "breakpoints: [think]", "breakpoints: [what]")));
     assert!(fault.hint.starts_with("the nearest of 14 are: `"), "{}", fault.hint);
     assert!(fault.hint.ends_with("; workflow.yaml has all of them"), "{}", fault.hint);

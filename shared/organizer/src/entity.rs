@@ -3,9 +3,9 @@
 //! Reading never fails: a value that is not as the table says is a fault that details tell, and people may have written it. Writing is strict.
 
 use crate::{
-    Kind, calendar,
+    Kind,
     clock::{self, Moment},
-    front_matter,
+    front_matter, rule,
     table::{self, Field, Kept, Type},
 };
 use domain::{Code, Error, FilePath};
@@ -57,7 +57,8 @@ impl Entity {
     /// `INVALID_ARGUMENT` about a field that is missing, unknown, or not as the table says.
     pub fn create(kind: Kind, given: &Map<String, Value>) -> Result<String, Error> {
         for (name, value) in given {
-            let field = table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
+            let field =
+                table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
             check(field, value)?;
         }
         let is_empty = |field: &Field| given.get(field.name).is_none_or(|value| value.as_str() == Some(""));
@@ -75,7 +76,8 @@ impl Entity {
                 (None, _) => {}
             }
         }
-        let text = front_matter::render(&keys, given.get(table::body(kind)).and_then(Value::as_str).unwrap_or_default());
+        let text =
+            front_matter::render(&keys, given.get(table::body(kind)).and_then(Value::as_str).unwrap_or_default());
         fits(&text)?;
         Ok(text)
     }
@@ -100,7 +102,8 @@ impl Entity {
         }
         let (mut keys, mut body) = (Map::new(), None);
         for (name, value) in changes {
-            let field = table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
+            let field =
+                table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
             let empty = value.as_str() == Some("");
             if empty && field.required {
                 return Err(Error::invalid(name, format!("a {} needs its {name}", kind.words())));
@@ -126,7 +129,9 @@ impl Entity {
                 Some(field) if field.updatable => {}
                 Some(_) => {
                     let message = format!("the {name} of a {} is not changed by an update", kind.words());
-                    return Err(Error::new(Code::Forbidden, message).detail("field", name.as_str()).hint(choices(kind)));
+                    return Err(Error::new(Code::Forbidden, message)
+                        .detail("field", name.as_str())
+                        .hint(choices(kind)));
                 }
                 None => return Err(unknown(kind, name)),
             }
@@ -212,7 +217,9 @@ pub fn preview(text: &str, characters: usize) -> String {
 fn fits(text: &str) -> Result<(), Error> {
     match front_matter::read(text).fault {
         None => Ok(()),
-        Some(fault) => Err(Error::new(Code::PayloadTooLarge, fault).hint("shorten its texts, or write a note beside it")),
+        Some(fault) => {
+            Err(Error::new(Code::PayloadTooLarge, fault).hint("shorten its texts, or write a note beside it"))
+        }
     }
 }
 
@@ -248,10 +255,12 @@ pub fn check(field: &Field, value: &Value) -> Result<(), Error> {
         },
         (Type::Flag, Value::Bool(_)) => Ok(()),
         (Type::Flag, _) => wrong("true or false".into()),
-        (Type::Number(least, most), value) => match value.as_u64().is_some_and(|number| (least..=most).contains(&number)) {
-            true => Ok(()),
-            false => wrong(format!("a whole number from {least} to {most}")),
-        },
+        (Type::Number(least, most), value) => {
+            match value.as_u64().is_some_and(|number| (least..=most).contains(&number)) {
+                true => Ok(()),
+                false => wrong(format!("a whole number from {least} to {most}")),
+            }
+        }
         (Type::Day, value) => match value.as_str().and_then(Moment::parse) {
             Some(Moment::Day(_)) => Ok(()),
             _ => wrong("a day such as 2026-12-01".into()),
@@ -265,7 +274,7 @@ pub fn check(field: &Field, value: &Value) -> Result<(), Error> {
             None => wrong("a time zone such as Europe/Berlin".into()),
         },
         (Type::Rule, value) => match value.as_str() {
-            Some(text) => calendar::check_rule(name, text).map(drop),
+            Some(text) => rule::check_rule(name, text).map(drop),
             None => wrong("a rule such as FREQ=WEEKLY;BYDAY=MO".into()),
         },
         (Type::Texts | Type::Moments | Type::Paths, Value::Array(entries)) => {
@@ -301,15 +310,22 @@ mod tests {
 
     #[test]
     fn a_task_is_made_read_and_changed() {
-        let given = map(json!({ "title": "Order paper", "description": "# Which\nA4.", "priority": "high", "tags": ["office"] }));
+        let given = map(
+            json!({ "title": "Order paper", "description": "# Which\nA4.", "priority": "high", "tags": ["office"] }),
+        );
         let text = Entity::create(Kind::Task, &given).unwrap();
         assert_eq!(
             text,
             "---\ntitle: Order paper\nstatus: backlog\npriority: high\ntags: [\"office\"]\n---\n\n# Which\nA4.\n"
         );
         let task = Entity::read(Kind::Task, &text, "order-paper");
-        assert_eq!((task.title(), task.text("description"), task.faults.len()), ("Order paper", Some("# Which\nA4."), 0));
-        let changed = Entity::update(Kind::Task, &text, &map(json!({ "status": "done", "priority": "", "description": "B" }))).unwrap();
+        assert_eq!(
+            (task.title(), task.text("description"), task.faults.len()),
+            ("Order paper", Some("# Which\nA4."), 0)
+        );
+        let changed =
+            Entity::update(Kind::Task, &text, &map(json!({ "status": "done", "priority": "", "description": "B" })))
+                .unwrap();
         assert_eq!(changed, "---\ntitle: Order paper\nstatus: done\ntags: [\"office\"]\n---\n\nB\n");
     }
 
@@ -368,8 +384,11 @@ mod tests {
     #[test]
     fn a_project_is_abbreviated_for_lists() {
         let long = "word ".repeat(200);
-        let text = Entity::create(Kind::Project, &map(json!({ "name": "Atlas", "description": long, "context": long }))).unwrap();
-        let row = Entity::read(Kind::Project, &text, "atlas").row(&FilePath::parse("/projects/atlas/README.md").unwrap());
+        let text =
+            Entity::create(Kind::Project, &map(json!({ "name": "Atlas", "description": long, "context": long })))
+                .unwrap();
+        let row =
+            Entity::read(Kind::Project, &text, "atlas").row(&FilePath::parse("/projects/atlas/README.md").unwrap());
         let keys: Vec<&String> = row.keys().collect();
         assert_eq!(keys, ["path", "name", "status", "description"]);
         assert_eq!(row.get("description").and_then(Value::as_str).map(|text| text.chars().count()), Some(100));

@@ -63,14 +63,29 @@ pub fn render(keys: &Map<String, Value>, body: &str) -> String {
 pub fn edit(text: &str, changes: &Map<String, Value>, body: Option<&str>) -> String {
     let parts = read(text);
     let mut wanted = parts.keys.clone();
-    for (key, value) in changes {
+    // A value that stays keeps its line, and the comment on it.
+    let is_new = |key: &str, value: &Value| parts.keys.get(key).unwrap_or(&Value::Null) != value;
+    let changes: Map<String, Value> = changes
+        .iter()
+        .filter(|(key, value)| is_new(key, value))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    for (key, value) in &changes {
         match value {
             Value::Null => drop(wanted.shift_remove(key)),
             value => drop(wanted.insert(key.clone(), value.clone())),
         }
     }
-    let body = body.map_or_else(|| parts.body.to_owned(), |body| format!("\n{}\n", body.trim()));
-    let edited = format!("---\n{}---\n{body}", lines(parts.yaml.unwrap_or_default(), changes));
+    let body = body.filter(|body| body.trim() != parts.body.trim());
+    let body = match body.map(str::trim) {
+        None => parts.body.to_owned(),
+        Some("") => String::new(),
+        Some(body) => format!("\n{body}\n"),
+    };
+    if changes.is_empty() && body == parts.body {
+        return text.to_owned();
+    }
+    let edited = format!("---\n{}---\n{body}", lines(parts.yaml.unwrap_or_default(), &changes));
     // Lines are found by their look; YAML that looks otherwise is written anew.
     if read(&edited).keys == wanted { edited } else { format!("{}{body}", render(&wanted, "")) }
 }
@@ -120,7 +135,8 @@ fn line(text: &mut String, key: &str, value: &Value) {
 
 /// JSON that is YAML, too: YAML takes some characters by their numbers alone (YAML 1.2 §5.1).
 fn json(value: &Value) -> String {
-    let is_printable = |c: char| !matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let is_printable =
+        |c: char| !matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     let mut text = String::new();
     for character in value.to_string().chars() {
         match is_printable(character) {
@@ -161,10 +177,18 @@ mod tests {
 
     #[test]
     fn yaml_of_another_look_is_written_anew_and_means_the_same() {
-        for text in ["---\n{a: 1, status: x}\n---\nbody", "---\n\"status\": x\na: 1\n---\nbody", "---\nstatus: |\n  s: 1\na: 1\n---\nbody"] {
+        for text in [
+            "---\n{a: 1, status: x}\n---\nbody",
+            "---\n\"status\": x\na: 1\n---\nbody",
+            "---\nstatus: |\n  s: 1\na: 1\n---\nbody",
+        ] {
             let edited = edit(text, &map(json!({ "status": "done" })), None);
             let parts = read(&edited);
-            assert_eq!((parts.keys.get("a"), parts.keys.get("status")), (Some(&json!(1)), Some(&json!("done"))), "{edited}");
+            assert_eq!(
+                (parts.keys.get("a"), parts.keys.get("status")),
+                (Some(&json!(1)), Some(&json!("done"))),
+                "{edited}"
+            );
             assert_eq!(parts.body, "body");
         }
         assert_eq!(read(&edit("plain", &map(json!({ "a": 1 })), None)).keys, map(json!({ "a": 1 })));
@@ -172,7 +196,20 @@ mod tests {
 
     #[test]
     fn every_text_comes_back_as_it_was() {
-        let values = ["yes", "a: b", "- x", "multi\nline: 1\n---\n", " x", "é", "", "2026-12-01", "1", "#", "/projects/a b.md", "\u{7f}\"\\"];
+        let values = [
+            "yes",
+            "a: b",
+            "- x",
+            "multi\nline: 1\n---\n",
+            " x",
+            "é",
+            "",
+            "2026-12-01",
+            "1",
+            "#",
+            "/projects/a b.md",
+            "\u{7f}\"\\",
+        ];
         for value in values {
             let keys = map(json!({ "x": value, "list": [value] }));
             let text = render(&keys, "Body");
@@ -182,7 +219,11 @@ mod tests {
 
     #[test]
     fn front_matter_that_cannot_be_read_is_told_and_leaves_the_text() {
-        for (text, word) in [("---\na: 1\n", "no end"), ("---\na: [\n---\nx", "not YAML"), (&format!("---\na: {}\n---\n", "x".repeat(MAX)), "longer")] {
+        for (text, word) in [
+            ("---\na: 1\n", "no end"),
+            ("---\na: [\n---\nx", "not YAML"),
+            (&format!("---\na: {}\n---\n", "x".repeat(MAX)), "longer"),
+        ] {
             assert!(read(text).fault.is_some_and(|fault| fault.contains(word)), "{word}");
         }
         assert_eq!(read("# Text").body, "# Text");

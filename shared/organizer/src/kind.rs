@@ -35,8 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Project, Self::Task, Self::Note, Self::BrainDump, Self::Event, Self::Document];
+    pub const ALL: [Self; 6] = [Self::Project, Self::Task, Self::Note, Self::BrainDump, Self::Event, Self::Document];
 
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
@@ -221,9 +220,14 @@ mod tests {
             assert_eq!(Kind::of(&place), Some(kind), "{place}");
             assert_eq!(kind.at(place.as_str()).unwrap(), place);
         }
-        assert_eq!(atlas.place(Kind::Task, "Order paper, A4!").unwrap(), path("/projects/atlas/tasks/order-paper-a4.md"));
+        assert_eq!(
+            atlas.place(Kind::Task, "Order paper, A4!").unwrap(),
+            path("/projects/atlas/tasks/order-paper-a4.md")
+        );
         assert_eq!(Kind::Project.at("/projects/atlas").unwrap(), path("/projects/atlas/README.md"));
-        for other in ["/projects/atlas/src/tasks/a.md", "/projects/atlas/tasks/a.txt", "/data/tasks/a.md", "/tasks/a.md"] {
+        for other in
+            ["/projects/atlas/src/tasks/a.md", "/projects/atlas/tasks/a.txt", "/data/tasks/a.md", "/tasks/a.md"]
+        {
             assert_eq!(Kind::of(&path(other)), None, "{other}");
             assert!(Kind::Task.at(other).is_err(), "{other}");
         }

@@ -13,6 +13,7 @@
 //! - [`kind`]: where the files of a kind are.
 //! - [`entity`]: a file as an entity; making and changing one.
 //! - [`clock`]: days, times of the day and time zones.
+//! - [`rule`]: rules by which something comes again.
 //! - [`calendar`]: entities with times, and their occurrences in a span.
 //! - [`free`]: free slots within working hours.
 //! - [`ics`]: iCalendar files (RFC 5545) in and out.
@@ -24,6 +25,7 @@ pub mod free;
 pub mod front_matter;
 pub mod ics;
 pub mod kind;
+pub mod rule;
 pub mod schema;
 pub mod table;
 

@@ -160,8 +160,12 @@ const NOTE: [Field; 4] = [
 const BRAIN_DUMP: [Field; 4] = [
     key("title", Type::Text(TITLE), "What it is about; its first words when none.").listed(),
     key("content", Type::Text(BODY), "The thoughts, as they came.").body().required(),
-    key("status", Type::Choice(&["pending", "parsed", "saved"]), "Whether it was read, and sorted into projects and tasks.")
-        .listed(),
+    key(
+        "status",
+        Type::Choice(&["pending", "parsed", "saved"]),
+        "Whether it was read, and sorted into projects and tasks.",
+    )
+    .listed(),
     TAGS,
 ];
 
@@ -179,7 +183,8 @@ const EVENT: [Field; 14] = [
     key("attendees", Type::Texts, "Who takes part."),
     TAGS,
     key("uid", Type::Text(500), "Its identity in other calendars (RFC 5545 §3.8.4.7).").fixed(),
-    key("recurrence_id", Type::Moment, "Of a moved occurrence: the start that the rule gave it (RFC 5545 §3.8.4.4).").fixed(),
+    key("recurrence_id", Type::Moment, "Of a moved occurrence: the start that the rule gave it (RFC 5545 §3.8.4.4).")
+        .fixed(),
 ];
 
 const DOCUMENT: [Field; 4] = [
@@ -271,10 +276,7 @@ mod tests {
     #[test]
     fn the_words_of_the_specification_are_allowed() {
         let of = |kind, name| field(kind, name).map(|field| field.of);
-        assert_eq!(
-            of(Kind::Project, "status"),
-            Some(Type::Choice(&["active", "paused", "completed", "archived"]))
-        );
+        assert_eq!(of(Kind::Project, "status"), Some(Type::Choice(&["active", "paused", "completed", "archived"])));
         assert_eq!(of(Kind::Task, "status"), Some(Type::Choice(&["backlog", "in_progress", "done", "blocked"])));
         assert_eq!(of(Kind::Task, "priority"), Some(Type::Choice(&["low", "medium", "high"])));
     }

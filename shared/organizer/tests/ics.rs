@@ -38,7 +38,12 @@ fn written(entities: &[Entity]) -> String {
     let all: Vec<Exported<'_>> = entities
         .iter()
         .zip(&items)
-        .map(|(entity, item)| Exported { entity, item, id: "id@here", updated_at: Timestamp::from_millis(1_700_000_000_000) })
+        .map(|(entity, item)| Exported {
+            entity,
+            item,
+            id: "id@here",
+            updated_at: Timestamp::from_millis(1_700_000_000_000),
+        })
         .collect();
     ics::write("Ada; hers", &all)
 }
@@ -59,9 +64,15 @@ fn a_calendar_of_others_is_read_and_what_is_not_taken_over_is_told() {
         })
     );
     let away = &imported.events[1];
-    assert_eq!((&away["start"], &away["end"], &away["busy"]), (&json!("2026-12-24"), &json!("2026-12-26"), &json!(false)));
+    assert_eq!(
+        (&away["start"], &away["end"], &away["busy"]),
+        (&json!("2026-12-24"), &json!("2026-12-26"), &json!(false))
+    );
     let moved = &imported.events[2];
-    assert_eq!((&moved["start"], &moved["recurrence_id"]), (&json!("2026-04-07T08:00:00Z"), &json!("2026-04-06T07:00:00Z")));
+    assert_eq!(
+        (&moved["start"], &moved["recurrence_id"]),
+        (&json!("2026-04-07T08:00:00Z"), &json!("2026-04-06T07:00:00Z"))
+    );
     let odd = &imported.events[3];
     assert_eq!((odd.get("rrule"), &odd["time_zone"]), (None, &json!("Europe/Berlin")));
     assert_eq!(imported.problems.len(), 2, "{:?}", imported.problems);
@@ -74,7 +85,10 @@ fn what_goes_out_comes_back_the_same_and_lines_are_short() {
     let text = written(&entities);
     assert!(text.split("\r\n").all(|line| line.len() <= 75), "{text}");
     assert!(text.contains("BEGIN:VTIMEZONE\r\nTZID:Europe/Berlin\r\n"), "{text}");
-    assert!(text.contains("BEGIN:DAYLIGHT\r\nDTSTART:20260329T020000\r\nTZOFFSETFROM:+0100\r\nTZOFFSETTO:+0200\r\n"), "{text}");
+    assert!(
+        text.contains("BEGIN:DAYLIGHT\r\nDTSTART:20260329T020000\r\nTZOFFSETFROM:+0100\r\nTZOFFSETTO:+0200\r\n"),
+        "{text}"
+    );
     let back = ics::read(&text).unwrap();
     assert_eq!((back.name.as_deref(), back.problems.len(), back.events.len()), (Some("Ada; hers"), 0, 4));
     let again: Vec<Entity> = back.events.iter().map(entity).collect();
@@ -92,7 +106,10 @@ fn what_goes_out_comes_back_the_same_and_lines_are_short() {
 #[test]
 fn texts_that_are_no_calendar_and_calendars_that_are_too_much_are_refused() {
     let deep = format!("BEGIN:VCALENDAR\n{}", "BEGIN:A\n".repeat(100_000));
-    let many = format!("BEGIN:VCALENDAR\n{}END:VCALENDAR\n", "BEGIN:VEVENT\nDTSTART:20261201T090000Z\nEND:VEVENT\n".repeat(1_001));
+    let many = format!(
+        "BEGIN:VCALENDAR\n{}END:VCALENDAR\n",
+        "BEGIN:VEVENT\nDTSTART:20261201T090000Z\nEND:VEVENT\n".repeat(1_001)
+    );
     for (text, code) in [
         ("", Code::Unprocessable),
         ("# Notes", Code::Unprocessable),

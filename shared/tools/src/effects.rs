@@ -226,7 +226,7 @@ mod tests {
                 fields.map(|(name, schema)| (name.clone(), sample(schema, &format!("{at}/{name}")))).collect()
             }
             Some("array") => json!([sample(&schema["items"], at)]),
-            Some("integer" | "number") => json!(1),
+            Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
             Some("boolean") => json!(true),
             _ => json!(at),
         }
@@ -272,7 +272,19 @@ mod tests {
         ];
         // Those of the organizer: fields of the table, and filters.
         let fields = Kind::ALL.into_iter().flat_map(organizer::table::updatable).map(|field| field.name);
-        let filters = ["query", "due_before", "entity", "field", "from", "to", "start", "end", "work_start", "work_end", "work_days"];
+        let filters = [
+            "query",
+            "due_before",
+            "entity",
+            "field",
+            "from",
+            "to",
+            "start",
+            "end",
+            "work_start",
+            "work_end",
+            "work_days",
+        ];
         let of_organizer: Vec<&str> = fields.chain(filters).collect();
         let registry = Registry::builtin();
         for spec in registry.specs().iter().chain(registry.optional().iter()) {

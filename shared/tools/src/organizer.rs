@@ -19,10 +19,12 @@ pub(crate) use changes::{
     CreateBrainDump, CreateNote, CreateProject, CreateTask, ImportCalendar, ScheduleTask, UpdateProject, UpdateTask,
     create, import_calendar, schedule_task, update,
 };
-pub(crate) use details::{BrainDumpOf, FieldInfo, NoteOf, ProjectDetails, TaskOf, details, field_info, project_details};
+pub(crate) use details::{
+    BrainDumpOf, FieldInfo, NoteOf, ProjectDetails, TaskOf, details, field_info, project_details,
+};
 pub(crate) use heads::Heads;
 pub(crate) use lists::{ListTasks, SearchBrainDumps, SearchNotes, SearchProjects, list_tasks, search};
-pub(crate) use times::{ExportCalendar, Events, Slots, events, export_calendar, slots};
+pub(crate) use times::{Events, ExportCalendar, Slots, events, export_calendar, slots};
 
 /// The reading tools of the organizer, in the order of the specification.
 pub const READING: [&str; 11] = [

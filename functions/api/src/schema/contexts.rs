@@ -26,8 +26,9 @@ pub struct Compaction {
 /// The contexts of a turn.
 #[derive(Serialize, ToSchema)]
 pub struct TurnContexts {
-    /// The turn.
-    pub turn_id: Uuid,
+    /// The turn; none for a chat that has had no turn.
+    #[schema(required = true)]
+    pub turn_id: Option<Uuid>,
     /// The model calls, in order; a call that was made again after a crash is there again.
     pub calls: Vec<GivenContext>,
     /// The compaction that came in this turn.

@@ -20,5 +20,6 @@ mod sandbox;
 mod schedules;
 mod search;
 mod shapes;
+mod streams_elsewhere;
 mod support;
 mod tasks;

@@ -75,6 +75,8 @@ pub struct Setup {
     pub agents: Arc<dyn ports::Agents>,
     /// The folders that threads may work in; none by default.
     pub folders: Option<Arc<dyn ports::Folders>>,
+    /// Whether this process serves streams.
+    pub has_streams: bool,
 }
 
 impl Default for Setup {
@@ -89,6 +91,7 @@ impl Default for Setup {
             sandboxes: None,
             agents: Arc::new(ports::NoAgents),
             folders: None,
+            has_streams: true,
         }
     }
 }
@@ -129,7 +132,10 @@ impl Reply {
     }
 }
 
-struct LocalStreams(Feeds);
+struct LocalStreams {
+    feeds: Feeds,
+    are_here: bool,
+}
 
 #[async_trait]
 impl Streams for LocalStreams {
@@ -140,9 +146,11 @@ impl Streams for LocalStreams {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
-        stream::events(&self.0, actor, Start::Turn(first), headers, after).await
+        stream::events(&self.feeds, actor, Start::Turn(first), headers, after).await
     }
-    /// These tests ask only who may watch; deployables test the changes themselves.
+    fn are_here(&self) -> bool {
+        self.are_here
+    }
     async fn open_projected(
         &self,
         actor: ActorRef,
@@ -151,8 +159,9 @@ impl Streams for LocalStreams {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
-        self.0.projected(actor, projection, span, stream::Cursor::from_request(headers, after)).await
+        self.feeds.projected(actor, projection, span, stream::Cursor::from_request(headers, after)).await
     }
+    /// These tests ask only who may watch; deployables test the changes themselves.
     async fn open_changes(
         &self,
         _: WorkspaceId,
@@ -196,13 +205,13 @@ impl Door {
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown.clone());
-        let Setup { auth, origins, ready, models, agents, folders, .. } = setup;
+        let Setup { auth, origins, ready, models, agents, folders, has_streams, .. } = setup;
         let full = Arc::new(AtomicBool::new(false));
         let base = Arc::new(StreamContext {
             chats: chats.reader(),
             tasks: tasks.reader(),
             workspaces: workspaces.clone(),
-            streams: Arc::new(LocalStreams(feeds)),
+            streams: Arc::new(LocalStreams { feeds, are_here: has_streams }),
             table: table.clone(),
             clock: clock.clone(),
             auth,

@@ -12,10 +12,12 @@ import {Empty, Failure, Loading} from './ui.tsx';
 // Parts that a first look does not need.
 const FilesPage = lazy(() => import('./files/page.tsx'));
 const FlowsPage = lazy(() => import('./flows/page.tsx'));
+const SchedulesPage = lazy(() => import('./pages/schedules.tsx'));
+const PeoplePage = lazy(() => import('./pages/people.tsx'));
 const UsagePage = lazy(() => import('./pages/usage.tsx'));
 const HealthPage = lazy(() => import('./pages/health.tsx'));
 
-const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', usage: 'Usage', health: 'Health'};
+const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', schedules: 'Schedules', people: 'People', usage: 'Usage', health: 'Health'};
 
 export function App() {
   const place = usePlace();
@@ -63,6 +65,8 @@ function Page({place, workspace}: {place: Place; workspace: string}) {
     }
     case 'files': return <FilesPage workspace={workspace} place={place} />;
     case 'flows': return <FlowsPage workspace={workspace} place={place} />;
+    case 'schedules': return <SchedulesPage workspace={workspace} />;
+    case 'people': return <PeoplePage workspace={workspace} />;
     case 'usage': return <UsagePage workspace={workspace} />;
     case 'health': return <HealthPage workspace={workspace} />;
     default: return <Empty icon="search" title="There is no such page"><a className="button" href={href(workspace, 'chats')}>To the chats</a></Empty>;

@@ -1,6 +1,6 @@
 /** The hub of this page: the one client, its token, and the state of the connection. */
 import {Client, HubError, Unreachable, type components} from 'buildscale';
-import {QueryClient} from '@tanstack/react-query';
+import {QueryCache, QueryClient} from '@tanstack/react-query';
 import {useSyncExternalStore} from 'react';
 
 export type Schemas = components['schemas'];
@@ -20,7 +20,13 @@ export const session = {
 
 export const hub = new Client({url: base, token: session.token});
 
-export const queries = new QueryClient({
+export const queries: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    // A token that has expired meanwhile: the page of the workspaces asks for another one.
+    onError: (error, {queryKey}) => {
+      if (isRefused(error, 'UNAUTHORIZED') && queryKey[0] !== 'workspaces') void queries.invalidateQueries({queryKey: ['workspaces']});
+    },
+  }),
   defaultOptions: {
     queries: {
       staleTime: 30_000,
@@ -32,6 +38,11 @@ export const queries = new QueryClient({
     mutations: {networkMode: 'always'},
   },
 });
+
+/** Reads a list again now and a little later: a command is durable when it is answered, and the list may follow a moment after. */
+export function refreshSoon(queryKey: unknown[]): void {
+  for (const delay of [0, 700, 3_000]) setTimeout(() => void queries.invalidateQueries({queryKey}), delay);
+}
 
 /** The connection as people see it: the worst of the streams of the page. */
 type Link = 'online' | 'reconnecting' | 'offline';
@@ -60,7 +71,7 @@ export function useLink(): Link {
   }, worst);
 }
 
-/** A signal that aborts when waiting makes no sense any more: the network is back, or the person asked for it. */
+/** A signal that ends the pause of a stream: it aborts when the network is back, or when the person asks for it. */
 export function wake(): AbortSignal {
   const controller = new AbortController();
   const now = () => controller.abort();

@@ -1,4 +1,4 @@
-/** What this browser remembers: drafts, the theme, the last workspace. */
+/** The memory of this browser: drafts, the theme, the last workspace. */
 import {useState, useSyncExternalStore} from 'react';
 
 const listeners = new Set<() => void>();

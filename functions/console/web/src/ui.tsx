@@ -1,5 +1,5 @@
 /** The parts that all pages are made of. */
-import {useEffect, useRef, type ButtonHTMLAttributes, type ReactNode} from 'react';
+import {useEffect, useRef, useSyncExternalStore, type ButtonHTMLAttributes, type ReactNode} from 'react';
 import {told} from './hub.ts';
 import {Icon, type IconName} from './icons.tsx';
 
@@ -100,7 +100,19 @@ export function Field({label, hint, children}: {label: string; hint?: string | u
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [['day', 86_400], ['hour', 3_600], ['minute', 60]];
 const relative = new Intl.RelativeTimeFormat('en', {numeric: 'auto', style: 'short'});
 
+/** The time, which moves on every 20 s for all who show one. */
+const clock = {now: Date.now(), listeners: new Set<() => void>()};
+setInterval(() => {
+  clock.now = Date.now();
+  clock.listeners.forEach(listen => listen());
+}, 20_000);
+const useNow = (): number => useSyncExternalStore(listen => {
+  clock.listeners.add(listen);
+  return () => clock.listeners.delete(listen);
+}, () => clock.now);
+
 export function Ago({at}: {at: string}) {
+  useNow();
   const seconds = (Date.parse(at) - Date.now()) / 1000;
   const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1];
   const text = Math.abs(seconds) < 45 ? 'now' : Math.abs(seconds) > 6 * 86_400

@@ -110,7 +110,7 @@ test('a file is renamed, uploaded and found in its folder', async () => {
   await page.context().close();
 });
 
-test('what a file holds can run nothing', async () => {
+test('the content of a file can run nothing', async () => {
   const hostile = [
     '# Title', '<script>window.hit = 1</script>', '<img src="x" onerror="window.hit = 2">', '[click](javascript:window.hit=3)', '![pixel](https://example.org/pixel.png)',
     '<iframe srcdoc="<script>parent.hit = 4</script>"></iframe>', '[fine](https://example.org/)', '`<b>code</b>`',

@@ -20,6 +20,12 @@ test('a person signs in with a token, goes on where they were, and signs out', a
   await field.fill(TOKEN);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  // A token that expires meanwhile is asked for anew.
+  await page.evaluate(() => localStorage.setItem('buildscale.token', 'expired'));
+  await page.getByRole('link', {name: 'Usage'}).click();
+  await field.fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
   await page.getByRole('button', {name: 'Sign out'}).click();
   await field.waitFor();
   assert.equal(await page.evaluate(() => localStorage.getItem('buildscale.token')), null);
@@ -53,6 +59,41 @@ test('everything is reached by keyboard with the palette, which searches files a
   await page.context().close();
 });
 
+test('a schedule is made, run now, paused, resumed and removed', async () => {
+  const page = await world.open('schedules', {token: TOKEN});
+  await page.getByRole('button', {name: 'New schedule'}).click();
+  await page.getByRole('textbox', {name: 'Name'}).fill('Brief');
+  await page.getByRole('textbox', {name: /Goal/}).fill('Show me what you can do');
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', {name: 'Make it'}).click();
+  await page.getByText(/Each day, \d\d:\d\d .*Show me what you can do/).waitFor();
+  await page.getByRole('button', {name: 'Run Brief now'}).click();
+  await page.getByRole('button', {name: 'Pause Brief'}).click();
+  await page.getByText('paused', {exact: true}).waitFor();
+  await page.getByRole('button', {name: 'Resume Brief'}).click();
+  await page.getByRole('button', {name: 'Pause Brief'}).waitFor();
+  await page.getByRole('button', {name: 'Remove Brief'}).click();
+  await page.getByText('Nothing begins by itself').waitFor();
+  await page.context().close();
+});
+
+test('a key is made, shown once, opens the console, and is revoked', async () => {
+  const page = await world.open('people', {token: TOKEN});
+  await page.getByRole('button', {name: 'New key'}).click();
+  await page.getByRole('textbox', {name: 'Name'}).fill('nightly');
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', {name: 'Make it'}).click();
+  const key = await page.getByLabel('The key').innerText();
+  await page.keyboard.press('Escape');
+  const other = await world.open('chats', {token: key});
+  await other.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.getByRole('button', {name: 'Revoke nightly'}).click();
+  await page.getByText('You have none.').waitFor();
+  await other.reload();
+  await other.getByRole('heading', {name: 'Sign in'}).waitFor();
+  await Promise.all([page.context().close(), other.context().close()]);
+});
+
 test('usage and health tell what the hub knows', async () => {
   const page = await world.open('usage', {token: TOKEN});
   await page.getByText('Tokens read').waitFor();
@@ -63,7 +104,7 @@ test('usage and health tell what the hub knows', async () => {
   await page.context().close();
 });
 
-test('what is not there is told with what to do', async () => {
+test('a missing chat, file or workspace is told with the way on', async () => {
   const gone = '01890000-0000-7000-8000-000000000000';
   const page = await world.open(`chats/${gone}`, {token: TOKEN});
   await page.getByRole('heading', {name: 'This chat is not there'}).waitFor();
@@ -74,7 +115,7 @@ test('what is not there is told with what to do', async () => {
   await page.context().close();
 });
 
-test('who may only read is offered nothing else, and told why', async () => {
+test('a viewer is offered nothing but reading, and is told the missing right', async () => {
   const secret = 'a secret of at least thirty-two characters, for tests';
   const people = await begin({env: {BUILDSCALE__AUTH__SECRET: secret}, owner: 'ann@example.org'});
   try {
@@ -85,6 +126,15 @@ test('who may only read is offered nothing else, and told why', async () => {
     await page.getByText('Deciding it needs the right to approve').waitFor();
     await page.getByText('Writing in it needs the right to converse').waitFor();
     assert.equal(await page.getByRole('button', {name: 'Allow once'}).count(), 0);
+    const owner = await people.open('people', {token: people.tokenOf('ann@example.org')});
+    await owner.getByRole('combobox', {name: 'Role of bob@example.org'}).waitFor();
+    await owner.getByRole('button', {name: 'Add a member'}).click();
+    await owner.getByRole('textbox', {name: /Name at the issuer/}).fill('cy@example.org');
+    await owner.getByRole('button', {name: 'Add', exact: true}).click();
+    await owner.getByRole('combobox', {name: 'Role of cy@example.org'}).selectOption('member');
+    await owner.getByRole('button', {name: 'Remove cy@example.org'}).click();
+    await owner.getByText('cy@example.org').waitFor({state: 'detached'});
+    await owner.context().close();
     await page.getByRole('link', {name: 'New chat'}).first().click();
     await page.getByRole('heading', {name: 'You can look around here'}).waitFor();
     assert.deepEqual(await violations(page), []);
@@ -94,7 +144,7 @@ test('who may only read is offered nothing else, and told why', async () => {
   }
 });
 
-const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'usage', 'health'];
+const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'schedules', 'people', 'usage', 'health'];
 for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]]) {
   test(`each page is accessible and fits: ${theme}, ${width} pixels wide`, async () => {
     const page = await world.open('chats', {token: TOKEN, theme, width, height: 780});

@@ -11,6 +11,8 @@ const client = new OpenAI({
 const model = 'assistant';
 const { completions } = client.chat;
 const user = (content) => ({ role: 'user', content });
+// The client computes `output_text` of answers that are not streamed alone.
+const text = (response) => response.output.flatMap((item) => (item.type === 'message' ? item.content : [])).map((part) => part.text).join('');
 const out = {};
 
 out.models = (await client.models.list()).data.map((one) => one.id);
@@ -49,7 +51,7 @@ const stream = client.responses.stream({ model, input: 'events' });
 for await (const event of stream) events.push(event);
 const final = await stream.finalResponse();
 out.stream = {
-  text: final.output_text,
+  text: text(final),
   items: final.output.map((item) => (item.type === 'mcp_call' ? `${item.name} ${item.status}` : item.type)),
   tokens: final.usage.total_tokens > 0,
 };
@@ -58,7 +60,7 @@ const rest = [];
 const options = { stream: true, starting_after: events[half].sequence_number };
 for await (const event of await client.responses.retrieve(final.id, options)) rest.push(event);
 out.resumed = rest.at(-1).type === 'response.completed' && rest[0].sequence_number > events[half].sequence_number;
-out.retrieved = (await client.responses.retrieve(final.id)).output_text === final.output_text;
+out.retrieved = (await client.responses.retrieve(final.id)).output_text === text(final);
 
 const polled = await client.responses.create({ model, input: 'say it', background: true });
 const done = await until(async () => {

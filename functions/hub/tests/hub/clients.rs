@@ -31,7 +31,10 @@ async fn told(program: &str) -> Result<Value> {
         Some(_) => Command::new(installed.join("python/bin/python")),
         None => Command::new("node"),
     };
-    command.arg(programs.path().join(program)).env("HUB", client.address("/").trim_end_matches('/')).env("WORKSPACE", workspace);
+    command
+        .arg(programs.path().join(program))
+        .env("HUB", client.address("/").trim_end_matches('/'))
+        .env("WORKSPACE", workspace);
     let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await??;
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
@@ -49,27 +52,36 @@ async fn openai_for_javascript_works_with_personas_as_models() -> Result {
     assert_eq!(told["model"], "reviewer");
     assert_eq!(told["completion"], json!(["Said.", "stop", true]));
     let chunks = &told["chunks"];
-    assert_eq!((&chunks["reasoning"], &chunks["reason"], &chunks["usage"]), (&json!("I think about it."), &json!("stop"), &json!(true)));
+    assert_eq!(
+        (&chunks["reasoning"], &chunks["reason"], &chunks["usage"]),
+        (&json!("I think about it."), &json!("stop"), &json!(true))
+    );
     assert_eq!(chunks["text"], "I write the file.\n\nI look at it.\n\nI change it.\n\nThe file of chunks is done.");
     assert!(chunks["pieces"].as_u64() > Some(4));
     assert_eq!(told["handed"], json!(["tool_calls", "ask_user", "You said blue."]));
     assert_eq!(told["responses"], json!(["Said.", "Said.", true, "completed"]));
     assert_eq!((&told["sameChat"], &told["conversation"]), (&json!(true), &json!(true)));
-    assert_eq!(told["stream"], json!({
-        "text": "I write the file.I look at it.I change it.The file of events is done.", "tokens": true,
-        "items": ["reasoning", "message", "write completed", "message", "read completed", "ls completed", "message", "edit completed", "message"],
-    }));
+    assert_eq!(
+        told["stream"],
+        json!({
+            "text": "I write the file.I look at it.I change it.The file of events is done.", "tokens": true,
+            "items": ["reasoning", "message", "write completed", "message", "read completed", "ls completed", "message", "edit completed", "message"],
+        })
+    );
     assert_eq!((&told["resumed"], &told["retrieved"]), (&json!(true), &json!(true)));
     assert_eq!(told["background"], json!(["queued", "Said."]));
     assert_eq!(told["cancelled"], "cancelled");
     assert_eq!(told["question"], json!(["colour", "You said red."]));
     assert_eq!(told["permission"], json!(["write", POET]));
-    assert_eq!(told["refusals"], json!([
-        ["BadRequestError", "INVALID_ARGUMENT", "tools", "invalid_request_error"],
-        ["BadRequestError", "INVALID_ARGUMENT", "temperature", "invalid_request_error"],
-        ["NotFoundError", "NOT_FOUND", "model", "invalid_request_error"],
-        ["ConflictError", "CONFLICT", "previous_response_id", "invalid_request_error"],
-    ]));
+    assert_eq!(
+        told["refusals"],
+        json!([
+            ["BadRequestError", "INVALID_ARGUMENT", "tools", "invalid_request_error"],
+            ["BadRequestError", "INVALID_ARGUMENT", "temperature", "invalid_request_error"],
+            ["NotFoundError", "NOT_FOUND", "model", "invalid_request_error"],
+            ["ConflictError", "CONFLICT", "previous_response_id", "invalid_request_error"],
+        ])
+    );
     Ok(())
 }
 
@@ -77,21 +89,30 @@ async fn openai_for_javascript_works_with_personas_as_models() -> Result {
 async fn openai_for_python_works_alike() -> Result {
     let told = told("openai_client.py").await?;
     assert_eq!(told["completion"], "Said.");
-    assert_eq!(told["chunks"], "I write the file.\n\nI look at it.\n\nI change it.\n\nThe file of chunks of python is done.");
+    assert_eq!(
+        told["chunks"],
+        "I write the file.\n\nI look at it.\n\nI change it.\n\nThe file of chunks of python is done."
+    );
     let text = "I write the file.I look at it.I change it.The file of events of python is done.";
     assert_eq!(told["stream"], json!(["completed", text, "response.created", "response.completed"]));
-    assert_eq!((&told["retrieved"], &told["refusal"]), (&json!(true), &json!(["INVALID_ARGUMENT", "max_output_tokens"])));
+    assert_eq!(
+        (&told["retrieved"], &told["refusal"]),
+        (&json!(true), &json!(["INVALID_ARGUMENT", "max_output_tokens"]))
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn a_chat_of_the_ai_sdk_shows_asks_and_comes_back() -> Result {
     let told = told("ai-sdk.mjs").await?;
-    assert_eq!(told["whole"], json!({
-        "status": "ready", "reasoning": ["I think about it."], "file": "/projects/whole/a.md", "usage": 1,
-        "texts": ["I write the file.", "I look at it.", "I change it.", "The file of whole is done."],
-        "tools": ["write output-available", "read output-available", "ls output-available", "edit output-available"],
-    }));
+    assert_eq!(
+        told["whole"],
+        json!({
+            "status": "ready", "reasoning": ["I think about it."], "file": "/projects/whole/a.md", "usage": 1,
+            "texts": ["I write the file.", "I look at it.", "I change it.", "The file of whole is done."],
+            "tools": ["write output-available", "read output-available", "ls output-available", "edit output-available"],
+        })
+    );
     assert_eq!(told["again"], json!([4, ["Said."]]));
     assert_eq!(told["asks"], json!(["approval-requested", "write", "/system/agents/poet/persona.md"]));
     assert_eq!(told["approved"], json!([["May I?", POET], ["output-available"], 2]));
@@ -107,13 +128,23 @@ async fn an_agent_of_ag_ui_runs_is_interrupted_and_resumes() -> Result {
     let told = told("ag-ui.mjs").await?;
     let whole = &told["whole"];
     for kind in [
-        "RUN_STARTED", "STATE_SNAPSHOT", "STEP_STARTED", "REASONING_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS",
-        "TOOL_CALL_RESULT", "STATE_DELTA", "RUN_FINISHED",
+        "RUN_STARTED",
+        "STATE_SNAPSHOT",
+        "STEP_STARTED",
+        "REASONING_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_CONTENT",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_RESULT",
+        "STATE_DELTA",
+        "RUN_FINISHED",
     ] {
         assert!(whole["types"].as_array().is_some_and(|types| types.contains(&json!(kind))), "{kind}: {whole}");
     }
     assert_eq!((&whole["files"], &whole["end"]), (&json!(["/projects/state/a.md"]), &json!("success")));
-    assert_eq!(whole["texts"], json!(["I write the file.", "I look at it.", "I change it.", "The file of state is done."]));
+    assert_eq!(
+        whole["texts"],
+        json!(["I write the file.", "I look at it.", "I change it.", "The file of state is done."])
+    );
     assert_eq!((&told["tools"], &told["again"]), (&json!(4), &json!("Said.")));
     assert_eq!(told["interrupt"], json!(["permission", "write", ["approved"]]));
     assert_eq!(told["declined"], "Then I stay as I am.");

@@ -25,7 +25,8 @@ impl Step<'_> {
     /// A person asks for a compaction: it is a turn of its own. One that comes while a turn waits, or that would save nothing, is skipped.
     pub(crate) fn compact(&mut self, id: CommandId, asked_at: Timestamp, max_chars: u32) {
         let (turn_id, at) = (TurnId(id.0), self.stamp.at);
-        let Some(config) = self.config().filter(|_| !self.state().deleted).cloned() else { return };
+        let is_apt = |config: &&Arc<ChatConfig>| config.agent.is_none() && !self.state().deleted;
+        let Some(config) = self.config().filter(is_apt).cloned() else { return };
         let range = self.state().compactable();
         let reason = if self.turn().is_some() {
             Some("a turn waits for an answer; compact the chat when it has ended")

@@ -94,6 +94,8 @@ async fn a_plan_is_carried_out_by_chats_that_are_on_no_list() {
 async fn the_location_is_abbreviated_and_changes_with_the_context() {
     let hub = Hub::with(Arc::new(Plans)).await;
     hub.put("/projects/atlas/README.md", &format!("# Atlas\n{}", "x".repeat(2_000))).await;
+    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw\nstatus: in_progress\n---\nWith ink.").await;
+    hub.put("/projects/atlas/tasks/done.md", "---\ntitle: Over\nstatus: done\n---\n").await;
     let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
     let chat = ChatId(hub.clock.id());
     let about = |context, entity: &str| NewSessionMessage {
@@ -127,9 +129,12 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
     let [update, audit] = configs.as_slice() else { panic!("{configs:?}") };
     let has = |config: &domain::ChatConfig, tool: &str| config.tools.iter().flatten().any(|one| one == tool);
     assert!(has(update, "write") && !has(audit, "write") && has(audit, "read"));
+    assert!(has(update, "create_task") && !has(audit, "create_task") && has(audit, "get_task_details"));
     for config in [update, audit] {
-        assert!(config.system.contains("# Atlas") && config.system.contains("(cut: 500 of"), "{}", config.system);
-        assert!(config.system.contains("/projects/atlas/README.md") && config.system.contains(r#"{"task":7}"#));
+        let cut = "(cut; /projects/atlas/README.md has the whole)";
+        assert!(config.system.contains("# Atlas") && config.system.contains(cut), "{}", config.system);
+        assert!(config.system.contains("/projects/atlas/tasks/draw.md: Draw") && !config.system.contains("Over"));
+        assert!(config.system.contains(r#"{"task":7}"#));
         assert_eq!(config.context_tokens, 10_000);
     }
     assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));

@@ -297,3 +297,46 @@ fn in_plan_mode_no_rule_is_granted() {
     play.asks("r1", &command("t1", "cargo test"));
     assert_eq!(play.decides(PermissionOutcome::Approved, true, None), ["failed INVALID_ARGUMENT"]);
 }
+
+#[test]
+fn a_coding_agent_summarises_its_session_for_a_process_that_cannot_load_it() {
+    let mut play = thread();
+    for number in 1..=4 {
+        play.say(&format!("question {number}"));
+        play.wrote(&format!("answer {number}"));
+        play.tells(AgentReport::Ended("end_turn".into()));
+    }
+    let before = play.texts();
+    assert_eq!(
+        play.command(ChatCommand::Compact { max_chars: 400 }),
+        ["turn_started 1", "compaction_began", "agent_began"]
+    );
+    assert!(play.worked.last().is_some_and(|work| work.contains("Summarise our conversation so far in at most 400")));
+    assert_eq!(play.wrote("They talked "), ["chunk"]);
+    assert_eq!(play.crash(), ["turn_started 2", "agent_began"], "what it has said is kept");
+    assert_eq!(play.wrote("about it."), ["chunk"]);
+    let done = play.asks("r1", &command("t1", "rm -rf /"));
+    assert_eq!(
+        (done.len(), play.worked.last().map(String::as_str)),
+        (1, Some("answer r1: no")),
+        "nothing is done for it"
+    );
+    assert_eq!(play.tells(AgentReport::Ended("end_turn".into())), ["compacted", "done EndTurn: "]);
+    assert_eq!(play.texts(), before[4..], "the summary is no message");
+    play.command(ChatCommand::UndoCompaction);
+    play.command(ChatCommand::Compact { max_chars: 400 });
+    assert_eq!(
+        play.tells(AgentReport::Ended("end_turn".into())),
+        ["failed UPSTREAM_UNAVAILABLE", "done Error: "],
+        "an agent that says nothing"
+    );
+    assert_eq!(play.texts(), before, "loses nothing");
+    play.command(ChatCommand::Compact { max_chars: 400 });
+    play.wrote("They talked about it.");
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.say("go on");
+    let Some(ChatEffect::Agent(work)) = play.running.values().next() else { panic!("nothing runs") };
+    let AgentDoes::Prompt(prompt) = &work.does else { panic!("no prompt") };
+    assert!(prompt.context.contains("They talked about it.") && prompt.context.ends_with("Assistant: answer 4"));
+    assert!(!prompt.context.contains("question 2"), "{}", prompt.context);
+}

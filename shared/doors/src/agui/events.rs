@@ -2,12 +2,11 @@
 
 use crate::{
     Beat, End, Frame, Part, Projection, Watch,
-    openai::ASK,
+    part::ASK,
     plan::{Plan, parsed},
 };
 use domain::{CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage, event::Question};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 
 /// The view of a part as a run.
 #[derive(Debug)]
@@ -34,8 +33,6 @@ struct State {
     watch: Watch,
     plan: Plan,
     files: Map<String, Value>,
-    /// Calls that an earlier run has shown, because they waited for a person.
-    shown: BTreeSet<CallId>,
 }
 
 impl State {
@@ -47,7 +44,6 @@ impl State {
                 Beat::Wrote { file, path, v } => {
                     self.files.insert(path.to_string(), json!({ "fileId": file, "v": v }));
                 }
-                Beat::Asked { call, .. } | Beat::Permission { call, .. } => _ = self.shown.insert(call),
                 _ => {}
             }
         }
@@ -74,8 +70,7 @@ impl Out<'_> {
 impl Events {
     /// The view of this part, under the client's own ids of the thread and the run.
     pub fn new(part: Part, thread: String, run: String) -> Self {
-        let state =
-            State { watch: Watch::through(part), plan: Plan::default(), files: Map::new(), shown: BTreeSet::new() };
+        let state = State { watch: Watch::through(part), plan: Plan::default(), files: Map::new() };
         Self {
             thread,
             run,
@@ -192,14 +187,14 @@ impl Events {
             }
             Beat::Thought(message, text) => self.write(*message, false, text, out),
             Beat::Said(message, text) => self.write(*message, true, text, out),
-            Beat::Called { call, tool, args } => {
-                if !self.state.shown.contains(call) {
-                    self.call(*call, tool, args, out);
-                }
-            }
+            Beat::Called { again: true, .. } => self.close(out),
+            Beat::Called { call, tool, args, .. } => self.call(*call, tool, args, out),
             Beat::Answered { call, output, .. } => {
                 self.close(out);
-                self.begin_step(out);
+                // A result belongs to the step of its call; the first of a run may be that of an earlier one.
+                if self.step == 0 {
+                    self.begin_step(out);
+                }
                 self.answered = true;
                 let message = format!("{call}-result");
                 let result = json!({ "messageId": message, "toolCallId": call, "content": output, "role": "tool" });
@@ -244,8 +239,7 @@ impl Events {
 
 /// The schema of the answers to some questions, by their names.
 fn schema(questions: &[Question]) -> Value {
-    let properties: Map<String, Value> =
-        questions.iter().map(|one| (one.name.clone(), one.schema.clone())).collect();
+    let properties: Map<String, Value> = questions.iter().map(|one| (one.name.clone(), one.schema.clone())).collect();
     let names: Vec<&str> = questions.iter().map(|one| one.name.as_str()).collect();
     json!({ "type": "object", "properties": properties, "required": names })
 }

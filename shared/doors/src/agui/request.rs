@@ -47,7 +47,10 @@ pub enum Input {
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the protocol does not know, or cannot be honoured.
 pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
     for (field, hint) in [
-        ("tools", "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json"),
+        (
+            "tools",
+            "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json",
+        ),
         ("context", "say it in the message, or write it into a file of the workspace"),
     ] {
         if body.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
@@ -135,6 +138,7 @@ fn text(content: &Value, is_new: bool) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use serde_json::json;
 

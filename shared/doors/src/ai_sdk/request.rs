@@ -112,7 +112,7 @@ fn decided(parts: &[Value]) -> Result<Input, Error> {
     };
     for part in parts.iter().rev() {
         let executed = part["providerExecuted"] == true;
-        let is_ask = part["toolName"] == crate::openai::ASK || part["type"] == "tool-ask_user";
+        let is_ask = part["toolName"] == crate::part::ASK || part["type"] == "tool-ask_user";
         match part["state"].as_str() {
             Some("approval-responded") => {
                 let approval = &part["approval"];
@@ -132,6 +132,7 @@ fn decided(parts: &[Value]) -> Result<Input, Error> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use serde_json::json;
 

@@ -1,6 +1,10 @@
 //! The chunks of an answer.
 
-use crate::{Beat, End, Frame, Part, Projection, Watch, openai::ASK, plan::{Plan, parsed}};
+use crate::{
+    Beat, End, Frame, Part, Projection, Watch,
+    part::ASK,
+    plan::{Plan, parsed},
+};
 use domain::{ChatEvent, ChatId, MessageId, StopReason, Timestamp};
 use serde_json::{Value, json};
 
@@ -124,7 +128,9 @@ impl Chunks {
             }
             Beat::Thought(message, text) => self.write(*message, false, text, out),
             Beat::Said(message, text) => self.write(*message, true, text, out),
-            Beat::Called { call, tool, args } => self.call(*call, tool, &parsed(args), true, out),
+            // The part of the client goes on by its output.
+            Beat::Called { again: true, .. } => self.close(out),
+            Beat::Called { call, tool, args, .. } => self.call(*call, tool, &parsed(args), true, out),
             Beat::Answered { call, tool, output, success } => {
                 self.close(out);
                 self.answered = true;

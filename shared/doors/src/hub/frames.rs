@@ -159,6 +159,13 @@ impl Frames {
             | ChatEvent::AgentBegan { .. }
             | ChatEvent::MessageAdded { .. }
             | ChatEvent::ContextCut { .. }
+            | ChatEvent::CompactionBegan { .. }
+            | ChatEvent::Compacted { .. }
+            | ChatEvent::CompactionSkipped { .. }
+            | ChatEvent::CompactionUndone { .. }
+            | ChatEvent::SteerRequested { .. }
+            | ChatEvent::SteerAwaited { .. }
+            | ChatEvent::Steered { .. }
             | ChatEvent::PlaceAwaited { .. }
             | ChatEvent::CallStarted { .. }
             | ChatEvent::FileUpdated { .. }

@@ -1,7 +1,7 @@
 //! A part of a turn as a chat completion: its chunks, or the completion as a whole.
 
-use super::{ASK, Asked, PERMISSION, told};
-use crate::{Beat, End, Frame, Part, Projection, Watch};
+use super::{Asked, PERMISSION, told};
+use crate::{Beat, End, Frame, Part, Projection, Watch, part::ASK};
 use domain::{ChatEvent, ChatId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 
@@ -78,9 +78,9 @@ impl Completion {
     fn end(&mut self, number: u64, end: End, frames: &mut Vec<Frame>) {
         let failure = match &end {
             End::Waits | End::Stopped(_) => None,
-            End::Done(StopReason::Error, error) => {
-                Some(error.as_ref().map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told))
-            }
+            End::Done(StopReason::Error, error) => Some(
+                error.as_ref().map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told),
+            ),
             End::Done(..) => None,
             End::Paused(reason) => Some(json!({ "code": "PAUSED", "message": reason })),
             End::Deleted => Some(json!({ "code": "CANCELLED", "message": "the chat was deleted" })),

@@ -66,7 +66,11 @@ const FIXED: &[(&str, &[&str], &str)] = &[
     ("truncation", &["\"disabled\"", "\"auto\""], "leave it out"),
     ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
     ("parallel_tool_calls", &["true", "false"], "leave it out"),
-    ("tools", &["[]"], "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json"),
+    (
+        "tools",
+        &["[]"],
+        "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json",
+    ),
     ("functions", &["[]"], "declare a tool server in /system/mcp.json"),
     ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
     ("text", &[r#"{"format":{"type":"text"}}"#, "{}"], "ask for the format in the message"),
@@ -127,11 +131,14 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
     )?;
     let previous = match given(body, "previous_response_id") {
         None => None,
-        Some(id) => Some(id.as_str().unwrap_or_default().parse::<ResponseId>().map_err(|()| {
-            Error::not_found("response", shown(id)).detail("field", "previous_response_id")
-        })?),
+        Some(id) => Some(
+            id.as_str()
+                .unwrap_or_default()
+                .parse::<ResponseId>()
+                .map_err(|()| Error::not_found("response", shown(id)).detail("field", "previous_response_id"))?,
+        ),
     };
-    let conversation = given(body, "conversation").map(|given| conversation(given)).transpose()?;
+    let conversation = given(body, "conversation").map(conversation).transpose()?;
     if previous.is_some() && conversation.is_some() {
         return Err(Error::invalid("conversation", "there is a conversation and a previous_response_id")
             .hint("give one of them"));
@@ -174,7 +181,8 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
         }
         Some("mcp_approval_response") => {
             let asked = asked(FIELD, &last["approval_request_id"])?;
-            let approved = last["approve"].as_bool().ok_or_else(|| Error::invalid(FIELD, "approve is true or false"))?;
+            let approved =
+                last["approve"].as_bool().ok_or_else(|| Error::invalid(FIELD, "approve is true or false"))?;
             Some(Input::Decision { asked, approved, reason: last["reason"].as_str().map(str::to_owned) })
         }
         _ => None,
@@ -191,7 +199,9 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
     }
     match last["role"].as_str() {
         Some("user") => Ok(Input::Words { content: text(FIELD, &last["content"])?, earlier }),
-        _ => Err(Error::invalid(FIELD, "the last item is no message of the user").hint("end with a message of the user")),
+        _ => {
+            Err(Error::invalid(FIELD, "the last item is no message of the user").hint("end with a message of the user"))
+        }
     }
 }
 
@@ -245,9 +255,7 @@ fn list<'a>(body: &'a Map<String, Value>, field: &str) -> Result<&'a Vec<Value>,
 fn conversation(given: &Value) -> Result<ChatId, Error> {
     let id = given.as_str().or_else(|| given["id"].as_str()).unwrap_or_default();
     let id = id.strip_prefix("conv_").and_then(|id| Uuid::try_parse(id).ok());
-    id.map(ChatId).ok_or_else(|| {
-        Error::not_found("conversation", shown(given)).detail("field", "conversation")
-    })
+    id.map(ChatId).ok_or_else(|| Error::not_found("conversation", shown(given)).detail("field", "conversation"))
 }
 
 fn shown(value: &Value) -> String {
@@ -321,6 +329,7 @@ fn add(earlier: &mut String, who: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     fn read(body: Value) -> Result<Request, Error> {
@@ -358,7 +367,10 @@ mod tests {
         let request = read(json!({ "model": "a", "input": items })).unwrap();
         let earlier = "instructions: Be brief.\nyou: Yes?\n".to_owned();
         assert_eq!(request.input, Input::Words { content: "Go".into(), earlier });
-        assert_eq!(field(read(json!({ "model": "a", "input": [{ "role": "user", "content": [{ "type": "input_image" }] }] }))), "input");
+        assert_eq!(
+            field(read(json!({ "model": "a", "input": [{ "role": "user", "content": [{ "type": "input_image" }] }] }))),
+            "input"
+        );
         assert_eq!(field(read(json!({ "model": "a", "input": [] }))), "input");
         assert_eq!(field(read(json!({ "input": "hi" }))), "model");
     }

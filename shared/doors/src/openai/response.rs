@@ -1,7 +1,7 @@
 //! A part of a turn as a response: its events, and the response as a whole.
 
-use super::{ASK, Asked, ResponseId, incomplete, told};
-use crate::{Beat, End, Frame, Projection, Watch};
+use super::{Asked, ResponseId, incomplete, told};
+use crate::{Beat, End, Frame, Projection, Watch, part::ASK};
 use domain::{CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -87,9 +87,7 @@ impl Response {
             model,
             created,
             background: false,
-            previous: previous.map(|number| {
-                ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()
-            }),
+            previous: previous.map(|number| ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()),
             base: None,
             status: "queued",
             output: Vec::new(),
@@ -113,11 +111,6 @@ impl Response {
     pub fn after(mut self, previous: Option<ResponseId>) -> Self {
         self.previous = previous.map(|id| id.to_string()).or(self.previous);
         self
-    }
-
-    /// Whether the part has begun.
-    pub fn has_begun(&self) -> bool {
-        self.base.is_some()
     }
 
     /// The response as far as the log was taken in.
@@ -243,10 +236,9 @@ impl Response {
         let (status, kind) = match end {
             End::Waits => ("completed", "response.completed"),
             End::Done(StopReason::Error, error) => {
-                self.error = error.as_ref().map_or_else(
-                    || json!({ "code": "server_error", "message": "the turn failed" }),
-                    told,
-                );
+                self.error = error
+                    .as_ref()
+                    .map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told);
                 ("failed", "response.failed")
             }
             End::Done(reason, _) => match incomplete(*reason) {
@@ -282,7 +274,7 @@ impl Response {
             }
             Beat::Thought(message, text) => self.write(message, false, &text, out),
             Beat::Said(message, text) => self.write(message, true, &text, out),
-            Beat::Called { call, tool, args } => _ = self.call(call, tool, args, out),
+            Beat::Called { call, tool, args, .. } => _ = self.call(call, tool, args, out),
             Beat::Answered { call, tool, output, success } => self.answer(call, tool, output, success, out),
             Beat::Used(usage) => self.usage = usage,
             Beat::Asked { id, questions, .. } => {
@@ -303,7 +295,11 @@ impl Response {
             // The API has no place for them.
             Beat::Wrote { .. } | Beat::Step { .. } => {}
             Beat::Ended(end) => {
-                let status = if matches!(end, End::Done(StopReason::EndTurn, _) | End::Waits) { "completed" } else { "incomplete" };
+                let status = if matches!(end, End::Done(StopReason::EndTurn, _) | End::Waits) {
+                    "completed"
+                } else {
+                    "incomplete"
+                };
                 self.close(status, out);
                 let kind = self.end(&end);
                 out.push(kind, json!({ "response": self.whole() }));

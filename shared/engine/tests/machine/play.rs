@@ -234,7 +234,8 @@ impl Play {
     pub fn turn_ends(&mut self, chat: ChatId, round: u32, text: &str, why: &str, error: Option<Error>) -> Vec<String> {
         let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
         let (text, stop_reason) = (text.into(), why.into());
-        let answer = AgentAnswer { chat, round, text, stop_reason, usage, model: None, steps: 1, tools: Vec::new(), error };
+        let answer =
+            AgentAnswer { chat, round, text, stop_reason, usage, model: None, steps: 1, tools: Vec::new(), error };
         self.command(TaskCommand::AgentAnswered { answer: Box::new(answer) })
     }
 

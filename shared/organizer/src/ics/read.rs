@@ -2,8 +2,8 @@
 
 use super::{MAX_BYTES, MAX_EVENTS};
 use crate::{
-    calendar,
     clock::{Moment, Tz},
+    rule::check_rule,
 };
 use chrono::{Duration, NaiveDate, NaiveDateTime};
 use domain::{Code, Error};
@@ -38,15 +38,20 @@ pub struct Imported {
 /// `PAYLOAD_TOO_LARGE` for over 4 MiB or 1,000 events, `UNPROCESSABLE` for a text that is no calendar.
 pub fn read(text: &str) -> Result<Imported, Error> {
     if text.len() > MAX_BYTES {
-        return Err(Error::new(Code::PayloadTooLarge, format!("the calendar is {} bytes long; {MAX_BYTES} fit", text.len())));
+        return Err(Error::new(
+            Code::PayloadTooLarge,
+            format!("the calendar is {} bytes long; {MAX_BYTES} fit", text.len()),
+        ));
     }
     let text = parser::unfold(&text.trim_start_matches('\u{feff}').replace("\r\n", "\n"));
     let no_calendar = |why: &str| {
-        Error::new(Code::Unprocessable, format!("this is no iCalendar file: {why}")).hint("it begins with BEGIN:VCALENDAR")
+        Error::new(Code::Unprocessable, format!("this is no iCalendar file: {why}"))
+            .hint("it begins with BEGIN:VCALENDAR")
     };
     check_shape(&text).map_err(no_calendar)?;
-    let calendar = parser::read_calendar(text.trim())
-        .map_err(|why| no_calendar(&why.lines().take(3).collect::<Vec<_>>().join(" ").chars().take(300).collect::<String>()))?;
+    let calendar = parser::read_calendar(text.trim()).map_err(|why| {
+        no_calendar(&why.lines().take(3).collect::<Vec<_>>().join(" ").chars().take(300).collect::<String>())
+    })?;
     let property = |name: &str| {
         let found = calendar.properties.iter().find(|property| property.name.as_str().eq_ignore_ascii_case(name));
         found.map(|property| property.val.as_str().trim().to_owned()).filter(|text| !text.is_empty())
@@ -94,7 +99,11 @@ fn check_shape(text: &str) -> Result<(), &'static str> {
             return Err("its components nest too deep");
         }
     }
-    match text.trim_start().get(.."BEGIN:VCALENDAR".len()).is_some_and(|start| start.eq_ignore_ascii_case("BEGIN:VCALENDAR")) {
+    match text
+        .trim_start()
+        .get(.."BEGIN:VCALENDAR".len())
+        .is_some_and(|start| start.eq_ignore_ascii_case("BEGIN:VCALENDAR"))
+    {
         true => Ok(()),
         false => Err("it does not begin as one"),
     }
@@ -146,7 +155,8 @@ impl<'a> Event<'a> {
         put("except", (!except.is_empty()).then_some(except.into()));
         put("location", self.text("LOCATION", 200).map(Value::from));
         let status = self.text("STATUS", 20).map(|status| status.to_lowercase());
-        put("status", status.filter(|status| ["confirmed", "tentative", "cancelled"].contains(&status.as_str())).map(Value::from));
+        let status = status.filter(|status| ["tentative", "cancelled"].contains(&status.as_str()));
+        put("status", Some(status.map_or("confirmed".into(), Value::from)));
         put("busy", (self.text("TRANSP", 20).as_deref() == Some("TRANSPARENT")).then_some(false.into()));
         let attendees: Vec<Value> = self.all("ATTENDEE").filter_map(attendee).take(100).map(Value::from).collect();
         put("attendees", (!attendees.is_empty()).then_some(attendees.into()));
@@ -164,7 +174,8 @@ impl<'a> Event<'a> {
     fn moment(&mut self, property: &Property<'_>) -> Option<(Moment, Option<String>)> {
         let text = property.val.as_str().trim();
         let named = property.params.iter().find(|param| param.key.as_str().eq_ignore_ascii_case("TZID"));
-        let named = named.and_then(|param| Some(param.val.as_ref()?.as_str().trim_matches('"').trim_start_matches('/').to_owned()));
+        let named = named
+            .and_then(|param| Some(param.val.as_ref()?.as_str().trim_matches('"').trim_start_matches('/').to_owned()));
         let zone = match named {
             Some(name) if name.parse::<Tz>().is_ok() => Some(name),
             Some(name) => {
@@ -194,7 +205,7 @@ impl<'a> Event<'a> {
 
     fn rule(&mut self) -> Option<String> {
         let rule = self.text("RRULE", 1_000)?;
-        match calendar::check_rule("rrule", &rule) {
+        match check_rule("rrule", &rule) {
             Ok(rule) => Some(rule),
             Err(error) => {
                 self.problem(&format!("its rule {rule:?} was left out, so it takes place once: {}", error.message));
@@ -207,7 +218,11 @@ impl<'a> Event<'a> {
         let mut found = Vec::new();
         for property in self.all("EXDATE") {
             for text in property.val.as_str().split(',') {
-                let one = Property { name: property.name.clone(), val: text.to_owned().into(), params: property.params.clone() };
+                let one = Property {
+                    name: property.name.clone(),
+                    val: text.to_owned().into(),
+                    params: property.params.clone(),
+                };
                 found.extend(self.moment(&one).map(|(at, of)| as_in(at, of.as_deref(), zone)));
             }
         }
@@ -294,7 +309,8 @@ fn duration(text: &str) -> Option<Duration> {
 /// `Ada <ada@example.org>`, or the address alone.
 fn attendee(property: &Property<'_>) -> Option<String> {
     let value = property.val.as_str();
-    let address = value.get(..7).filter(|start| start.eq_ignore_ascii_case("mailto:")).map_or(value, |_| &value[7..]).trim();
+    let address =
+        value.get(..7).filter(|start| start.eq_ignore_ascii_case("mailto:")).map_or(value, |_| &value[7..]).trim();
     let name = property.params.iter().find(|param| param.key.as_str().eq_ignore_ascii_case("CN"));
     let name = name.and_then(|param| Some(param.val.as_ref()?.as_str().trim_matches('"').trim().to_owned()));
     let text = match name.filter(|name| !name.is_empty() && name != address) {

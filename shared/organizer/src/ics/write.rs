@@ -127,7 +127,8 @@ fn attendee(out: &mut Lines, text: &str) {
 /// The changes of the clocks of a zone between two years.
 fn time_zone(out: &mut Lines, name: &str, first: i32, last: i32) {
     let Ok(zone) = name.parse::<Tz>() else { return };
-    let begin = |year: i32| chrono::NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN);
+    let begin =
+        |year: i32| chrono::NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN);
     let offset = |at: NaiveDateTime| zone.offset_from_utc_datetime(&at).fix().local_minus_utc();
     out.line("BEGIN:VTIMEZONE");
     out.line(&format!("TZID:{name}"));

@@ -33,7 +33,8 @@ pub(crate) trait Changed: Sized {
 }
 
 fn object(properties: Map<String, Value>, required: &[&str]) -> Schema {
-    let schema = json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    let schema =
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     match schema {
         Value::Object(map) => map.into(),
         _ => Schema::default(),
@@ -216,9 +217,11 @@ pub(crate) async fn create<N: New>(call: &Call<'_>, args: N) -> Answer {
     let text = Entity::create(kind, &given)?;
     match call.workspace.write(&path, text, Expect::Absent, &call.writer()).await {
         Ok(change) => Ok(made(kind, &change)),
-        Err(error) if error.code == Code::Conflict => {
-            Err(error.hint(format!("there is a {} at {path} already: update it, or choose another {}", kind.words(), kind.title())))
-        }
+        Err(error) if error.code == Code::Conflict => Err(error.hint(format!(
+            "there is a {} at {path} already: update it, or choose another {}",
+            kind.words(),
+            kind.title()
+        ))),
         Err(error) => Err(error),
     }
 }
@@ -280,16 +283,21 @@ pub(crate) async fn schedule_task(call: &Call<'_>, args: ScheduleTask) -> Answer
     // A new time has a new end: one that is left out goes by the duration.
     let end = end.unwrap_or_default();
     changes.insert("scheduled_end".to_owned(), if is_taken_out { "".into() } else { end.clone().into() });
-    for (name, value) in
-        [("duration_minutes", duration_minutes.map(Value::from)), ("time_zone", text(time_zone)), ("rrule", text(rrule))]
-    {
+    for (name, value) in [
+        ("duration_minutes", duration_minutes.map(Value::from)),
+        ("time_zone", text(time_zone)),
+        ("rrule", text(rrule)),
+    ] {
         if let Some(value) = value {
             changes.insert(name.to_owned(), value);
         }
     }
     if let (Some(start), Some(end)) = (Moment::parse(&start), Moment::parse(&end)) {
         let zone = organizer::clock::Tz::UTC;
-        if start.is_day() == end.is_day() && end.instant(zone) <= start.instant(zone) && !matches!((start, end), (Moment::At(_), Moment::Local(_)) | (Moment::Local(_), Moment::At(_))) {
+        if start.is_day() == end.is_day()
+            && end.instant(zone) <= start.instant(zone)
+            && !matches!((start, end), (Moment::At(_), Moment::Local(_)) | (Moment::Local(_), Moment::At(_)))
+        {
             return Err(Error::invalid("end", "it is not after the start"));
         }
     }
@@ -335,7 +343,12 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
 }
 
 /// Writes an event; an event that was imported before is updated, and keeps what others added to its file. None when nothing changes.
-async fn import_one(call: &Call<'_>, path: &FilePath, fields: &Map<String, Value>, writer: &Writer) -> Result<Option<Change>, Error> {
+async fn import_one(
+    call: &Call<'_>,
+    path: &FilePath,
+    fields: &Map<String, Value>,
+    writer: &Writer,
+) -> Result<Option<Change>, Error> {
     for _ in 0..ATTEMPTS {
         if let Some(done) = call.workspace.applied(writer).await? {
             return Ok(Some(done));
@@ -347,9 +360,12 @@ async fn import_one(call: &Call<'_>, path: &FilePath, fields: &Map<String, Value
                 // A field that the calendar has no longer goes; those that it never has are of people here.
                 let gone = ["end", "rrule", "except", "location", "status", "busy", "attendees", "description"]
                     .into_iter()
-                    .filter(|name| !fields.contains_key(*name) && match *name {
-                        "description" => !parts.body.trim().is_empty(),
-                        name => parts.keys.contains_key(name),
+                    .filter(|name| {
+                        !fields.contains_key(*name)
+                            && match *name {
+                                "description" => !parts.body.trim().is_empty(),
+                                name => parts.keys.contains_key(name),
+                            }
                     });
                 let mut all = fields.clone();
                 all.extend(gone.map(|name| (name.to_owned(), "".into())));
@@ -359,9 +375,7 @@ async fn import_one(call: &Call<'_>, path: &FilePath, fields: &Map<String, Value
                 }
                 (text, content.info.sha256.map_or(Expect::Any, Expect::Hash))
             }
-            Err(error) if error.code == Code::NotFound => {
-                (Entity::create(Kind::Event, fields)?, Expect::Absent)
-            }
+            Err(error) if error.code == Code::NotFound => (Entity::create(Kind::Event, fields)?, Expect::Absent),
             Err(error) => return Err(error),
         };
         match call.workspace.write(path, text, expect, writer).await {
@@ -382,7 +396,11 @@ fn name_of(fields: &Map<String, Value>) -> Result<String, Error> {
     };
     let digest = domain::Sha256::of(identity.as_bytes()).to_string();
     let title = kind::slug("title", text("title")).unwrap_or_else(|_| "event".into());
-    Ok(format!("{}-{}.md", title.chars().take(40).collect::<String>().trim_end_matches('-'), digest.get(..10).unwrap_or(&digest)))
+    Ok(format!(
+        "{}-{}.md",
+        title.chars().take(40).collect::<String>().trim_end_matches('-'),
+        digest.get(..10).unwrap_or(&digest)
+    ))
 }
 
 /// The id of a part of a call.

@@ -133,7 +133,9 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
             seen.push((info.path, info.sha256));
         }
         // A folder without the file is a project that nobody has described.
-        Err(error) if error.code == domain::Code::NotFound => output.push_str(&format!("{folder} has no README.md yet")),
+        Err(error) if error.code == domain::Code::NotFound => {
+            output.push_str(&format!("{folder} has no README.md yet"))
+        }
         Err(error) => return Err(error),
     }
     for kind in [Kind::Task, Kind::Event, Kind::Note, Kind::BrainDump, Kind::Document] {
@@ -143,8 +145,16 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
         }
         let rows: Vec<_> = found.iter().take(ENTRIES).map(|one| one.entity.row(&one.info.path)).collect();
         if !rows.is_empty() {
-            let more = if found.len() > ENTRIES || !all { format!(" ({} of {})", rows.len(), found.len()) } else { String::new() };
-            output.push_str(&format!("\n{}{more}:\n{}", plural(kind), rows.iter().map(line).collect::<Vec<_>>().join("\n")));
+            let more = if found.len() > ENTRIES || !all {
+                format!(" ({} of {})", rows.len(), found.len())
+            } else {
+                String::new()
+            };
+            output.push_str(&format!(
+                "\n{}{more}:\n{}",
+                plural(kind),
+                rows.iter().map(line).collect::<Vec<_>>().join("\n")
+            ));
         }
         result[plural(kind)] = json!({ "total": found.len(), "first": rows });
     }
@@ -166,13 +176,18 @@ pub(crate) async fn field_info(_: &Call<'_>, args: FieldInfo) -> Answer {
             let field = table::field(kind, name).ok_or_else(|| {
                 let names: Vec<&str> = table::all(kind).map(|field| field.name).collect();
                 let shown: String = name.chars().take(64).collect();
-                let error = Error::not_found("field", format!("{shown:?} of a {}", kind.words())).detail("field", "field");
+                let error =
+                    Error::not_found("field", format!("{shown:?} of a {}", kind.words())).detail("field", "field");
                 error.hint(format!("the fields are: {}", names.join(", ")))
             })?;
             serde_json::Map::from_iter([(field.name.to_owned(), schema::info(field))])
         }
     };
-    let place = Scope::project("NAME").and_then(|scope| scope.place(kind, "NAME")).as_ref().map(FilePath::to_string).unwrap_or_default();
+    let place = Scope::project("NAME")
+        .and_then(|scope| scope.place(kind, "NAME"))
+        .as_ref()
+        .map(FilePath::to_string)
+        .unwrap_or_default();
     let lines: Vec<String> = fields.iter().map(|(name, info)| format!("{name}: {info}")).collect();
     let output = format!("{}: a file such as {place}\n{}", kind.words(), lines.join("\n"));
     Ok(Done { output, result: json!({ "entity": kind, "place": place, "fields": fields }), ..Done::default() })

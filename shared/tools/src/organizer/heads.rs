@@ -54,7 +54,12 @@ impl Heads {
     ///
     /// # Errors
     /// Those of reading the workspace's files.
-    pub async fn find(&self, workspace: &Workspace, kind: Kind, folders: Vec<FilePath>) -> Result<(Vec<Found>, bool), Error> {
+    pub async fn find(
+        &self,
+        workspace: &Workspace,
+        kind: Kind,
+        folders: Vec<FilePath>,
+    ) -> Result<(Vec<Found>, bool), Error> {
         let listed: Vec<Vec<Info>> = futures::stream::iter(folders)
             .map(|folder| files_of(workspace, kind, folder))
             .buffered(AT_ONCE)
@@ -63,8 +68,11 @@ impl Heads {
         let mut files: Vec<Info> = listed.into_iter().flatten().collect();
         let all = files.len() <= MOST;
         files.truncate(MOST);
-        let found: Vec<Option<Found>> =
-            futures::stream::iter(files).map(|info| self.head(workspace, kind, info)).buffered(AT_ONCE).try_collect().await?;
+        let found: Vec<Option<Found>> = futures::stream::iter(files)
+            .map(|info| self.head(workspace, kind, info))
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
         Ok((found.into_iter().flatten().collect(), all))
     }
 
@@ -77,7 +85,9 @@ impl Heads {
         let content = match workspace.read(&info.path, Some(0..READ)).await {
             Ok(content) => content,
             // It was moved or removed meanwhile, or its content is lost.
-            Err(error) if matches!(error.code, Code::NotFound | Code::ContentMissing | Code::ContentDamaged) => return Ok(None),
+            Err(error) if matches!(error.code, Code::NotFound | Code::ContentMissing | Code::ContentDamaged) => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         let entity = Arc::new(read(kind, &info.path, &content.bytes).abbreviated(KEPT));
@@ -104,7 +114,6 @@ impl Heads {
         }
         kept.known.insert(key, (digest, entity));
     }
-
 }
 
 /// The files of a kind that are directly in a folder.
@@ -124,7 +133,9 @@ async fn files_of(workspace: &Workspace, kind: Kind, folder: FilePath) -> Result
             Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => return Ok(files),
             Err(error) => return Err(error),
         };
-        files.extend(page.entries.into_iter().filter(|info| info.kind == FileKind::File && Kind::of(&info.path) == Some(kind)));
+        files.extend(
+            page.entries.into_iter().filter(|info| info.kind == FileKind::File && Kind::of(&info.path) == Some(kind)),
+        );
         cursor = page.next_cursor;
         if cursor.is_none() || files.len() > MOST {
             return Ok(files);

@@ -163,7 +163,8 @@ pub(crate) async fn list_tasks(call: &Call<'_>, args: ListTasks, heads: &Heads) 
         [("status", &args.status), ("priority", &args.priority), ("assignee", &args.assignee), ("tags", &args.tag)];
     filters.extend(given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
     check(Kind::Task, &filters)?;
-    let (mut found, all) = heads.find(&call.workspace, Kind::Task, folders(call, Kind::Task, args.project.as_deref()).await?).await?;
+    let (mut found, all) =
+        heads.find(&call.workspace, Kind::Task, folders(call, Kind::Task, args.project.as_deref()).await?).await?;
     found.retain(|one| fits(one, &filters));
     if let Some(last) = due_before {
         let due = |one: &Found| one.entity.text("due_date").and_then(Moment::parse);
@@ -198,7 +199,8 @@ pub(crate) async fn search<S: Searching>(call: &Call<'_>, args: S, heads: &Heads
             let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
             let ranks = ranked(call, query, search).await;
             found.retain(|one| ranks.contains_key(&one.info.path) || one.entity.has_words(&words));
-            let in_title = |one: &Found| words.iter().all(|word| one.entity.title().to_lowercase().contains(word.as_str()));
+            let in_title =
+                |one: &Found| words.iter().all(|word| one.entity.title().to_lowercase().contains(word.as_str()));
             found.sort_by_cached_key(|one| {
                 let rank = ranks.get(&one.info.path).copied().unwrap_or(BY_INDEX);
                 (!in_title(one), rank, one.info.path.clone())

@@ -37,6 +37,9 @@ pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<St
             for name in ["description", "context"] {
                 if let Some(value) = entity.text(name) {
                     text.push_str(&format!("\n{}", preview(value, CONTEXT)));
+                    if value.chars().count() > CONTEXT {
+                        text.push_str(&format!(" (cut; {path} has the whole)"));
+                    }
                 }
             }
         }

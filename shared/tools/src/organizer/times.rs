@@ -176,7 +176,10 @@ pub(super) fn times(entries: &[Entry], window: Span) -> (Vec<At<'_>>, bool) {
 
 /// A row of a calendar.
 pub(super) fn row(at: &At<'_>, zone: Tz) -> Map<String, Value> {
-    let mut row = Map::from_iter([("path".to_owned(), json!(at.entry.path)), ("title".to_owned(), at.entry.entity.title().into())]);
+    let mut row = Map::from_iter([
+        ("path".to_owned(), json!(at.entry.path)),
+        ("title".to_owned(), at.entry.entity.title().into()),
+    ]);
     let mut put = |name: &str, value: Value| drop(row.insert(name.to_owned(), value));
     match at.time.all_day {
         true => {
@@ -248,9 +251,14 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
     if window.end.since(window.start) > Duration::from_secs(24 * 3_600 * u64::try_from(free::MAX_DAYS).unwrap_or(366)) {
         return Err(Error::invalid("to", format!("{} days are the most that are looked through", free::MAX_DAYS)));
     }
-    let hours = Hours::usual(zone).with(args.work_start.as_deref(), args.work_end.as_deref(), args.work_days.as_deref())?;
+    let hours =
+        Hours::usual(zone).with(args.work_start.as_deref(), args.work_end.as_deref(), args.work_days.as_deref())?;
     let mut both = (Vec::new(), Vec::new());
-    for calendar in args.calendars.as_ref().map_or_else(|| vec![None], |names| names.iter().map(|name| Some(name.as_str())).collect()) {
+    for calendar in args
+        .calendars
+        .as_ref()
+        .map_or_else(|| vec![None], |names| names.iter().map(|name| Some(name.as_str())).collect())
+    {
         both.0.extend(folders(call, Kind::Event, calendar).await?);
         both.1.extend(folders(call, Kind::Task, calendar).await?);
     }

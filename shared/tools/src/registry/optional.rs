@@ -59,7 +59,11 @@ fn add<Args: JsonSchema + DeserializeOwned + Declare>(into: &mut Builder, (kind,
 pub(super) fn make(search: Option<Search>) -> Builder {
     use ToolKind::{Read, Write};
     let mut all = Builder::default();
-    let about = (Read, "list_tasks", "List tasks, abbreviated: what is worked on first, then by the day on which they are due.");
+    let about = (
+        Read,
+        "list_tasks",
+        "List tasks, abbreviated: what is worked on first, then by the day on which they are due.",
+    );
     tool!(all, about, ListTasks, |call, args| organizer::list_tasks(call, args, Heads::shared()));
     let about = (Read, "get_task_details", "Show everything about one task.");
     tool!(all, about, TaskOf, |call, args| organizer::details(call, args));

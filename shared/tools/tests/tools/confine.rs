@@ -66,13 +66,25 @@ fn shape() -> impl Strategy<Value = Value> {
 
 /// A call of some tool: the arguments that it needs, and paths of any shape.
 fn call() -> impl Strategy<Value = (String, Value)> {
-    let specs = Registry::builtin().specs();
-    let tool = proptest::sample::select(specs.iter().cloned().collect::<Vec<_>>());
+    let (specs, optional) = (Registry::builtin().specs(), Registry::builtin().optional());
+    let tool = proptest::sample::select(specs.iter().chain(optional.iter()).cloned().collect::<Vec<_>>());
     let pattern = proptest::sample::select(vec!["*", "**", "/**", "/projects/**", "../**", "/data/*", SECRET]);
     (tool, proptest::collection::vec((shape(), any::<u8>()), 4), pattern).prop_map(|(tool, mut paths, pattern)| {
         let mut args = Map::new();
         for name in tool.parameters["properties"].as_object().unwrap().keys() {
+            let is_optional = buildscale_tools::organizer::READING.contains(&tool.name.as_str())
+                || buildscale_tools::organizer::WRITING.contains(&tool.name.as_str());
             let value = match name.as_str() {
+                "from" | "to" | "start" if is_optional => json!("2026-12-01"),
+                "path" if tool.name == "export_calendar" => json!(format!("{ROOT}/out.ics")),
+                "project" => match paths.pop().unwrap() {
+                    (_, 0..80) => continue,
+                    (_, 80..160) => json!("app"),
+                    (value, _) => value,
+                },
+                "name" if is_optional => json!("x"),
+                "entity" => json!("task"),
+                "duration_minutes" => json!(30),
                 "path" | "from" | "to" | "within" | "paths" | "files" => match paths.pop().unwrap() {
                     (_, 0..40) => continue,
                     (value, 40..160) if name == "paths" => json!([value, INSIDE]),
@@ -112,9 +124,12 @@ fn s5_no_shape_of_arguments_escapes_the_root() {
     let root: FilePath = ROOT.parse().unwrap();
     let hands = runtime.block_on(async {
         let hands = Hands::agent().await;
-        for path in
-            OUTSIDE.map(String::from).into_iter().chain([format!("/data/{UNNAMED}"), format!("/projects/{UNNAMED}")])
-        {
+        for path in OUTSIDE.map(String::from).into_iter().chain([
+            format!("/data/{UNNAMED}"),
+            format!("/projects/{UNNAMED}"),
+            format!("/projects/app2/tasks/{UNNAMED}"),
+            format!("/projects/app2/notes/{UNNAMED}"),
+        ]) {
             hands.put(&path, format!("text {SECRET}\n- [ ] {SECRET}\n")).await;
         }
         hands
@@ -176,6 +191,11 @@ fn a_call_changes_what_it_declares_and_nothing_else() {
         ("rm", json!({ "path": INSIDE })),
         ("plan_write", json!({ "title": "t", "steps": ["one"], "path": "/data/plan.md" })),
         ("plan_update_step", json!({ "step": 1, "status": "done", "path": INSIDE })),
+        ("create_project", json!({ "name": "New one" })),
+        ("create_task", json!({ "project": "new", "title": "A task" })),
+        ("create_note", json!({ "title": "At home" })),
+        ("update_task", json!({ "path": "/projects/new/tasks/a-task.md", "status": "done" })),
+        ("export_calendar", json!({ "path": "/data/out.ics" })),
     ] {
         let changed = runtime.block_on(changes(&hands, tool, &args));
         assert!(changed.as_ref().is_ok_and(|changed| *changed > 0), "{tool}: {changed:?}");

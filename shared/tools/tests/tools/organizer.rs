@@ -27,12 +27,19 @@ fn tokens(text: &str) -> usize {
 #[tokio::test]
 async fn a_project_is_made_listed_shown_and_changed() {
     let mut hands = Hands::agent().await;
-    let made = ok(&mut hands, "create_project", json!({ "name": "Atlas of Rivers", "description": "Maps.", "status": "active" })).await;
+    let made = ok(
+        &mut hands,
+        "create_project",
+        json!({ "name": "Atlas of Rivers", "description": "Maps.", "status": "active" }),
+    )
+    .await;
     assert_eq!(made["path"], "/projects/atlas-of-rivers/README.md");
     let (code, told) = refused(&mut hands, "create_project", json!({ "name": "Atlas of rivers" })).await;
     assert_eq!(code, Code::Conflict);
     has(&told, &["update it"]);
-    for (title, priority, due) in [("Order paper", "low", "2026-12-01"), ("Draw", "high", "2026-12-01"), ("Ask Ada", "high", "2026-11-01")] {
+    for (title, priority, due) in
+        [("Order paper", "low", "2026-12-01"), ("Draw", "high", "2026-12-01"), ("Ask Ada", "high", "2026-11-01")]
+    {
         let task = json!({ "project": "atlas-of-rivers", "title": title, "priority": priority, "due_date": due });
         ok(&mut hands, "create_task", task).await;
     }
@@ -44,11 +51,18 @@ async fn a_project_is_made_listed_shown_and_changed() {
     let path = "/projects/atlas-of-rivers/tasks/draw.md";
     ok(&mut hands, "update_task", json!({ "path": path, "status": "done" })).await;
     assert!(hands.text(path).await.starts_with("---\ntitle: Draw\nstatus: done\npriority: high\n"));
-    let filtered = ok(&mut hands, "list_tasks", json!({ "status": "backlog", "priority": "high", "due_before": "2026-11-30" })).await;
+    let filtered =
+        ok(&mut hands, "list_tasks", json!({ "status": "backlog", "priority": "high", "due_before": "2026-11-30" }))
+            .await;
     assert_eq!(paths(&filtered["tasks"]), ["/projects/atlas-of-rivers/tasks/ask-ada.md"]);
     let shown = ok(&mut hands, "get_project_details", json!({ "project": "atlas-of-rivers" })).await;
     assert_eq!((&shown["project"]["name"], &shown["tasks"]["total"]), (&json!("Atlas of Rivers"), &json!(3)));
-    ok(&mut hands, "update_project", json!({ "path": "/projects/atlas-of-rivers", "status": "paused", "core_people_bonds": "Ada" })).await;
+    ok(
+        &mut hands,
+        "update_project",
+        json!({ "path": "/projects/atlas-of-rivers", "status": "paused", "core_people_bonds": "Ada" }),
+    )
+    .await;
     let found = ok(&mut hands, "search_projects", json!({ "query": "rivers", "status": "paused" })).await;
     assert_eq!(paths(&found["projects"]), ["/projects/atlas-of-rivers/README.md"]);
 }
@@ -58,10 +72,12 @@ async fn an_update_is_refused_beyond_the_whitelist_and_over_a_text_that_was_not_
     let mut hands = Hands::agent().await;
     hands.put("/projects/atlas/README.md", "---\nname: Atlas\nstatus: active\nowner: Ada\n---\n\nAll of it.\n").await;
     for field in ["owner", "path", "created_at", "slug"] {
-        let (code, told) = refused(&mut hands, "update_project", json!({ "path": "/projects/atlas", (field): "x" })).await;
+        let (code, told) =
+            refused(&mut hands, "update_project", json!({ "path": "/projects/atlas", (field): "x" })).await;
         assert_eq!(code, Code::InvalidArgument, "{field}: {told}");
     }
-    let (code, _) = refused(&mut hands, "update_project", json!({ "path": "/projects/atlas", "status": "sleeping" })).await;
+    let (code, _) =
+        refused(&mut hands, "update_project", json!({ "path": "/projects/atlas", "status": "sleeping" })).await;
     assert_eq!(code, Code::InvalidArgument);
     // A field may be changed unread; the text may not.
     ok(&mut hands, "update_project", json!({ "path": "/projects/atlas", "end_date": "2027-01-31" })).await;
@@ -72,7 +88,10 @@ async fn an_update_is_refused_beyond_the_whitelist_and_over_a_text_that_was_not_
     assert_eq!(refused(&mut hands, "update_project", text.clone()).await.0, Code::StaleVersion);
     ok(&mut hands, "get_project_details", json!({ "project": "atlas" })).await;
     ok(&mut hands, "update_project", text).await;
-    assert_eq!(hands.text("/projects/atlas/README.md").await, "---\nname: Atlas\nstatus: active\nowner: Ada\n---\n\nLess of it.\n");
+    assert_eq!(
+        hands.text("/projects/atlas/README.md").await,
+        "---\nname: Atlas\nstatus: active\nowner: Ada\n---\n\nLess of it.\n"
+    );
 }
 
 #[tokio::test]
@@ -100,7 +119,9 @@ async fn the_same_call_again_changes_nothing_and_answers_the_same() {
 async fn lists_have_seventy_percent_fewer_tokens_than_details() {
     let mut hands = Hands::agent().await;
     ok(&mut hands, "create_project", json!({ "name": "atlas" })).await;
-    let long = "The paper has to be heavy enough for ink on both sides, and the shop in the old town has it in three sizes. ".repeat(4);
+    let long =
+        "The paper has to be heavy enough for ink on both sides, and the shop in the old town has it in three sizes. "
+            .repeat(4);
     let mut whole = [0, 0, 0];
     for number in 0..20 {
         let title = format!("Order paper of size {number}");
@@ -110,8 +131,16 @@ async fn lists_have_seventy_percent_fewer_tokens_than_details() {
         });
         let made = [
             ("create_task", "get_task_details", task),
-            ("create_note", "get_note_details", json!({ "project": "atlas", "title": title, "content": long, "tags": ["paper"] })),
-            ("create_brain_dump", "get_brain_dump_details", json!({ "project": "atlas", "title": title, "content": long })),
+            (
+                "create_note",
+                "get_note_details",
+                json!({ "project": "atlas", "title": title, "content": long, "tags": ["paper"] }),
+            ),
+            (
+                "create_brain_dump",
+                "get_brain_dump_details",
+                json!({ "project": "atlas", "title": title, "content": long }),
+            ),
         ];
         for (total, (create, details, args)) in whole.iter_mut().zip(made) {
             let path = ok(&mut hands, create, args).await["path"].clone();
@@ -130,9 +159,15 @@ async fn notes_and_thoughts_are_kept_at_home_or_in_a_project_and_are_found() {
     let mut hands = Hands::agent().await;
     ok(&mut hands, "create_project", json!({ "name": "atlas" })).await;
     let home = format!("/users/{}", Uuid::nil());
-    let made = ok(&mut hands, "create_brain_dump", json!({ "content": "Rivers in winter\nfreeze from the banks." })).await;
+    let made =
+        ok(&mut hands, "create_brain_dump", json!({ "content": "Rivers in winter\nfreeze from the banks." })).await;
     assert_eq!(made["path"], format!("{home}/brain-dumps/rivers-in-winter-freeze-from-the-banks.md"));
-    ok(&mut hands, "create_note", json!({ "project": "atlas", "title": "Ink", "content": "Iron gall ink fades.", "category": "material" })).await;
+    ok(
+        &mut hands,
+        "create_note",
+        json!({ "project": "atlas", "title": "Ink", "content": "Iron gall ink fades.", "category": "material" }),
+    )
+    .await;
     ok(&mut hands, "create_note", json!({ "title": "Bread", "content": "Buy it." })).await;
     for (tool, args, count) in [
         ("search_notes", json!({}), 2),
@@ -147,7 +182,10 @@ async fn notes_and_thoughts_are_kept_at_home_or_in_a_project_and_are_found() {
     }
     assert_eq!(refused(&mut hands, "search_notes", json!({ "project": "none" })).await.0, Code::NotFound);
     assert_eq!(refused(&mut hands, "create_note", json!({ "project": "none", "title": "x" })).await.0, Code::NotFound);
-    assert_eq!(refused(&mut hands, "get_note_details", json!({ "path": "/projects/atlas/README.md" })).await.0, Code::InvalidArgument);
+    assert_eq!(
+        refused(&mut hands, "get_note_details", json!({ "path": "/projects/atlas/README.md" })).await.0,
+        Code::InvalidArgument
+    );
     // Thoughts of a person are in their home, and another person's tools look into another one.
     let mut other = hands.other(Principal::User { id: UserId(Uuid::now_v7()) });
     assert_eq!(ok(&mut other, "search_brain_dumps", json!({})).await["total"], 0);
@@ -183,7 +221,8 @@ async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
     hands.put("/projects/book/calendar/odd.md", "---\ntitle: Odd\nstart: never\n---\n").await;
     ok(&mut hands, "create_task", json!({ "project": "book", "title": "Write" })).await;
     let task = "/projects/book/tasks/write.md";
-    let scheduled = json!({ "path": task, "start": "2026-12-01T15:00", "duration_minutes": 120, "time_zone": "Europe/Berlin" });
+    let scheduled =
+        json!({ "path": task, "start": "2026-12-01T15:00", "duration_minutes": 120, "time_zone": "Europe/Berlin" });
     ok(&mut hands, "schedule_task", scheduled).await;
 
     let day = json!({ "from": "2026-12-01", "to": "2026-12-02", "time_zone": "Europe/Berlin" });
@@ -196,7 +235,11 @@ async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
         .collect();
     assert_eq!(
         times,
-        [("Meet", "2026-12-01T10:00:00+01:00"), ("Weekly", "2026-12-01T13:00:00+01:00"), ("Write", "2026-12-01T15:00:00+01:00")]
+        [
+            ("Meet", "2026-12-01T10:00:00+01:00"),
+            ("Weekly", "2026-12-01T13:00:00+01:00"),
+            ("Write", "2026-12-01T15:00:00+01:00")
+        ]
     );
     assert_eq!(shown["faults"].as_array().map(Vec::len), Some(1));
 
@@ -215,14 +258,20 @@ async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
 
     let exported = ok(&mut hands, "export_calendar", json!({ "path": "/data/book.ics", "project": "book" })).await;
     let text = hands.text("/data/book.ics").await;
-    has(&text, &["SUMMARY:Weekly", "RRULE:FREQ=WEEKLY", "BEGIN:VTIMEZONE", "DTSTART;TZID=Europe/Berlin:20261124T130000"]);
+    has(
+        &text,
+        &["SUMMARY:Weekly", "RRULE:FREQ=WEEKLY", "BEGIN:VTIMEZONE", "DTSTART;TZID=Europe/Berlin:20261124T130000"],
+    );
     ok(&mut hands, "create_project", json!({ "name": "copy" })).await;
     let copied = ok(&mut hands, "import_calendar", json!({ "path": exported["path"], "project": "copy" })).await;
     assert_eq!((&copied["imported"], &copied["problems"]), (&json!(1), &json!([])));
     hands.put("/data/mine.ics", calendar("b@x", "20261201T080000Z", "Mine")).await;
     hands.seen.clear();
     assert_eq!(refused(&mut hands, "export_calendar", json!({ "path": "/data/mine.ics" })).await.0, Code::StaleVersion);
-    assert_eq!(refused(&mut hands, "import_calendar", json!({ "path": "/projects/book/README.md" })).await.0, Code::Unprocessable);
+    assert_eq!(
+        refused(&mut hands, "import_calendar", json!({ "path": "/projects/book/README.md" })).await.0,
+        Code::Unprocessable
+    );
 }
 
 #[tokio::test]
@@ -248,7 +297,13 @@ async fn people_without_a_right_get_no_more_by_these_tools() {
     assert_eq!(ok(&mut viewer, "search_notes", json!({ "query": "secret" })).await["total"], 0);
     let path = format!("/users/{}/notes/secret.md", Uuid::nil());
     assert_eq!(refused(&mut viewer, "get_note_details", json!({ "path": path })).await.0, Code::NotFound);
-    assert_eq!(refused(&mut viewer, "create_task", json!({ "project": "atlas", "title": "x" })).await.0, Code::Forbidden);
-    assert_eq!(refused(&mut viewer, "update_project", json!({ "path": "/projects/atlas", "status": "paused" })).await.0, Code::Forbidden);
+    assert_eq!(
+        refused(&mut viewer, "create_task", json!({ "project": "atlas", "title": "x" })).await.0,
+        Code::Forbidden
+    );
+    assert_eq!(
+        refused(&mut viewer, "update_project", json!({ "path": "/projects/atlas", "status": "paused" })).await.0,
+        Code::Forbidden
+    );
     assert_eq!(ok(&mut viewer, "search_projects", json!({})).await["total"], 1);
 }

@@ -35,7 +35,8 @@ pub(super) async fn projects_tasks_and_calendars_are_files_with_tools(stage: Sta
     client.file(&place, "/data/fair.ics", CALENDAR).await?;
     let imported = call("import_calendar", json!({ "path": "/data/fair.ics", "project": "atlas" })).await?;
     assert_eq!(imported["imported"], 1, "{imported}");
-    let time = json!({ "path": task, "start": "2026-12-01T12:00", "duration_minutes": 60, "time_zone": "Europe/Berlin" });
+    let time =
+        json!({ "path": task, "start": "2026-12-01T12:00", "duration_minutes": 60, "time_zone": "Europe/Berlin" });
     call("schedule_task", time).await?;
     let day = json!({ "from": "2026-12-01", "to": "2026-12-02", "time_zone": "Europe/Berlin", "duration_minutes": 60 });
     let free = call("find_available_slots", day).await?;

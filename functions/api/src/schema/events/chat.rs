@@ -1,7 +1,7 @@
 //! The data of the events of chats (`domain::native`).
 
 use super::{
-    super::{ErrorCode, Mode, Outcome, PermissionRule, Speaker, StageResources},
+    super::{ErrorCode, InnerError, Mode, Outcome, PermissionRule, Speaker, StageResources},
     Question,
 };
 use serde::Serialize;
@@ -318,6 +318,43 @@ pub struct ChatUsage {
     pub context_used: u64,
     /// Tokens of context allowed.
     pub context_limit: u64,
+}
+
+/// The oldest turns were compacted: the model reads the summary in place of their words.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCompacted {
+    /// The size of the context before, in tokens.
+    pub tokens_before: u64,
+    /// The size of the context after, in tokens.
+    pub tokens_after: u64,
+    /// The second as a part of the first.
+    pub ratio: f64,
+    /// Turns compacted.
+    pub turns: u32,
+    /// Their last line in the chat's file.
+    pub last_line: u64,
+    /// The summary; none if no model gave one, and then the last ten messages stay.
+    #[schema(required = true)]
+    pub summary: Option<String>,
+    /// Why there is no summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<InnerError>,
+}
+
+/// A compaction that was asked for was not done.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCompactionSkipped {
+    /// The turn that it would have been.
+    pub turn_id: Uuid,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// The last compaction was taken back: the model reads the words again.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCompactionUndone {
+    /// The person.
+    pub by: String,
 }
 
 /// Why a turn ended by itself.

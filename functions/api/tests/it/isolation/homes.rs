@@ -146,6 +146,9 @@ async fn nothing_comes_into_the_home_of_another_person_or_out_of_it() {
             ("read", json!({ "path": format!("{home}/draft.md") })),
             ("edit", json!({ "path": format!("{home}/draft.md"), "edits": [{ "search": WORD, "replace": "x" }] })),
             ("file_info", json!({ "path": format!("{home}/draft.md") })),
+            ("get_note_details", json!({ "path": format!("{home}/notes/draft.md") })),
+            ("update_task", json!({ "path": format!("{home}/tasks/draft.md"), "status": "done" })),
+            ("export_calendar", json!({ "path": format!("{home}/planted.ics") })),
         ] {
             let done = shared.tool(other, tool, args).await;
             assert_eq!(done.json["success"], json!(false), "{tool}: {}", done.json);

@@ -193,7 +193,7 @@ pub const ROWS: &[Row] = {
             "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit",
             In(Converse),
             "",
-            r#"{"turn_id": "{turn_id}", "content": "other words"}"#,
+            r#"{"turn_id": "019bf537-f228-7cd3-aa1c-000000000001", "content": "other words"}"#,
         ),
         row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork", In(Converse), "", "{}"),
         row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", In(Converse), "", ""),

@@ -1,4 +1,4 @@
-/** What a chat asks people: questions as forms, and permissions with what they would do. */
+/** Requests of a chat to people: questions as forms, and permissions with the call that waits. */
 import {useMutation} from '@tanstack/react-query';
 import {useState, type FormEvent} from 'react';
 import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';

@@ -1,4 +1,4 @@
-/** Where people write: a draft that survives a reload, files by button, paste and drop, and the choice of model and mode. */
+/** The field for messages: a draft that survives a reload, files by button, paste and drop, and the choice of model and mode. */
 import {useMutation} from '@tanstack/react-query';
 import {useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode} from 'react';
 import {hub} from '../hub.ts';

@@ -39,7 +39,7 @@ export interface Transcript {
   rows: readonly Row[];
   /** The turn that runs, as far as the events told. */
   turn: string | undefined;
-  /** What the turn waits for besides people: slots, a machine, a provider. */
+  /** The reason for a wait that no person ends: slots, a machine, a provider. */
   waiting: string | undefined;
   plan: Plan | undefined;
   mode: string | undefined;

@@ -14,7 +14,7 @@ export interface Live {
   transcript: Transcript;
   /** Whether the history is there. */
   loaded: boolean;
-  /** Where older messages begin; none at the beginning of the chat. */
+  /** The number before which older messages are; none at the beginning of the chat. */
   before: number | undefined;
   error: unknown;
 }

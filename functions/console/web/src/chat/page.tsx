@@ -1,6 +1,6 @@
 /** A chat: its conversation, what it asks, and where people write. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {useState} from 'react';
+import {useEffect, useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {go, href} from '../router.ts';
@@ -50,6 +50,9 @@ export function StatusBadge({status, asks}: {status: Schemas['ChatStatus']; asks
 function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schemas['ChatWithHistory']; isRunning: boolean; onAside: () => void}) {
   const client = useQueryClient();
   const [dialog, setDialog] = useState<'rename' | 'delete'>();
+  useEffect(() => {
+    document.title = `${view.title} · BuildScale`;
+  }, [view.title]);
   const [title, setTitle] = useState(view.title);
   const path = {workspace_id: workspace, chat_id: chat};
   const renaming = useMutation({
@@ -96,6 +99,11 @@ function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schem
   );
 }
 
+/** The announcements to screen readers when the state of the chat changes. The words of the conversation would be too many. */
+const TOLD: Record<Schemas['ChatStatus'], string> = {
+  queued: 'The agent begins.', running: 'The agent works.', suspended: 'The agent waits for you.', idle: 'The agent has finished.', paused: 'The chat is paused.',
+};
+
 function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
   view: Schemas['ChatWithHistory']; live: {turn: string | undefined; waiting: string | undefined}; mayWrite: boolean; mayApprove: boolean;
 }) {
@@ -118,6 +126,7 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
   const queued = view.queued ?? [];
   return (
     <div className="chat-foot">
+      <p className="visually-hidden" role="status">{TOLD[isRunning && view.status === 'idle' ? 'running' : view.status]}</p>
       {isRunning && live.waiting && <p className="waiting" role="status"><Icon name="clock" size={16} /> {live.waiting}</p>}
       {view.status === 'paused' && (
         <div className="notice error" role="alert">

@@ -1,4 +1,4 @@
-/** What a call does, or would do: commands as commands, edits as differences, contents as texts, all else as JSON. */
+/** The arguments of a call: commands as commands, edits and contents as differences, all else as fields. */
 import {Code} from '../markdown.tsx';
 import {href, partsOf} from '../router.ts';
 

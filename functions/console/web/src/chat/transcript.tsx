@@ -31,7 +31,7 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
     follows.current = true;
     toEnd();
   }, [chat, live.loaded]);
-  // Whoever reads the end sees what comes; a reader further up is left in peace.
+  // A reader at the end follows new rows; a reader further up stays in place.
   useLayoutEffect(() => {
     if (follows.current) toEnd();
   }, [rows, height]);
@@ -48,7 +48,7 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
     loading.current = true;
     const from = scroller.current?.scrollHeight ?? 0;
     await older().catch(() => undefined);
-    // What was in sight stays in sight.
+    // The rows in sight stay in sight.
     requestAnimationFrame(() => {
       const element = scroller.current;
       if (element) element.scrollTop += element.scrollHeight - from;

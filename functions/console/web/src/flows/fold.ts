@@ -22,7 +22,7 @@ export interface Ask {
 export interface Run {
   nodes: ReadonlyMap<string, NodeState>;
   asks: readonly Ask[];
-  /** What happened, oldest first. */
+  /** The steps of the run, oldest first. */
   steps: readonly {id: number; at: string | undefined; node: string; text: string; tone: 'plain' | 'good' | 'bad' | 'ask'}[];
   paused: string | undefined;
   input: unknown;

@@ -7,7 +7,7 @@ import {duration} from '../ui.tsx';
 import type {NodeState, Run} from './fold.ts';
 import {layout} from './layout.ts';
 
-type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined; isChosen: boolean}, 'step'>;
+type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined}, 'step'>;
 
 const WORDS: Record<NodeState['status'], string> = {running: 'runs', waiting: 'waits', asks: 'asks', done: 'done', failed: 'failed', skipped: 'stopped'};
 
@@ -25,12 +25,19 @@ const Step = memo(function Step({data: {node, state}}: NodeProps<Shown>) {
 });
 const TYPES = {step: Step};
 
+/** All nodes have one size, so that nothing is measured: a node that is measured is hidden until then, after each change. */
+const SIZE = {width: 190, height: 56};
+const HANDLES = [
+  {type: 'target' as const, position: Position.Top, x: SIZE.width / 2, y: 0, width: 1, height: 1},
+  {type: 'source' as const, position: Position.Bottom, x: SIZE.width / 2, y: SIZE.height, width: 1, height: 1},
+];
+
 export default function Graph({flow, run, onChoose}: {flow: Schemas['Flow']; run?: Run | undefined; onChoose?: (node: string) => void}) {
   const places = useMemo(() => layout(flow), [flow]);
   const nodes: Shown[] = flow.nodes.map(node => {
     const state = run?.nodes.get(node.id);
     return {
-      id: node.id, type: 'step', position: places.get(node.id) ?? {x: 0, y: 0}, data: {node, state, isChosen: false},
+      id: node.id, type: 'step', position: places.get(node.id) ?? {x: 0, y: 0}, data: {node, state}, ...SIZE, measured: SIZE, handles: HANDLES,
       ariaLabel: `${node.name ?? node.id}, ${node.role}${state ? `, ${WORDS[state.status]}` : ''}`,
     };
   });

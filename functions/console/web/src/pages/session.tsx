@@ -1,4 +1,4 @@
-/** Before a workspace: who one is, and where to work. */
+/** The pages before a workspace: signing in, and the choice of a workspace. */
 import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {Client} from 'buildscale';
 import {useState} from 'react';

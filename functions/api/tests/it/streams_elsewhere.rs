@@ -1,0 +1,34 @@
+//! Where streams are served by another process, a request that would be streamed is refused before anything is taken.
+
+use crate::support::{Door, Setup};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
+    let door = Door::with(Setup { has_streams: false, ..Setup::default() });
+    let workspace = door.workspace().await;
+    let message =
+        json!({ "id": "m", "role": "user", "content": "Hello", "parts": [{ "type": "text", "text": "Hello" }] });
+    let requests = [
+        ("/api/agent/stream".to_owned(), json!({ "message": "Hello" })),
+        ("/openai/v1/responses".to_owned(), json!({ "model": "assistant", "input": "Hello", "stream": true })),
+        ("/openai/v1/responses".to_owned(), json!({ "model": "assistant", "input": "Hello" })),
+        ("/openai/v1/chat/completions".to_owned(), json!({ "model": "assistant", "messages": [message] })),
+        (format!("{workspace}/ai-sdk/chat"), json!({ "id": "c", "messages": [message], "trigger": "submit-message" })),
+        (
+            format!("{workspace}/ag-ui"),
+            json!({ "threadId": "t", "runId": "r", "messages": [message], "state": {}, "tools": [], "context": [], "forwardedProps": {} }),
+        ),
+    ];
+    for (path, body) in requests {
+        let refused = door.json("POST", &path, body).await;
+        let text = refused.json.to_string();
+        assert_eq!(refused.status, 503, "{path}: {text}");
+        assert!(text.contains("UPSTREAM_UNAVAILABLE") || text.contains("upstream_unavailable"), "{path}: {text}");
+    }
+    let chats = door.get(&format!("{workspace}/chats")).await.is(200);
+    assert_eq!(chats.json["chats"], json!([]));
+    let background = json!({ "model": "assistant", "input": "Hello", "background": true });
+    let taken = door.json("POST", "/openai/v1/responses", background).await.is(200);
+    assert_eq!(taken.text("status"), "queued");
+}

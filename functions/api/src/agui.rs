@@ -11,7 +11,6 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::Response};
-use domain::OnBusy;
 use doors::agui::{self as wire, Events, Input, Request};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -35,10 +34,10 @@ pub(crate) async fn run_agent(
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
     let (chat, view) = chat_of(&context, at.workspace_id, &thread).await?;
     let run = match input {
-        Input::Words(content) => match view {
-            Some(_) => speaker.post(chat, content, OnBusy::Enqueue).await?,
-            None => speaker.begin(chat, Words { content, earlier, role: persona, model }).await?,
-        },
+        Input::Words(content) => {
+            let words = Words { content, earlier, role: persona, model };
+            speaker.say(chat, view.is_some(), words).await?
+        }
         Input::Resume { id, payload } => {
             // Giving up is a no; questions need an answer, and refuse it.
             let reply = match payload {

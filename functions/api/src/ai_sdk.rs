@@ -14,7 +14,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{ChatStatus, CommandId, Error, OnBusy, WorkspaceId};
+use domain::{ChatStatus, CommandId, Error, WorkspaceId};
 use doors::{
     Part,
     ai_sdk::{self as wire, Chunks, Input, Request},
@@ -69,10 +69,10 @@ pub(crate) async fn send_ui_message(
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
     let (chat, view) = chat_of(&context, at.workspace_id, &id).await?;
     let run = match input {
-        Input::Words(content) => match view {
-            Some(_) => speaker.post(chat, content, OnBusy::Enqueue).await?,
-            None => speaker.begin(chat, Words { content, earlier, role: persona, model }).await?,
-        },
+        Input::Words(content) => {
+            let words = Words { content, earlier, role: persona, model };
+            speaker.say(chat, view.is_some(), words).await?
+        }
         Input::Decision { id, approved, reason } => {
             speaker.reply(chat, id.0, Reply::Decision { approved, reason }).await?
         }
@@ -104,7 +104,7 @@ pub(crate) async fn resume_ui_stream(
         (_, Some(turn)) => Part::first(turn),
         _ => return Ok(StatusCode::NO_CONTENT.into_response()),
     };
-    // What waits for a person is shown up to the question.
+    // A turn that waits for a person is shown up to its question.
     let number = if waits(&view) { last.number.saturating_sub(1) } else { last.number };
     let part = Part { number, ..last };
     let run = Run { chat, part, first: view.turn_seq.unwrap_or(1) };

@@ -106,6 +106,14 @@ impl Speaker<'_> {
         Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
     }
 
+    /// Says something in a chat with an id of the client's: it waits for its turn there, or begins the chat.
+    pub(crate) async fn say(&self, chat: ChatId, is_there: bool, words: Words) -> Result<Run, Error> {
+        match is_there {
+            true => self.post(chat, words.content, OnBusy::Enqueue).await,
+            false => self.begin(chat, words).await,
+        }
+    }
+
     /// Posts a message to a chat.
     pub(crate) async fn post(&self, chat: ChatId, content: String, on_busy: OnBusy) -> Result<Run, Error> {
         // A repeated request may find its turn begun; a new one begins at the end of the log or later.

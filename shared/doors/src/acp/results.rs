@@ -97,7 +97,7 @@ pub fn replay(history: &Value) -> (Vec<Value>, Option<String>) {
             let told = fold.take_in(event["type"].as_str().unwrap_or_default(), &event["data"]);
             updates.extend(told.into_iter().filter_map(|told| match told {
                 Told::Update(update) => Some(update),
-                // What was asked is answered by now.
+                // A turn of the history has its answers.
                 Told::Wants(_) | Told::Ended(_) => None,
             }));
         }

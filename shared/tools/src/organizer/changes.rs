@@ -41,13 +41,14 @@ fn object(properties: Map<String, Value>, required: &[&str]) -> Schema {
     }
 }
 
-macro_rules! new {
-    ($Args:ident, $kind:ident) => {
+/// The arguments of a tool that makes or changes an entity: the fields of its kind, as the table has them.
+macro_rules! fields_of {
+    ($Args:ident, $Trait:ident, $kind:ident, $schema:ident, $declare:ident) => {
         #[derive(Deserialize)]
         #[serde(transparent)]
         pub(crate) struct $Args(Map<String, Value>);
 
-        impl New for $Args {
+        impl $Trait for $Args {
             const KIND: Kind = Kind::$kind;
             fn given(self) -> Map<String, Value> {
                 self.0
@@ -62,60 +63,35 @@ macro_rules! new {
                 true
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                schema_of_new(Kind::$kind)
+                $schema(Kind::$kind)
             }
         }
 
         impl Declare for $Args {
             fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-                declare_new(Kind::$kind, &self.0, into)
+                $declare(Kind::$kind, &self.0, into)
             }
         }
     };
 }
 
-macro_rules! changed {
-    ($Args:ident, $kind:ident) => {
-        #[derive(Deserialize)]
-        #[serde(transparent)]
-        pub(crate) struct $Args(Map<String, Value>);
+fields_of!(CreateProject, New, Project, schema_of_new, declare_new);
+fields_of!(CreateTask, New, Task, schema_of_new, declare_new);
+fields_of!(CreateNote, New, Note, schema_of_new, declare_new);
+fields_of!(CreateBrainDump, New, BrainDump, schema_of_new, declare_new);
+fields_of!(UpdateProject, Changed, Project, schema_of_update, declare_update);
+fields_of!(UpdateTask, Changed, Task, schema_of_update, declare_update);
 
-        impl Changed for $Args {
-            const KIND: Kind = Kind::$kind;
-            fn given(self) -> Map<String, Value> {
-                self.0
-            }
-        }
-
-        impl JsonSchema for $Args {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($Args).into()
-            }
-            fn inline_schema() -> bool {
-                true
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let mut properties = Map::from_iter([path_argument(Kind::$kind)]);
-                properties.extend(schema::properties_of_update(Kind::$kind));
-                object(properties, &["path"])
-            }
-        }
-
-        impl Declare for $Args {
-            fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-                let path = self.0.get("path").and_then(Value::as_str).unwrap_or_default();
-                into.writes("path", Kind::$kind.at(path)?.as_str())
-            }
-        }
-    };
+fn schema_of_update(kind: Kind) -> Schema {
+    let mut properties = Map::from_iter([path_argument(kind)]);
+    properties.extend(schema::properties_of_update(kind));
+    object(properties, &["path"])
 }
 
-new!(CreateProject, Project);
-new!(CreateTask, Task);
-new!(CreateNote, Note);
-new!(CreateBrainDump, BrainDump);
-changed!(UpdateProject, Project);
-changed!(UpdateTask, Task);
+fn declare_update(kind: Kind, given: &Map<String, Value>, into: &mut Declaration<'_>) -> Result<(), Error> {
+    let path = given.get("path").and_then(Value::as_str).unwrap_or_default();
+    into.writes("path", kind.at(path)?.as_str())
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -357,7 +333,7 @@ async fn import_one(
             Ok(content) => {
                 let before = String::from_utf8_lossy(&content.bytes).into_owned();
                 let parts = front_matter::read(&before);
-                // A field that the calendar has no longer goes; those that it never has are of people here.
+                // The import removes a field that the calendar could have and has not; a person here set each other one.
                 let gone = ["end", "rrule", "except", "location", "status", "busy", "attendees", "description"]
                     .into_iter()
                     .filter(|name| {

@@ -452,7 +452,7 @@ async fn a_repository_of_git_becomes_a_workspace_with_its_history() {
     assert_eq!(history("/projects/site/src/moved/ä \"q\".txt"), [(ada, Bytes::from(long("a")))]);
     assert_eq!(history("/projects/site/picture.bin"), [(ada, Bytes::from_static(&[0, 159, 146, 150]))]);
     assert_eq!(files[&path("/projects/site/README.md")].0, 1_700_000_000_000);
-    // What only files that are gone had is not kept.
+    // The contents of removed files are not kept.
     let texts = real.names(&format!("{}/text", workspace.id())).await;
     assert!(!texts.contains(&domain::Sha256::of(b"gone").to_string()), "{texts:?}");
 

@@ -202,7 +202,9 @@ impl<'a, M: Machine> Drive<'a, M> {
             let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { continue };
             let request: StopRequest =
                 serde_json::from_str(&item.body).map_err(|error| DriveError::Newer(format!("a stop: {error}")))?;
-            if self.stops_seen.insert(request.stop_id) {
+            // A request that goes with a command has its id. Where the command is consumed, a sender that got no answer has repeated the request.
+            let is_done = self.loaded.consumed.contains(&CommandId(request.stop_id.0));
+            if !is_done && self.stops_seen.insert(request.stop_id) {
                 self.step(Input::Stop(request), None).await?;
             }
         }

@@ -4,10 +4,10 @@
 use async_trait::async_trait;
 use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input, Machine, Options,
-    OutboxMessage, Runtime, Step, Verdict, View,
+    OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View,
 };
-use domain::{CommandId, Principal, Stamp};
-use ports::{Clock, Delivery, Error, Key, Receipt};
+use domain::{CommandId, Principal, Stamp, StopId};
+use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write};
 use serde::{Deserialize, Serialize};
 use std::{
     sync::{
@@ -21,6 +21,7 @@ use testkit::{
     fakes::{FakeBus, FakeQueue, FakeTable, Faults},
 };
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// Adds up the numbers in its commands, and can be told to do something outside.
 struct Adder;
@@ -92,8 +93,8 @@ impl Machine for Adder {
             }
             Input::Report(()) => step.push(Event::Ended),
             Input::Park { reason, .. } => step.push(Event::Paused(reason)),
+            Input::Stop(request) => step.push(Event::Paused(request.reason)),
             Input::Command { command: Command::Nothing, .. }
-            | Input::Stop(_)
             | Input::Halt(_)
             | Input::Hold(_)
             | Input::Unpark { .. } => {}
@@ -235,6 +236,27 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     let more = world.mail(&[Nothing, Add(6), Add(7)]);
     assert_eq!(world.deliver(&more).await, all(&more));
     assert_eq!(world.log(), [(5, 4), (1, 1), (3, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_stop_that_goes_with_a_consumed_command_is_over() {
+    let world = world();
+    let ask = async |stop: Uuid| {
+        let (target, at) = (Target::First, world.clock.now());
+        let request = StopRequest { stop_id: StopId(stop), target, at, reason: "asked".into() };
+        let body = serde_json::to_string(&request).unwrap();
+        let put = Write::put(actor().control_key(target), body, Expect::Any);
+        world.table.commit(vec![put]).await.unwrap();
+    };
+    let first = world.mail(&[Add(1)]);
+    assert_eq!(world.deliver(&first).await, all(&first));
+    // Its sender got no answer, and sent the request again.
+    ask(first[0].id.parse().unwrap()).await;
+    assert_eq!(world.deliver(&world.mail(&[Run])).await.done, 1);
+    assert_eq!(world.events(), "Added(1) Began(1) Ended ");
+    ask(world.clock.id()).await;
+    assert_eq!(world.deliver(&world.mail(&[Run])).await.done, 1);
+    assert!(world.events().contains("Paused(\"asked\")"), "{}", world.events());
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,15 +40,6 @@ impl ChatState {
             _ => {}
         }
     }
-
-    /// Whether the words of a request have been read, or have begun the turn that runs: a repeated request has none to come, and a turn that
-    /// waited for them would not end.
-    fn has_words_of(&self, request: StopId) -> bool {
-        let began = self.turn.as_ref().is_some_and(|turn| turn.id.0 == request.0);
-        let said = MessageId(request.0);
-        let was_read = |message: &Message| matches!(message, Message::User { id, .. } if *id == said);
-        began || self.history.iter().flat_map(|turn| &turn.messages).any(|message| was_read(message))
-    }
 }
 
 impl Step<'_> {
@@ -59,7 +50,6 @@ impl Step<'_> {
             let known = turn.steering.contains(&stop_id) || turn.steered.contains(&stop_id);
             request.target == Target::This(turn.id.0)
                 && !known
-                && !self.state().has_words_of(stop_id)
                 && turn.stopping.is_none()
                 && !turn.phase.is_suspended()
                 && !turn.is_internal()

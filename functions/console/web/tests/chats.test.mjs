@@ -45,6 +45,38 @@ test('thoughts and calls are folded, with their arguments, output and difference
   await page.context().close();
 });
 
+test('a fold that is pressed while an answer streams stays in place, and stays open out of sight', async () => {
+  const chat = await world.chat('Show me what you can do');
+  const page = await world.open(`chats/${chat}`, {height: 500});
+  await conversation(page).getByText(/tokens read/).waitFor();
+  await page.getByRole('textbox', {name: 'Write a message'}).fill('Count slowly');
+  await page.keyboard.press('Enter');
+  await conversation(page).getByText('I count slowly').waitFor();
+  const fold = conversation(page).getByRole('button', {name: /^grep/});
+  await fold.hover();
+  const height = () => conversation(page).evaluate(element => element.scrollHeight);
+  await page.mouse.down();
+  const pressed = await height();
+  await page.waitForFunction(least => document.querySelector('[role=log]').scrollHeight > least, pressed + 20);
+  await page.mouse.up();
+  await conversation(page).locator('.fold-body').getByText('Demo status: finished').first().waitFor();
+  const top = (await fold.boundingBox()).y;
+  const opened = await height();
+  await page.waitForFunction(least => document.querySelector('[role=log]').scrollHeight > least, opened + 20);
+  assert.equal((await fold.boundingBox()).y, top);
+  await page.getByRole('button', {name: 'Stop', exact: true}).click();
+  await conversation(page).getByText('You stopped it.').waitFor();
+  const scroll = to => conversation(page).evaluate((element, to) => { element.scrollTop = to; }, to);
+  await scroll(0);
+  const first = conversation(page).getByRole('button', {name: /^plan_write/});
+  await first.click();
+  await scroll(1e6);
+  await first.waitFor({state: 'detached'});
+  await scroll(0);
+  await first.and(page.locator('[aria-expanded=true]')).waitFor();
+  await page.context().close();
+});
+
 test('a question is a form, and a button of it is an answer', async () => {
   const page = await world.open('chats');
   await start(page, 'Ask me something');

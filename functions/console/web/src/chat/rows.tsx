@@ -1,5 +1,5 @@
 /** One row of the transcript per fact. */
-import {memo, useState, type ReactNode} from 'react';
+import {createContext, memo, useContext, useState, type ReactNode} from 'react';
 import {Icon, type IconName} from '../icons.tsx';
 import {Code, Markdown} from '../markdown.tsx';
 import {href, partsOf} from '../router.ts';
@@ -20,7 +20,7 @@ export const RowView = memo(function RowView({row, workspace, chat, mayApprove, 
     );
     case 'assistant': return (
       <article className={`assistant ${row.complete ? '' : 'streaming'}`} aria-label="Agent">
-        {row.thought && <Thought text={row.thought} isRunning={!row.complete && row.text === ''} />}
+        {row.thought && <Thought id={row.id} text={row.thought} isRunning={!row.complete && row.text === ''} />}
         {row.text && <Markdown text={row.text} workspace={workspace} />}
       </article>
     );
@@ -38,12 +38,19 @@ export const RowView = memo(function RowView({row, workspace, chat, mayApprove, 
   }
 });
 
-function Fold({icon, title, badge, isOpen = false, children}: {icon: IconName; title: ReactNode; badge?: ReactNode; isOpen?: boolean; children: ReactNode}) {
-  const [open, setOpen] = useState<boolean>();
-  const shown = open ?? isOpen;
+/** The folds of a chat that a reader opened or closed, by id. Rows out of sight leave the document, and come back as they were. */
+export const Folds = createContext(new Map<string, boolean>());
+
+function Fold({id, icon, title, badge, children}: {id: string; icon: IconName; title: ReactNode; badge?: ReactNode; children: ReactNode}) {
+  const folds = useContext(Folds);
+  const [shown, setShown] = useState(folds.get(id) ?? false);
+  const toggle = () => {
+    folds.set(id, !shown);
+    setShown(!shown);
+  };
   return (
     <div className="fold">
-      <button type="button" className="fold-head" aria-expanded={shown} onClick={() => setOpen(!shown)}>
+      <button type="button" className="fold-head" aria-expanded={shown} onClick={toggle}>
         <Icon name={icon} size={16} />
         <span className="fold-title">{title}</span>
         {badge}
@@ -54,10 +61,10 @@ function Fold({icon, title, badge, isOpen = false, children}: {icon: IconName; t
   );
 }
 
-function Thought({text, isRunning}: {text: string; isRunning: boolean}) {
+function Thought({id, text, isRunning}: {id: string; text: string; isRunning: boolean}) {
   const last = text.trimEnd().split('\n').at(-1) ?? '';
   return (
-    <Fold icon="thought" title={isRunning ? <span className="pulsing">Thinking… <span className="faint">{last.slice(-90)}</span></span> : 'Thought'}>
+    <Fold id={id} icon="thought" title={isRunning ? <span className="pulsing">Thinking… <span className="faint">{last.slice(-90)}</span></span> : 'Thought'}>
       <p className="thought">{text}</p>
     </Fold>
   );
@@ -77,7 +84,7 @@ const Call = memo(function Call({row, workspace}: {row: Extract<Row, {kind: 'cal
   const isRunning = row.output === undefined;
   const badge = isRunning && row.asks ? <Badge tone="ask">waits for you</Badge> : isRunning ? <Badge tone="busy">running</Badge> : row.success === false ? <Badge tone="bad">{row.code ?? 'failed'}</Badge> : null;
   return (
-    <Fold icon="tool" badge={badge} title={<><strong>{row.tool}</strong> <span className="faint mono">{subjectOf(row)}</span></>}>
+    <Fold id={row.id} icon="tool" badge={badge} title={<><strong>{row.tool}</strong> <span className="faint mono">{subjectOf(row)}</span></>}>
       {/* The answer of an edit has its differences, with their places. */}
       {!(row.tool === 'edit' && /^@@ /m.test(row.output ?? '')) && <Preview tool={row.tool} args={row.args} workspace={workspace} />}
       {row.output !== undefined && <Output text={row.output} truncated={row.truncated ?? false} />}

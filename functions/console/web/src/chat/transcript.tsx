@@ -1,9 +1,9 @@
 /** The rows of a chat, of which only those in sight are in the document. */
 import {useVirtualizer} from '@tanstack/react-virtual';
-import {useEffect, useLayoutEffect, useRef, useState} from 'react';
+import {useEffect, useLayoutEffect, useMemo, useRef, useState, type MouseEvent} from 'react';
 import {Button} from '../ui.tsx';
 import type {Live} from './live.ts';
-import {RowView} from './rows.tsx';
+import {Folds, RowView} from './rows.tsx';
 
 /** How near to the end, in pixels, a reader follows what comes. */
 const NEAR = 80;
@@ -12,6 +12,9 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const {rows} = live.transcript;
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  /** Whether a pointer is down on the list: what is pressed must not move away before it is released. */
+  const isHeld = useRef(false);
+  const folds = useMemo(() => new Map<string, boolean>(), [chat]);
   const [isAway, setAway] = useState(false);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -33,15 +36,20 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   }, [chat, live.loaded]);
   // A reader at the end follows new rows; a reader further up stays in place.
   useLayoutEffect(() => {
-    if (follows.current) toEnd();
+    if (follows.current && !isHeld.current) toEnd();
+    else tellDistance();
   }, [rows, height]);
   const loading = useRef(false);
+  const tellDistance = (): number => {
+    const element = scroller.current;
+    const distance = element ? element.scrollHeight - element.scrollTop - element.clientHeight : 0;
+    setAway(distance > 400);
+    return distance;
+  };
   const scrolled = () => {
     const element = scroller.current;
     if (!element) return;
-    const distance = element.scrollHeight - element.scrollTop - element.clientHeight;
-    follows.current = distance < NEAR;
-    setAway(distance > 400);
+    follows.current = tellDistance() < NEAR;
     if (element.scrollTop < 400 && live.before !== undefined && !loading.current) void loadOlder();
   };
   const loadOlder = async () => {
@@ -58,15 +66,30 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   useEffect(() => {
     const element = scroller.current;
     if (!element) return;
-    const observer = new ResizeObserver(() => follows.current && toEnd());
+    const observer = new ResizeObserver(() => follows.current && !isHeld.current && toEnd());
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+  useEffect(() => {
+    // The click comes after this, and decides whether the reader goes on following.
+    const release = () => setTimeout(() => {
+      if (isHeld.current && follows.current) toEnd();
+      isHeld.current = false;
+    });
+    const events = ['pointerup', 'pointercancel'] as const;
+    events.forEach(event => addEventListener(event, release));
+    return () => events.forEach(event => removeEventListener(event, release));
+  }, []);
+  /** A reader who opens a fold reads it: it stays in place. */
+  const clicked = (event: MouseEvent) => {
+    if ((event.target as Element).closest('.fold-head')) follows.current = false;
+  };
   return (
     <div className="transcript-frame">
-      <div className="transcript" ref={scroller} onScroll={scrolled} tabIndex={0} role="log" aria-label="Conversation" aria-live="off">
+      <div className="transcript" ref={scroller} onScroll={scrolled} onPointerDown={() => { isHeld.current = true; }} onClickCapture={clicked} tabIndex={0} role="log" aria-label="Conversation" aria-live="off">
         {live.before !== undefined && <div className="older"><Button look="quiet" className="small" onClick={() => void loadOlder()}>Load earlier messages</Button></div>}
         <div className="rows" style={{height}}>
+          <Folds value={folds}>
           {virtual.getVirtualItems().map(item => {
             const row = rows[item.index];
             return row && (
@@ -75,6 +98,7 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
               </div>
             );
           })}
+          </Folds>
         </div>
       </div>
       {isAway && <Button className="to-end" icon="down" onClick={toEnd}>Newest</Button>}

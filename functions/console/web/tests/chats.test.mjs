@@ -47,17 +47,19 @@ test('thoughts and calls are folded, with their arguments, output and difference
 
 test('a fold that is pressed while an answer streams stays in place, and stays open out of sight', async () => {
   const chat = await world.chat('Show me what you can do');
-  const page = await world.open(`chats/${chat}`, {height: 500});
+  const page = await world.open(`chats/${chat}`, {height: 1000});
   await conversation(page).getByText(/tokens read/).waitFor();
   await page.getByRole('textbox', {name: 'Write a message'}).fill('Count slowly');
   await page.keyboard.press('Enter');
   await conversation(page).getByText('I count slowly').waitFor();
   const fold = conversation(page).getByRole('button', {name: /^grep/});
-  await fold.hover();
+  await fold.waitFor();
+  const {x, y, width, height: tall} = await fold.boundingBox();
+  await page.mouse.move(x + width / 2, y + tall / 2);
   const height = () => conversation(page).evaluate(element => element.scrollHeight);
   await page.mouse.down();
   const pressed = await height();
-  await page.waitForFunction(least => document.querySelector('[role=log]').scrollHeight > least, pressed + 20);
+  await page.waitForFunction(least => document.querySelector('[role=log]').scrollHeight > least, pressed + 80);
   await page.mouse.up();
   await conversation(page).locator('.fold-body').getByText('Demo status: finished').first().waitFor();
   const top = (await fold.boundingBox()).y;
@@ -66,6 +68,7 @@ test('a fold that is pressed while an answer streams stays in place, and stays o
   assert.equal((await fold.boundingBox()).y, top);
   await page.getByRole('button', {name: 'Stop', exact: true}).click();
   await conversation(page).getByText('You stopped it.').waitFor();
+  await page.setViewportSize({width: 1280, height: 500});
   const scroll = to => conversation(page).evaluate((element, to) => { element.scrollTop = to; }, to);
   await scroll(0);
   const first = conversation(page).getByRole('button', {name: /^plan_write/});

@@ -8,12 +8,12 @@ import {createInterface} from 'node:readline';
 const program = process.env.BUILDSCALE_BIN;
 if (!program) throw new Error('BUILDSCALE_BIN is to be the path of the binary `buildscale`; scripts/sdk and scripts/console --test set it');
 
-/** Starts a hub. `kill` is SIGKILL, and `restart` starts it again at the same address with the same data. */
-export async function startHub({args = [], env = {}} = {}) {
+/** Starts a hub. `kill` is SIGKILL, and `restart` starts it again at the same address with the same data. `keepsKeys` leaves it the keys of the environment. */
+export async function startHub({args = [], env = {}, keepsKeys = false} = {}) {
   const data = await mkdtemp(join(tmpdir(), 'buildscale-'));
   const hub = {url: '', data, child: undefined};
   const start = async listen => {
-    const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/_API_KEY$|^BUILDSCALE|^OPENAI/.test(name)));
+    const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => keepsKeys || !/_API_KEY$|^BUILDSCALE|^OPENAI/.test(name)));
     const child = spawn(program, ['serve', '--listen', listen, '--data-dir', data, '--json', ...args], {env: {...clean, ...env}, stdio: ['ignore', 'pipe', 'pipe']});
     let log = '';
     child.stderr.on('data', piece => { log = (log + piece).slice(-4000); });

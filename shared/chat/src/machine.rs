@@ -376,7 +376,11 @@ fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
     changed.model = model.or(changed.model);
     // A chat that is no session does not become one.
     if let Some(setup) = session.filter(|_| config.session.is_some()) {
-        let SessionConfig { session, system, tools } = *setup;
+        let SessionConfig { mut session, system, tools } = *setup;
+        if system == config.system {
+            // What was read again and is the same is no event.
+            session.read_at = config.session.as_ref().and_then(|known| known.read_at);
+        }
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
     }
     if changed != *config {

@@ -1,7 +1,7 @@
 //! Sessions of the planner chat (spec 003): a chat whose turns begin with an analysis, and whose hard messages become a plan that executors
 //! carry out.
 
-use crate::{CallId, ChatId, Error, Usage};
+use crate::{CallId, ChatId, Error, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +23,9 @@ pub struct Session {
     /// The parts of its system text that were cut to their budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,
+    /// The time at which the location in its system text was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
 }
 
 /// The kinds of work of a session (spec 003 §2): each has instructions and tools of its own.

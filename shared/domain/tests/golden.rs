@@ -72,6 +72,7 @@ fn session() -> Session {
         focus: Some(json!({ "focusType": "task", "focusEntityId": "7" })),
         executors: ExecutorLimits { at_once: 2, max_calls: 9, max_retries: 1, max_wall_ms: 50_000 },
         cut: vec![Cut { part: "location".into(), tokens: 1_200, kept: 1_000 }],
+        read_at: Some(AT),
     }
 }
 

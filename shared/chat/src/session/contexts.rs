@@ -97,6 +97,7 @@ pub(crate) fn tools(context: SessionContext) -> Vec<String> {
 /// # Errors
 /// `NOT_FOUND` for a project that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
 pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principal) -> Result<SessionConfig, Error> {
+    session.read_at = Some(files.now());
     let location = location(files, &session, by).await?;
     let kept = cut(&location, LOCATION * 4);
     session.cut.clear();

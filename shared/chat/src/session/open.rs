@@ -7,8 +7,12 @@ use domain::{
     WorkspaceId,
 };
 use serde_json::Value;
+use std::time::Duration;
 use workspace::Access;
 
+/// How long the location in a session's system text is used before it is read again (spec 003 §1 (7)). Shorter would cost the provider's cache of
+/// the prompt whenever something changes.
+const LOCATION_KEPT: Duration = Duration::from_secs(300);
 /// Tokens of a session's whole context (spec 003 §3).
 const CONTEXT_TOKENS: u64 = 10_000;
 /// The longest entity, and the longest focus as JSON, in bytes.
@@ -166,16 +170,37 @@ impl Sessions {
                 )
                 .hint("wait for its done event, stop it, or send the message with on_busy interrupt"));
             }
-            let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
-            let setup = contexts::setup(&files, wanted, by).await?;
-            view.session = Some(setup.session.clone());
-            let session = Some(Box::new(setup));
-            let setup = Setup { session, ..Setup::default() };
-            self.0.configure(workspace, chat, setup, by).await?;
+            view.session = Some(self.move_to(workspace, chat, wanted, by).await?);
+        } else if view.status == ChatStatus::Idle && self.is_old(&now) {
+            // What the session is about may be gone by now. The message is for the session all the same.
+            match self.move_to(workspace, chat, wanted, by).await {
+                Ok(session) => view.session = Some(session),
+                Err(error) => tracing::info!(%workspace, %chat, %error, "the location of a session is not read again"),
+            }
         }
         let post = NewMessage { content, on_busy, may_approve, trace, ..NewMessage::default() };
         self.0.post(workspace, chat, command, post, by).await?;
         Ok(view)
+    }
+
+    fn is_old(&self, session: &Session) -> bool {
+        session.read_at.is_none_or(|read| self.0.clock.now().since(read) >= LOCATION_KEPT)
+    }
+
+    /// Gives the session this context, with its location as it is now.
+    async fn move_to(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        wanted: Session,
+        by: &Principal,
+    ) -> Result<Session, Error> {
+        let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
+        let setup = contexts::setup(&files, wanted, by).await?;
+        let session = setup.session.clone();
+        let setup = Setup { session: Some(Box::new(setup)), ..Setup::default() };
+        self.0.configure(workspace, chat, setup, by).await?;
+        Ok(session)
     }
 
     /// The session as it is.

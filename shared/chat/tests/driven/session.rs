@@ -10,7 +10,7 @@ use domain::{
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Finds every message hard, plans two steps, of which the second needs the first, and answers from the results.
 struct Plans;
@@ -138,4 +138,38 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
         assert_eq!(config.context_tokens, 10_000);
     }
     assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_project_reaches_the_session() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    hub.put("/projects/atlas/README.md", "# Atlas").await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let chat = ChatId(hub.clock.id());
+    let command = || CommandId(hub.clock.id());
+    let (context, entity) = (Some(SessionContext::Project), Some("atlas".to_owned()));
+    let first = NewSessionMessage { change: SessionChange { context, entity, focus: None }, ..message("Hello!") };
+    sessions.create(hub.workspace, chat, command(), first, &by).await.unwrap();
+    hub.settle().await;
+    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;
+    let says = async |after: u64| {
+        tokio::time::advance(Duration::from_secs(after)).await;
+        sessions.post(hub.workspace, chat, command(), message("Hello again!"), &by).await.unwrap();
+        hub.settle().await;
+        let changed = |event: &ChatEvent| match event {
+            ChatEvent::Configured { config } => Some(config.system.contains("Draw the Elbe")),
+            _ => None,
+        };
+        events(&hub, chat).await.iter().filter_map(changed).collect::<Vec<bool>>()
+    };
+    assert_eq!(says(290).await, [] as [bool; 0], "it is kept for five minutes");
+    assert_eq!(says(10).await, [true]);
+    assert_eq!(says(10).await, [true]);
+    tokio::time::advance(Duration::from_secs(300)).await;
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    files.rm(&"/projects/atlas".parse().unwrap(), &workspace::Writer::new(by.clone())).await.unwrap();
+    sessions.post(hub.workspace, chat, command(), message("Hello once more!"), &by).await.unwrap();
+    hub.settle().await;
+    let ends = events(&hub, chat).await.iter().filter(|event| matches!(event, ChatEvent::Done { .. })).count();
+    assert_eq!(ends, 5, "a project that is gone keeps no message from its session");
 }

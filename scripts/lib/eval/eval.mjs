@@ -4,8 +4,8 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {setTimeout} from 'node:timers/promises';
 import {parseArgs} from 'node:util';
-import {Client, watchChat} from '../../clients/typescript/dist/index.js';
-import {startHub} from '../../clients/typescript/test/hub.js';
+import {Client, watchChat} from '../../../clients/typescript/dist/index.js';
+import {startHub} from '../../../clients/typescript/test/hub.js';
 import {chosen, faults, report} from './score.mjs';
 import {STORIES} from './stories.mjs';
 
@@ -174,7 +174,7 @@ class Place {
   }
 }
 
-const messages = (await readFile(new URL('../../shared/chat/tests/data/messages.tsv', import.meta.url), 'utf8')).split('\n').filter(Boolean).map(line => {
+const messages = (await readFile(new URL('../../../shared/chat/tests/data/messages.tsv', import.meta.url), 'utf8')).split('\n').filter(Boolean).map(line => {
   const [label, text] = line.split('\t');
   return {label, text};
 });

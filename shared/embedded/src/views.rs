@@ -4,6 +4,8 @@
 //! They are read out of the JSON of the items, so they say what the items say. An item of more than 64 KiB lies in the blobs, and is not shown.
 //! A view that changes is a step of [`crate::schema`], like any other part of the schema.
 
+pub(crate) mod planner;
+
 /// Makes the views.
 pub(crate) const SCHEMA: &str = "
     CREATE VIEW events AS

@@ -286,6 +286,21 @@ async fn an_actor_that_has_come_to_its_end_is_neither_kept_nor_flushed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() {
+    let world = world();
+    let has_snapshot = || world.table.partition(actor().as_str()).iter().any(|item| item.key == actor().snapshot_key());
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;
+    world.runtime.flush_idle().await;
+    assert_eq!((world.runtime.warm_actors(), has_snapshot()), (1, false));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    world.runtime.flush_idle().await;
+    assert_eq!((world.runtime.warm_actors(), has_snapshot()), (0, true), "its state is durable before it leaves memory");
+    assert_eq!(world.deliver(&world.mail(&[Add(2)])).await.done, 1);
+    assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "3");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_has_an_end() {
     let world = world();
     let deliveries = world.mail(&vec![Add(1); 3 * ports::MAX_BATCH]);

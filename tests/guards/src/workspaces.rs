@@ -1,4 +1,4 @@
-//! The tests of each paragraph of specs 001 and 004: a table of each. They are written by hand, since these tests have names of their own.
+//! The tests of each paragraph of specs 001, 003 and 004: a table of each. They are written by hand, since these tests have names of their own.
 
 use crate::{
     paragraphs::test_names,
@@ -12,6 +12,11 @@ const NOT_BUILT: &str = "not built yet";
 #[test]
 fn each_paragraph_of_workspaces_names_tests_that_exist() {
     check("docs/spec/001-workspaces.md", "docs/paragraphs-001.md", 80);
+}
+
+#[test]
+fn each_paragraph_of_the_planner_chat_names_tests_that_exist() {
+    check("docs/spec/003-planner-chat.md", "docs/paragraphs-003.md", 80);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-# Sourced by scripts whose parts are programs of Node.js: `ensure_node` puts Node.js 20 or newer with npm on the PATH, and `ensure_venv` has
-# Python make virtual environments. Both install what is missing on Debian and Ubuntu, and do nothing otherwise.
+# Sourced by scripts whose parts are programs of Node.js or Python: `ensure_node` puts Node.js 20 or newer with npm on the PATH, and
+# `ensure_venv` has Python make virtual environments. Both install what is missing on Debian and Ubuntu, and do nothing otherwise.
 
 install_packages() {
     command -v apt-get >/dev/null || {
@@ -27,6 +27,28 @@ ensure_node() {
 
 ensure_venv() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages python3 python3-venv
+}
+
+# The path of a Python that has the packages of a file of requirements, in the build cache.
+python_with() {
+    local requirements=$1 cache=${BUILDSCALE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/buildscale}/python folder
+    ensure_venv || return 1
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+        echo "Python 3.11 or newer is needed." >&2
+        return 1
+    }
+    folder=$cache/$(python3 --version | cat - "$requirements" | sha256sum | cut -c1-12)
+    mkdir -p "$cache"
+    (
+        flock 8
+        [ ! -x "$folder/bin/python" ] || exit 0
+        echo "Installing packages of Python, once: some seconds." >&2
+        rm -rf "$folder.partial" "$folder"
+        python3 -m venv "$folder.partial" &&
+            "$folder.partial/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 &&
+            mv "$folder.partial" "$folder"
+    ) 8>"$cache/lock" || return 1
+    echo "$folder/bin/python"
 }
 
 # The modules that the lock file of a package names, in its folder; nothing when they are there.

@@ -105,12 +105,17 @@ export class Client {
       init.body = raw ? (request.body as BodyInit) : JSON.stringify(request.body);
     }
     if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
+    return this.patiently(method, () => this.send(path, init), request);
+  }
+
+  /** Sends a request again as long as that may help, and gives the answer that is a success, or one that the caller accepts. @internal */
+  async patiently(method: Method, send: () => Promise<Response>, settings: {signal?: AbortSignal; accepts?: (status: number) => boolean} = {}): Promise<Response> {
     const giveUp = Date.now() + (this.#options.patienceMs ?? 10_000);
     for (let failures = 0; ; failures++) {
       let failed: Unreachable | HubError;
       try {
-        const answer = await this.send(path, init);
-        if (answer.ok) return answer;
+        const answer = await send();
+        if (answer.ok || settings.accepts?.(answer.status)) return answer;
         failed = await refused(answer);
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
@@ -119,8 +124,8 @@ export class Client {
       const asked = failed instanceof HubError ? failed.retryAfterMs : undefined;
       const wait = Math.max(backoff(failures, 1000), asked ?? 0);
       if (!isWorthIt(method, failed) || Date.now() + wait > giveUp) throw failed;
-      await pause(wait, request.signal);
-      request.signal?.throwIfAborted();
+      await pause(wait, settings.signal);
+      settings.signal?.throwIfAborted();
     }
   }
 }

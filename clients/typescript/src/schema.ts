@@ -8421,8 +8421,8 @@ export interface operations {
             query?: {
                 /** @description The folder that gets the files of a repository; the root when none is given. An archive has the places of its files itself. */
                 folder?: string;
-                /** @description `tar` for an archive, or `git` for the output of `git fast-export`. */
-                format?: ("tar" | "git") & Record<string, unknown>;
+                /** @description `tar` for an archive, which is the default, or `git` for the output of `git fast-export`. */
+                format?: "tar" | "git";
                 /** @description The name of the workspace, for people; that of the archive when none is given. */
                 name?: string;
             };
@@ -10077,8 +10077,8 @@ export interface operations {
     export_workspace: {
         parameters: {
             query?: {
-                /** @description `tar` or `git`. */
-                format?: ("tar" | "git") & Record<string, unknown>;
+                /** @description `tar`, which is the default, or `git`. */
+                format?: "tar" | "git";
             };
             header?: never;
             path: {
@@ -10394,8 +10394,8 @@ export interface operations {
     get_content: {
         parameters: {
             query?: {
-                /** @description The form: as it was written, or the Markdown of a document. */
-                as?: ("raw" | "markdown") & Record<string, unknown>;
+                /** @description The form: as it was written, which is the default, or the Markdown of a document. */
+                as?: "raw" | "markdown";
             };
             header?: {
                 /** @description ETags that the client has. */
@@ -11106,8 +11106,8 @@ export interface operations {
     get_content_by_path: {
         parameters: {
             query: {
-                /** @description The form: as it was written, or the Markdown of a document. */
-                as?: ("raw" | "markdown") & Record<string, unknown>;
+                /** @description The form: as it was written, which is the default, or the Markdown of a document. */
+                as?: "raw" | "markdown";
                 /**
                  * @description The path.
                  * @example /projects/summary.md

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {Client, HubError, ticketUrl, Unreachable, watchChat, watchWorkspace} from 'buildscale';
+import {Client, HubError, ticketUrl, Unreachable, upload, watchChat, watchWorkspace} from 'buildscale';
 import {startHub} from './hub.js';
 
 const CHATS = '/api/v1/workspaces/{workspace_id}/chats';
@@ -96,6 +96,26 @@ test('contents go as they are, and a stale version is refused', async () => {
     path: {workspace_id: workspace, file_id: made.file_id}, body: {content: 'x'}, headers: {'if-match': '"7"'},
   });
   await assert.rejects(stale, {code: 'STALE_VERSION', status: 412});
+});
+
+test('an upload tells its progress, and writes one version', async () => {
+  const long = new Uint8Array(1_000_003).map((_, at) => at * 7);
+  for (const [v, content] of [[1, new Blob([long])], [2, 'short'], [3, '']]) {
+    const told = [];
+    const made = await upload(hub, {workspace, path: '/data/long.bin'}, content, {onProgress: (sent, size) => told.push([sent, size])});
+    const read = await hub.read('/api/v1/workspaces/{workspace_id}/files/by-path/content', {path: {workspace_id: workspace}, query: {path: '/data/long.bin'}});
+    const size = content.size ?? content.length;
+    assert.deepEqual([made.v, Buffer.compare(Buffer.from(await read.arrayBuffer()), Buffer.from(v === 1 ? long : content))], [v, 0]);
+    assert.deepEqual(told.at(-1), [size, size]);
+    if (v === 1) assert.ok(told.length > 3 && told.every(([sent], at) => at === 0 || sent >= told[at - 1][0]), JSON.stringify(told));
+  }
+});
+
+test('an upload ends when its signal aborts', async () => {
+  const controller = new AbortController();
+  const going = upload(hub, {workspace, path: '/data/left.bin'}, new Uint8Array(3_000_000), {signal: controller.signal, onProgress: () => controller.abort(new Error('left'))});
+  await assert.rejects(going, /left/);
+  await assert.rejects(hub.get('/api/v1/workspaces/{workspace_id}/files/by-path', {path: {workspace_id: workspace}, query: {path: '/data/left.bin'}}), {code: 'NOT_FOUND'});
 });
 
 test('the changes of a workspace are told', async () => {

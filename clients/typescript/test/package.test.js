@@ -1,11 +1,13 @@
 // The package as npm has it: its types are those of the hub, its README works, and it brings nothing else along.
 import assert from 'node:assert/strict';
 import {execFile} from 'node:child_process';
+import {createHash} from 'node:crypto';
 import {mkdtemp, readFile, rm, writeFile} from 'node:fs/promises';
 import {test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {promisify} from 'node:util';
 import {Parser} from 'buildscale';
+import {Sha256} from '../dist/sha256.js';
 import {startHub} from './hub.js';
 
 const run = promisify(execFile);
@@ -25,14 +27,19 @@ test('the types are those of the hub', async () => {
   }
 });
 
-test('the program of the README does what it says', async () => {
+const RUNTIMES = {
+  Node: [process.execPath],
+  Deno: [`${root}test/runtimes/node_modules/.bin/deno`, 'run', '--allow-net', '--allow-env'],
+  Bun: [`${root}test/runtimes/node_modules/.bin/bun`, 'run'],
+};
+for (const [name, [runtime, ...args]] of Object.entries(RUNTIMES)) test(`the program of the README does what it says in ${name}`, async () => {
   const hub = await startHub();
-  const program = `${root}dist/readme.mjs`;
+  const program = `${root}dist/readme-${name}.mjs`;
   try {
     const [, code] = /```js\n([\s\S]*?)```/.exec(await readFile(`${root}README.md`, 'utf8'));
     assert.ok(code.trim().split('\n').length <= 20);
     await writeFile(program, code);
-    const {stdout} = await run(process.execPath, [program], {cwd: root, env: {...process.env, BUILDSCALE_URL: hub.url}});
+    const {stdout} = await run(runtime, [...args, program], {cwd: root, env: {...process.env, BUILDSCALE_URL: hub.url, DENO_NO_UPDATE_CHECK: '1'}});
     assert.match(stdout, /Done\. This is what happened/);
     assert.match(stdout, /# Hello from BuildScale/);
   } finally {
@@ -47,6 +54,18 @@ test('the package has its code, its types and its README, and needs no other', a
   for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts', 'dist/schema.d.ts']) assert.ok(files.includes(file), file);
   assert.ok(files.every(file => file.startsWith('dist/') || ['README.md', 'package.json', 'LICENSE'].includes(file)), files.join());
   assert.equal(JSON.parse(await readFile(`${root}package.json`, 'utf8')).dependencies, undefined);
+});
+
+test('a digest is the same however its bytes are cut', () => {
+  for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 128, 1000]) {
+    const bytes = new Uint8Array(length).map((_, at) => at * 31);
+    const expected = createHash('sha256').update(bytes).digest('hex');
+    for (const size of [1, 7, 64, 1001]) {
+      const digest = new Sha256();
+      for (let at = 0; at < length; at += size) digest.update(bytes.subarray(at, at + size));
+      assert.equal(digest.hex(), expected, `${length} bytes in pieces of ${size}`);
+    }
+  }
 });
 
 test('events are parsed however their bytes are cut', () => {

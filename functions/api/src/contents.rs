@@ -65,9 +65,9 @@ pub(crate) enum Form {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InForm {
-    /// The form: as it was written, or the Markdown of a document.
+    /// The form: as it was written, which is the default, or the Markdown of a document.
     #[serde(default, rename = "as")]
-    #[param(inline, default = "raw")]
+    #[param(inline)]
     form: Form,
 }
 
@@ -79,9 +79,9 @@ pub(crate) struct AtPathInForm {
     /// The path.
     #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
     path: FilePath,
-    /// The form: as it was written, or the Markdown of a document.
+    /// The form: as it was written, which is the default, or the Markdown of a document.
     #[serde(default, rename = "as")]
-    #[param(inline, default = "raw")]
+    #[param(inline)]
     form: Form,
 }
 

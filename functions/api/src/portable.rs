@@ -54,9 +54,9 @@ pub(crate) enum Form {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// `tar` or `git`.
+    /// `tar`, which is the default, or `git`.
     #[serde(default)]
-    #[param(inline, default = "tar")]
+    #[param(inline)]
     format: Form,
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct ImportAs {
     /// The name of the workspace, for people; that of the archive when none is given.
     #[param(min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// `tar` for an archive, or `git` for the output of `git fast-export`.
+    /// `tar` for an archive, which is the default, or `git` for the output of `git fast-export`.
     #[serde(default)]
-    #[param(inline, default = "tar")]
+    #[param(inline)]
     format: Form,
     /// The folder that gets the files of a repository; the root when none is given. An archive has the places of its files itself.
     #[param(value_type = Option<String>)]

@@ -27,7 +27,14 @@ export function App() {
   });
   const last = remembered('workspace');
   const list = workspaces.data?.workspaces;
-  const known = list?.find(one => one.workspace_id === place.workspace);
+  const listed = list?.find(one => one.workspace_id === place.workspace);
+  // One that was made since, or is beyond the list.
+  const other = useQuery({
+    queryKey: ['workspaces', 'one', place.workspace],
+    enabled: list !== undefined && listed === undefined && place.workspace !== undefined,
+    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}', {path: {workspace_id: place.workspace!}, signal}),
+  });
+  const known = listed ?? other.data;
   useEffect(() => {
     if (known) remember('workspace', known.workspace_id);
     document.title = [TITLES[place.page], known?.name, 'BuildScale'].filter(Boolean).join(' · ');
@@ -41,6 +48,7 @@ export function App() {
   if (isRefused(workspaces.error, 'UNAUTHORIZED')) return <SignIn />;
   if (workspaces.isError) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;
   if (place.workspace === undefined) return <Workspaces workspaces={list ?? []} />;
+  if (!known && other.isPending) return <main className="center"><Loading what="the workspace" /></main>;
   if (!known) {
     return (
       <main className="center">

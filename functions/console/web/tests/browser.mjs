@@ -34,7 +34,7 @@ export async function begin(options = {}) {
     assert.deepEqual(faults, [], 'no script failed, and nothing broke the policy of the page');
   };
   const chat = async goal => (await api.post('/api/v1/workspaces/{workspace_id}/chats', {path, body: {goal}})).chat_id;
-  return {hub, api, workspace, path, open, end, chat, tokenOf};
+  return {hub, browser, api, workspace, path, open, end, chat, tokenOf};
 }
 
 /** The violations of WCAG 2.2 AA on the page. It runs beside the policy of the page, as a debugger does. */
@@ -50,4 +50,16 @@ export async function violations(page) {
   const found = await run(`axe.run({runOnly: ${JSON.stringify(tags)}}).then(({violations}) => violations.map(({id, nodes}) => [id, ...nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary.slice(0, 200))]))`);
   await debug.detach();
   return found;
+}
+
+/** A place in both themes and three widths: nothing violates WCAG, and nothing is wider than the page. `ready` waits until it is there. */
+export async function looksRight(world, place, ready) {
+  for (const look of [{theme: 'light'}, {theme: 'dark', width: 820}, {theme: 'dark', width: 390, height: 800}, {theme: 'light', width: 390, height: 800}]) {
+    const page = await world.open(place, look);
+    await ready(page);
+    const told = JSON.stringify(look);
+    assert.deepEqual(await violations(page), [], told);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, told);
+    await page.context().close();
+  }
 }

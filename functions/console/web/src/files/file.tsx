@@ -8,6 +8,8 @@ import {href, partsOf} from '../router.ts';
 import {useDraft} from '../store.ts';
 import {Ago, Badge, Button, bytes, Empty, Failure, Loading} from '../ui.tsx';
 import {download, useContent, type Info} from './data.ts';
+import {ConversionBadge, DocumentView, isReadable, NoText} from './document.tsx';
+import {LinksView} from './links.tsx';
 import {Crumbs} from './page.tsx';
 import {MoveAndRemove} from './place.tsx';
 
@@ -19,8 +21,9 @@ export function FileView({workspace, info, view}: {workspace: string; info: Info
   const isMarkdown = /\.(md|markdown)$/i.test(info.name) || info.kind === 'projection';
   const content = useContent(workspace, info, info.v);
   const isText = content.data?.kind === 'text';
-  const shown = view === '' ? (isMarkdown ? 'read' : 'edit') : view;
-  const tabs: [string, string][] = [...(isMarkdown ? [['read', 'Read'] as [string, string]] : []), ['edit', 'Edit'], ['history', 'History']];
+  const isDocument = !isMarkdown && isReadable(info);
+  const shown = view === '' ? (isMarkdown || isDocument ? 'read' : 'edit') : view;
+  const tabs: [string, string][] = [...(isMarkdown || isDocument ? [['read', 'Read'] as [string, string]] : []), ['edit', 'Edit'], ['history', 'History'], ['links', 'Links']];
   const at = (to: string) => href(workspace, 'files', partsOf(info.path), {view: to});
   const downloading = useMutation({mutationFn: () => download(workspace, info)});
   const {may} = useRights(workspace);
@@ -30,6 +33,7 @@ export function FileView({workspace, info, view}: {workspace: string; info: Info
       <header className="page-head file-head">
         <Crumbs workspace={workspace} path={info.path} />
         <span className="spacer" />
+        <ConversionBadge conversion={info.conversion} />
         <Badge>v{info.v}</Badge>
         <span className="faint file-facts">{bytes(info.size)} · <Ago at={info.updated_at} /></span>
         <Button look="quiet" className="small" onClick={() => downloading.mutate()} disabled={downloading.isPending}>Download</Button>
@@ -41,10 +45,12 @@ export function FileView({workspace, info, view}: {workspace: string; info: Info
       {downloading.isError && <Failure error={downloading.error} />}
       {content.isError && <Failure error={content.error} retry={() => void content.refetch()} />}
       <Suspense fallback={<Loading what="the editor" />}>
-        {shown === 'history' || shown === 'diff' ? <History workspace={workspace} info={info} />
+        {shown === 'links' ? <LinksView workspace={workspace} info={info} />
+          : shown === 'history' || shown === 'diff' ? <History workspace={workspace} info={info} />
+          : shown === 'read' && isDocument ? <DocumentView workspace={workspace} info={info} />
           : content.isPending ? <Loading what="the content" />
           : content.data?.kind === 'image' ? <div className="image-view"><img src={content.data.url} alt={info.name} /></div>
-          : !isText ? <Empty icon="file" title="This file is not shown here"><p>It is no text, or too long for the editor ({bytes(info.size)}). Download it to open it.</p></Empty>
+          : !isText ? <NoText info={info} size={bytes(info.size)} />
           : shown === 'read' && content.data?.kind === 'text' ? <div className="reader"><Markdown text={content.data.text.replace(/^---\n[\s\S]*?\n---\n/, '')} workspace={workspace} /></div>
           : content.data?.kind === 'text' && <Edit key={info.file_id} workspace={workspace} info={info} text={content.data.text} isReadOnly={!may('write')} />}
       </Suspense>

@@ -1,4 +1,5 @@
 import {useMutation, useQueryClient} from '@tanstack/react-query';
+import {upload} from 'buildscale';
 import {useRef, useState, type DragEvent} from 'react';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
@@ -6,9 +7,13 @@ import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {Ago, Button, bytes, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
 import {useFolder, type Info} from './data.ts';
+import {ConversionBadge} from './document.tsx';
+import {chosenIn, droppedIn, type Chosen} from './chosen.ts';
 import {Crumbs} from './page.tsx';
 import {MoveAndRemove} from './place.tsx';
 
+/** What the types of React do not know: the input takes a folder with all that is in it. */
+const WHOLE = {webkitdirectory: ''};
 const join = (folder: string, name: string): string => `${folder === '/' ? '' : folder}/${name}`;
 
 export function FolderView({workspace, path, info}: {workspace: string; path: string; info?: Info}) {
@@ -17,20 +22,26 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
   const {may} = useRights(workspace);
   const [making, setMaking] = useState<'file' | 'folder'>();
   const [isOver, setOver] = useState(false);
+  const [progress, setProgress] = useState<string>();
   const picker = useRef<HTMLInputElement>(null);
+  const folderPicker = useRef<HTMLInputElement>(null);
   const again = () => client.invalidateQueries({queryKey: [workspace, 'files']});
   const uploading = useMutation({
-    mutationFn: async (files: File[]) => {
-      for (const file of files) {
-        await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {path: {workspace_id: workspace}, query: {path: join(path, file.name)}, body: file});
+    mutationFn: async (chosen: Chosen[] | Promise<Chosen[]>) => {
+      const files = await chosen;
+      for (const [at, {path: name, file}] of files.entries()) {
+        const place = files.length > 1 ? ` (${at + 1} of ${files.length})` : '';
+        const onProgress = (sent: number, size: number) => setProgress(`${name}${place}, ${Math.floor(100 * sent / Math.max(size, 1))} %`);
+        onProgress(0, file.size);
+        await upload(hub, {workspace, path: join(path, name)}, file, {onProgress});
       }
     },
-    onSettled: again,
+    onSettled: () => { setProgress(undefined); return again(); },
   });
   const dropped = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    if (may('write')) uploading.mutate([...event.dataTransfer.files]);
+    if (may('write')) uploading.mutate(droppedIn(event.dataTransfer));
   };
   return (
     <div className={`page folder ${isOver ? 'over' : ''}`} onDragOver={event => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={dropped}>
@@ -41,11 +52,16 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
           <Button icon="file" onClick={() => setMaking('file')}>New file</Button>
           <Button icon="folder" onClick={() => setMaking('folder')}>New folder</Button>
           <Button icon="clip" onClick={() => picker.current?.click()} disabled={uploading.isPending}>{uploading.isPending ? 'Uploading…' : 'Upload'}</Button>
+          <Button icon="folder" onClick={() => folderPicker.current?.click()} disabled={uploading.isPending}>Upload a folder</Button>
+          <a className="button" href={href(workspace, 'files', partsOf(path), {view: 'rewind'})}><Icon name="history" />Go back</a>
+          {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'tags'})}><Icon name="tag" />Tags</a>}
           {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'trash'})}><Icon name="trash" />Trash</a>}
           {info && <MoveAndRemove workspace={workspace} info={info} />}
         </>}
-        <input ref={picker} type="file" multiple hidden onChange={event => { uploading.mutate([...(event.target.files ?? [])]); event.target.value = ''; }} />
+        <input ref={picker} type="file" multiple hidden onChange={event => { uploading.mutate(chosenIn(event.target.files)); event.target.value = ''; }} />
+        <input ref={folderPicker} type="file" {...WHOLE} hidden onChange={event => { uploading.mutate(chosenIn(event.target.files)); event.target.value = ''; }} />
       </header>
+      {progress !== undefined && <p className="notice" role="status">Uploading {progress}</p>}
       {uploading.isError && <Failure error={uploading.error} />}
       {folder.isError && <Failure error={folder.error} retry={() => void folder.refetch()} />}
       {folder.isPending && <Loading what="the folder" />}
@@ -57,6 +73,7 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
               <a href={href(workspace, 'files', partsOf(entry.path))}>
                 <Icon name={entry.kind === 'folder' ? 'folder' : entry.kind === 'projection' ? 'chat' : 'file'} />
                 <span className="grow">{entry.name}</span>
+                <ConversionBadge conversion={entry.conversion} />
                 <span className="faint entry-author">{entry.kind === 'file' ? entry.author.replace(/^(user|agent):/, '').slice(0, 18) : ''}</span>
                 <span className="faint entry-size">{entry.kind === 'file' ? bytes(entry.size) : ''}</span>
                 <span className="faint entry-at"><Ago at={entry.updated_at} /></span>

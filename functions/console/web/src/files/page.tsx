@@ -7,21 +7,27 @@ import {isGone} from '../chat/live.ts';
 import {useFolder, useInfo} from './data.ts';
 import {FileView} from './file.tsx';
 import {FolderView} from './folder.tsx';
+import {RewindView} from './rewind.tsx';
+import {TagsView} from './tags.tsx';
 import {TrashView} from './trash.tsx';
 
 export default function FilesPage({workspace, place}: {workspace: string; place: Place}) {
   const path = pathOf(place.rest);
-  const isTrash = place.query.get('view') === 'trash';
+  const view = place.query.get('view') ?? '';
+  const isOfAll = view === 'trash' || view === 'tags';
   return (
     <div className="files">
       <nav className="explorer" aria-label="Folders">
         <ul className="tree">
-          <Branch workspace={workspace} path="/" name="All files" current={isTrash ? '' : path} depth={0} isOpen />
+          <Branch workspace={workspace} path="/" name="All files" current={isOfAll ? '' : path} depth={0} isOpen />
         </ul>
-        <a className="tree-row trash-link" href={href(workspace, 'files', [], {view: 'trash'})} aria-current={isTrash ? 'page' : undefined}><Icon name="trash" size={16} />Trash</a>
+        <a className="tree-row trash-link" href={href(workspace, 'files', [], {view: 'tags'})} aria-current={view === 'tags' ? 'page' : undefined}><Icon name="tag" size={16} />Tags</a>
+        <a className="tree-row trash-link" href={href(workspace, 'files', [], {view: 'trash'})} aria-current={view === 'trash' ? 'page' : undefined}><Icon name="trash" size={16} />Trash</a>
       </nav>
       <div className="files-main">
-        {isTrash ? <TrashView workspace={workspace} /> : <At key={path} workspace={workspace} path={path} view={place.query.get('view') ?? ''} />}
+        {view === 'trash' ? <TrashView workspace={workspace} />
+          : view === 'tags' ? <TagsView workspace={workspace} tag={place.query.get('tag') ?? undefined} />
+          : <At key={path} workspace={workspace} path={path} view={view} />}
       </div>
     </div>
   );
@@ -56,6 +62,7 @@ function Branch({workspace, path, name, current, depth, isOpen = false}: {worksp
 
 function At({workspace, path, view}: {workspace: string; path: string; view: string}) {
   const info = useInfo(workspace, path, path !== '/');
+  if (view === 'rewind' && (path === '/' || info.data?.kind === 'folder')) return <RewindView workspace={workspace} path={path} />;
   if (path === '/') return <FolderView workspace={workspace} path="/" />;
   if (info.isPending) return <Loading what={path} />;
   if (info.isError) {

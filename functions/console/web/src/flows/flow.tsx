@@ -32,6 +32,7 @@ export function FlowView({workspace, name}: {workspace: string; name: string}) {
         <nav className="crumbs" aria-label="Path"><a href={href(workspace, 'flows')}>Flows</a><span><span aria-hidden="true"> / </span><h1>{name}</h1></span></nav>
         {check.data && (check.data.ok ? <Badge tone="good">checked</Badge> : <Badge tone="bad">{check.data.faults.length} faults</Badge>)}
         <span className="spacer" />
+        <a className="button" href={href(workspace, 'flows', [name], {view: 'evaluations'})}>Evaluations</a>
         <Button onClick={() => void check.refetch()} disabled={check.isFetching}>Check</Button>
       </header>
       <div className="flow-body">

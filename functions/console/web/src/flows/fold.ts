@@ -26,18 +26,20 @@ export interface Run {
   steps: readonly {id: number; at: string | undefined; node: string; text: string; tone: 'plain' | 'good' | 'bad' | 'ask'}[];
   paused: string | undefined;
   input: unknown;
+  /** The run that this one replays. */
+  replay: Schemas['TaskReplay'] | undefined;
   end: {status: string; output: unknown; error: string | undefined} | undefined;
   /** The edges that were taken, as `from>to`. */
   taken: ReadonlySet<string>;
 }
 
-export const NO_RUN: Run = {nodes: new Map(), asks: [], steps: [], paused: undefined, input: undefined, end: undefined, taken: new Set()};
+export const NO_RUN: Run = {nodes: new Map(), asks: [], steps: [], paused: undefined, input: undefined, replay: undefined, end: undefined, taken: new Set()};
 
 export function fold(run: Run, events: readonly TaskEvent[]): Run {
   const nodes = new Map(run.nodes);
   const taken = new Set(run.taken);
   const steps = [...run.steps];
-  let {asks, paused, input, end} = run;
+  let {asks, paused, input, replay, end} = run;
   const set = (node: string, change: Partial<NodeState> & {status: NodeState['status']}) => nodes.set(node, {attempt: 1, ...nodes.get(node), ...change});
   for (const event of events) {
     const told = (node: string, text: string, tone: Run['steps'][number]['tone'] = 'plain') => {
@@ -47,6 +49,7 @@ export function fold(run: Run, events: readonly TaskEvent[]): Run {
     switch (event.event) {
       case 'task_started':
         input = event.data.input;
+        replay = event.data.replay ?? undefined;
         break;
       case 'node_started':
         set(event.data.node, {status: 'running', attempt: event.data.attempt});
@@ -121,5 +124,5 @@ export function fold(run: Run, events: readonly TaskEvent[]): Run {
       default:
     }
   }
-  return {nodes, asks, steps, paused, input, end, taken};
+  return {nodes, asks, steps, paused, input, replay, end, taken};
 }

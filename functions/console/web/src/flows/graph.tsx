@@ -7,15 +7,15 @@ import {duration} from '../ui.tsx';
 import type {NodeState, Run} from './fold.ts';
 import {layout} from './layout.ts';
 
-type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined}, 'step'>;
+type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined; isMarked: boolean}, 'step'>;
 
 const WORDS: Record<NodeState['status'], string> = {running: 'runs', waiting: 'waits', asks: 'asks', done: 'done', failed: 'failed', skipped: 'stopped'};
 
-const Step = memo(function Step({data: {node, state}}: NodeProps<Shown>) {
+const Step = memo(function Step({data: {node, state, isMarked}}: NodeProps<Shown>) {
   const counted = state?.total !== undefined && state.total > 1 ? ` ${state.arrived ?? 0}/${state.total}` : '';
   const told = state ? `${WORDS[state.status]}${counted}` : node.role;
   return (
-    <div className={`node ${state?.status ?? ''} ${node.role === 'merge' || node.role === 'exit' ? 'quiet' : ''}`}>
+    <div className={`node ${state?.status ?? ''} ${node.role === 'merge' || node.role === 'exit' ? 'quiet' : ''} ${isMarked ? 'marked' : ''}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
       <strong>{node.name ?? node.id}</strong>
       <span className="faint"><span>{node.agent ?? node.op}</span><span>{told}{state?.ms !== undefined ? ` · ${duration(state.ms)}` : ''}</span></span>
@@ -32,13 +32,19 @@ const HANDLES = [
   {type: 'source' as const, position: Position.Bottom, x: SIZE.width / 2, y: SIZE.height, width: 1, height: 1},
 ];
 
-export default function Graph({flow, run, onChoose}: {flow: Schemas['Flow']; run?: Run | undefined; onChoose?: (node: string) => void}) {
+export default function Graph({flow, run, onChoose, marked, id}: {
+  flow: Schemas['Flow']; run?: Run | undefined; onChoose?: (node: string) => void;
+  /** Nodes that differ from those of another run. */
+  marked?: ReadonlySet<string>;
+  /** Of a graph that is not the only one of its page. */
+  id?: string;
+}) {
   const places = useMemo(() => layout(flow), [flow]);
   const nodes: Shown[] = flow.nodes.map(node => {
     const state = run?.nodes.get(node.id);
     return {
-      id: node.id, type: 'step', position: places.get(node.id) ?? {x: 0, y: 0}, data: {node, state}, ...SIZE, measured: SIZE, handles: HANDLES,
-      ariaLabel: `${node.name ?? node.id}, ${node.role}${state ? `, ${WORDS[state.status]}` : ''}`,
+      id: node.id, type: 'step', position: places.get(node.id) ?? {x: 0, y: 0}, data: {node, state, isMarked: marked?.has(node.id) ?? false}, ...SIZE, measured: SIZE, handles: HANDLES,
+      ariaLabel: `${node.name ?? node.id}, ${node.role}${state ? `, ${WORDS[state.status]}` : ''}${marked?.has(node.id) ? ', differs' : ''}`,
     };
   });
   const edges: Edge[] = flow.edges.map((edge, at) => {
@@ -52,6 +58,7 @@ export default function Graph({flow, run, onChoose}: {flow: Schemas['Flow']; run
   return (
     <div className="graph">
       <ReactFlow
+        {...(id === undefined ? {} : {id})}
         nodes={nodes} edges={edges} nodeTypes={TYPES} fitView fitViewOptions={{padding: 0.12, maxZoom: 1}} minZoom={0.15}
         nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} onNodeClick={(_, node) => onChoose?.(node.id)}
       >

@@ -4,12 +4,17 @@ import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {href, type Place} from '../router.ts';
 import {Ago, Badge, Empty, Failure, Loading} from '../ui.tsx';
+import {CompareView} from './compare.tsx';
+import {EvaluationsView} from './evaluations.tsx';
 import {FlowView} from './flow.tsx';
 import {TaskView} from './task.tsx';
 
 export default function FlowsPage({workspace, place}: {workspace: string; place: Place}) {
   const [flow, task] = place.rest;
+  const other = place.query.get('with');
+  if (flow !== undefined && task !== undefined && other !== null) return <CompareView key={`${task} ${other}`} workspace={workspace} name={flow} task={task} other={other} />;
   if (flow !== undefined && task !== undefined) return <TaskView key={task} workspace={workspace} name={flow} task={task} />;
+  if (flow !== undefined && place.query.get('view') === 'evaluations') return <EvaluationsView key={flow} workspace={workspace} name={flow} />;
   if (flow !== undefined) return <FlowView key={flow} workspace={workspace} name={flow} />;
   return <FlowList workspace={workspace} />;
 }

@@ -1,53 +1,21 @@
 /** A task on the graph of its flow, painted while it runs. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {watchTask, type TaskEvent} from 'buildscale';
-import {lazy, Suspense, useEffect, useState} from 'react';
+import {lazy, Suspense, useState} from 'react';
 import {isGone} from '../chat/live.ts';
 import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';
-import {hub, setLink, wake} from '../hub.ts';
-import {linkOf, useVisible} from '../live.ts';
+import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href} from '../router.ts';
-import {Badge, Button, count, duration, Empty, Failure, Loading, money} from '../ui.tsx';
-import {fold, NO_RUN, type Ask, type NodeState, type Run} from './fold.ts';
+import {Badge, Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {CompareWith} from './compare.tsx';
+import type {Ask, NodeState} from './fold.ts';
 import {useFlow} from './flow.tsx';
+import {Json} from './json.tsx';
 import {TaskBadge} from './page.tsx';
+import {useRun} from './run.ts';
 
+const TakeBack = lazy(() => import('../files/takeback.tsx').then(made => ({default: made.TakeBack})));
 const Graph = lazy(() => import('./graph.tsx'));
-
-function useRun(workspace: string, task: string): {run: Run; error: unknown} {
-  const client = useQueryClient();
-  const visible = useVisible();
-  const [run, setRun] = useState(NO_RUN);
-  const [error, setError] = useState<unknown>();
-  useEffect(() => {
-    if (!visible) return;
-    const controller = new AbortController();
-    let pending: TaskEvent[] = [];
-    let frame: number | undefined;
-    // The whole run is folded anew: its events are few, and the fold is the same afterwards.
-    let whole = NO_RUN;
-    const flush = () => {
-      frame = undefined;
-      whole = fold(whole, pending);
-      pending = [];
-      setRun(whole);
-      void client.invalidateQueries({queryKey: [workspace, 'tasks', 'one', task]});
-    };
-    void (async () => {
-      for await (const event of watchTask(hub, {workspace, task}, {after: 0, signal: controller.signal, onConnection: linkOf('task'), wake})) {
-        pending.push(event);
-        frame ??= window.setTimeout(flush, 40);
-      }
-    })().catch(setError);
-    return () => {
-      controller.abort();
-      clearTimeout(frame);
-      setLink('task', undefined);
-    };
-  }, [workspace, task, visible, client]);
-  return {run, error};
-}
 
 export function TaskView({workspace, name, task}: {workspace: string; name: string; task: string}) {
   const client = useQueryClient();
@@ -55,6 +23,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
   const {may} = useRights(workspace);
   const {run, error} = useRun(workspace, task);
   const [chosen, setChosen] = useState<string>();
+  const [takesBack, setTakesBack] = useState(false);
   const path = {workspace_id: workspace, task_id: task};
   const view = useQuery({
     queryKey: [workspace, 'tasks', 'one', task],
@@ -73,6 +42,13 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
   const retrying = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry', {path, body: {}}),
     onSuccess: made => go(href(workspace, 'flows', [name, made.task_id])),
+  });
+  const replaying = useMutation({
+    mutationFn: (from: string | undefined) => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay', {path, body: from === undefined ? {} : {from}}),
+    onSuccess: async made => {
+      await again();
+      go(href(workspace, 'flows', [name, task], {with: made.task_id}));
+    },
   });
   if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>;
   if (view.isError) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;
@@ -97,10 +73,18 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
           <Button look="danger" icon="stop" onClick={() => telling.mutate('stop')} disabled={telling.isPending}>Stop</Button>
         </>}
         {may('run') && isOver && view.data.status !== 'success' && <Button icon="history" onClick={() => retrying.mutate()} disabled={retrying.isPending}>Retry what failed</Button>}
+        {may('run') && isOver && <Button icon="play" onClick={() => replaying.mutate(undefined)} disabled={replaying.isPending}>Replay</Button>}
+        {isOver && <Button icon="history" onClick={() => setTakesBack(true)}>Take back its changes</Button>}
       </header>
+      {takesBack && (
+        <Dialog wide title="Take back the changes of this run" onClose={() => setTakesBack(false)}>
+          <p>The files that it, its clones and subtasks and their agents wrote, as they were before.</p>
+          <Suspense fallback={<Loading what="the changes" />}><TakeBack workspace={workspace} wanted={{scope: {kind: 'task', task_id: task}}} nothing="This run changed no file" /></Suspense>
+        </Dialog>
+      )}
       <div className="flow-body">
         <div>
-          {[telling, retrying].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}
+          {[telling, retrying, replaying].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}
           {error !== undefined && <Failure error={error} />}
           {parked && <Failure error={new Error(parked)} />}
           {flow.isError && <Failure error={flow.error} />}
@@ -108,7 +92,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
         </div>
         <aside className="flow-side" aria-label="The run">
           {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} />)}
-          {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} /></section>}
+          {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} />{may('run') && isOver && node && <Button className="small" icon="play" onClick={() => replaying.mutate(chosen)} disabled={replaying.isPending}>Replay from here</Button>}</section>}
           {run.end && (
             <section>
               <h2>Result</h2>
@@ -133,15 +117,12 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
               ))}
             </ol>
           </section>
+          <section><h2>Compare with another run</h2><CompareWith workspace={workspace} name={name} task={task} onChoose={other => go(href(workspace, 'flows', [name, task], {with: other}))} /></section>
           <section><h2>Input</h2><Json value={run.input} /></section>
         </aside>
       </div>
     </div>
   );
-}
-
-function Json({value}: {value: unknown}) {
-  return <pre className="json" tabIndex={0} aria-label="JSON">{value === undefined ? 'none' : JSON.stringify(value, null, 2)}</pre>;
 }
 
 function NodeFacts({workspace, node}: {workspace: string; node: NodeState | undefined}) {

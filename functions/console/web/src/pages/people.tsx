@@ -2,6 +2,7 @@
 import {useMutation, useQuery} from '@tanstack/react-query';
 import {useState} from 'react';
 import {CopyButton} from '../copy.tsx';
+import {Access} from './access.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useRights} from '../rights.ts';
@@ -14,6 +15,7 @@ export default function PeoplePage({workspace}: {workspace: string}) {
   return (
     <div className="page">
       <Members workspace={workspace} />
+      <Access workspace={workspace} />
       <Keys />
     </div>
   );

@@ -1,0 +1,223 @@
+"""The client for programs with an event loop: `Client` with `await`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import urljoin
+
+import httpx
+
+from . import _request, _watch
+from ._request import Patience, Request
+from ._routes import AsyncRoutes, Readable
+from ._upload import Content, OnProgress, Upload
+from ._watch import OnConnection, Source, Watch
+from .errors import HubError, Unreachable, refused
+from .schema import Change, ChatEvent, TaskEvent, WorkspaceEvent
+
+Token = str | Callable[[], str | None | Awaitable[str | None]] | None
+
+
+class AsyncClient(AsyncRoutes):
+    """Speaks to a hub. Methods take the paths of its OpenAPI document, and their types come from there.
+
+    A request that may be sent twice (each read, each `PUT`, and each `POST`, since it carries an idempotency key) is repeated for
+    `patience_s` seconds while the hub cannot be reached or asks to come back later. `token` is a token or API key, or a function that
+    gets one, asked before each request. `http` is a client of httpx with settings of your own.
+
+    Methods raise `HubError` when the hub refuses, and `Unreachable` when no answer comes.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8686",
+        token: Token = None,
+        *,
+        patience_s: float = 10.0,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        self._patience_s = patience_s
+        self._http = http or httpx.AsyncClient(timeout=httpx.Timeout(60, connect=10))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def read(self, route: Readable, /, **request: Any) -> httpx.Response:
+        """The answer as it is, for contents that are no JSON."""
+        return await self._repeat("get", route, **request)
+
+    def watch_chat(
+        self,
+        workspace: str,
+        chat: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """The events of a chat, from its log. The iterator reconnects with its cursor until it is left, and gives each event once.
+
+        `after` is the number of the last event that the caller has; 0 for all events. Without it the stream begins with the turn that
+        runs. `ticket` opens the stream with a ticket instead of the token. An event named `reset` says that the cursor means nothing
+        to the hub: read the chat again. Raises `HubError` when the hub refuses for good, for example because the chat is gone.
+        """
+        return cast(AsyncGenerator[ChatEvent, None], self._watch(Source(workspace, chat=chat), after, on_connection, ticket))
+
+    def watch_task(
+        self,
+        workspace: str,
+        task: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> AsyncGenerator[TaskEvent, None]:
+        """The events of a task, up to its last one. See `watch_chat`."""
+        return cast(AsyncGenerator[TaskEvent, None], self._watch(Source(workspace, task=task), after, on_connection, ticket))
+
+    def watch_workspace(
+        self,
+        workspace: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> AsyncGenerator[WorkspaceEvent, None]:
+        """The changes of a workspace: files, chats and tasks. A change may come again after a reconnect. See `watch_chat`."""
+        return cast(AsyncGenerator[WorkspaceEvent, None], self._watch(Source(workspace), after, on_connection, ticket))
+
+    async def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None) -> str:
+        """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers."""
+        return self.url + await self._ticket_path(Source(workspace, chat, task))
+
+    async def upload(self, workspace: str, path: str, content: Content, *, on_progress: OnProgress | None = None) -> Change:
+        """Writes the file at a path of the workspace, or its next version. `content` is bytes, the name of a local file, or an open one.
+
+        A long content goes in pieces, at most 5 GB. `on_progress` is told how many bytes have been sent, and how many there are.
+        """
+        upload = await asyncio.to_thread(Upload, content, on_progress)
+        try:
+            at: dict[str, Any] = {"workspace_id": workspace, "query": {"path": path}}
+            wanted = {"sha256": upload.sha256, "size": upload.size}
+            transfer = (await self._json("post", "/api/v1/workspaces/{workspace_id}/uploads", workspace_id=workspace, body=wanted)).get("request")
+            if transfer is None:
+                change = await self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path/content", **at, body=upload.whole())
+                upload.done()
+            else:
+                await self._transfer(transfer, upload)
+                change = await self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path", **at, body={"sha256": upload.sha256})
+            return cast(Change, change)
+        finally:
+            upload.close()
+
+    async def _transfer(self, transfer: dict[str, Any], upload: Upload) -> None:
+        url = urljoin(self.url, transfer["url"])
+        patience = Patience("put", self._patience_s)
+        while True:
+            failed: HubError | Unreachable
+            try:
+                headers = upload.headers(transfer["headers"])
+                answer = await self._http.request(transfer["method"], url, headers=headers, content=_slices(upload))
+                # A content that is there already is as good.
+                if answer.is_success or answer.status_code == 412:
+                    return
+                failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            except httpx.TransportError as error:
+                failed = Unreachable(self.url)
+                failed.__cause__ = error
+            await asyncio.sleep(patience.pause_after(failed))
+
+    async def _ticket_path(self, source: Source) -> str:
+        return str((await self._json("post", "/api/v1/workspaces/{workspace_id}/stream-tickets", **source.ticket))["url"])
+
+    async def _watch(
+        self, source: Source, after: int | None, on_connection: OnConnection | None, ticket: bool
+    ) -> AsyncGenerator[_watch.Event, None]:
+        watch = Watch(source, after, on_connection)
+        while True:
+            reason: _watch.Reason = "ended"
+            try:
+                request = watch.connect(await self._ticket_path(source) if ticket else None)
+                answer = await self._send(request, anonymous=ticket, stream=True)
+                try:
+                    if not answer.is_success:
+                        raise refused(answer.status_code, answer.headers.get("retry-after"), await answer.aread())
+                    watch.opened()
+                    async for piece in answer.aiter_bytes():
+                        for event in watch.received(piece):
+                            yield event
+                        if watch.is_over:
+                            return
+                finally:
+                    await answer.aclose()
+            except (HubError, Unreachable) as error:
+                reason = error
+            except httpx.TransportError as error:
+                reason = Unreachable(self.url)
+                reason.__cause__ = error
+            await asyncio.sleep(watch.lost(reason))
+
+    async def _send(self, request: Request, *, anonymous: bool = False, stream: bool = False) -> httpx.Response:
+        """One request, sent once, with the token; any answer."""
+        headers = dict(request.headers)
+        secret = None if anonymous else self._token() if callable(self._token) else self._token
+        if isawaitable(secret):
+            secret = await secret
+        if secret:
+            headers["authorization"] = f"Bearer {secret}"
+        url = self.url + request.path
+        built = self._http.build_request(request.method, url, headers=headers, content=request.content)
+        if stream:
+            built.extensions["timeout"] = httpx.Timeout(_watch.SILENCE_S, connect=10).as_dict()
+        try:
+            return await self._http.send(built, stream=stream)
+        except httpx.UnsupportedProtocol:
+            raise
+        except httpx.TransportError as error:
+            raise Unreachable(url) from error
+
+    async def _repeat(self, method: str, route: str, /, **arguments: Any) -> httpx.Response:
+        request = _request.prepare(method, route, **arguments)
+        patience = Patience(method, self._patience_s)
+        while True:
+            failed: HubError | Unreachable
+            try:
+                answer = await self._send(request)
+                if answer.is_success:
+                    return answer
+                failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            except Unreachable as error:
+                failed = error
+            await asyncio.sleep(patience.pause_after(failed))
+
+    async def _json(self, method: str, route: str, /, **request: Any) -> Any:
+        answer = await self._repeat(method, route, **request)
+        return answer.json() if answer.content else None
+
+    async def _all(self, route: str, /, **request: Any) -> AsyncIterator[Any]:
+        query = dict(request.pop("query", None) or {})
+        while True:
+            page = await self._json("get", route, query=query, **request)
+            for item in next((value for value in page.values() if isinstance(value, list)), []):
+                yield item
+            if not isinstance(page.get("next_cursor"), str):
+                return
+            query["cursor"] = page["next_cursor"]
+
+
+async def _slices(upload: Upload) -> AsyncIterator[bytes]:
+    for piece in upload.pieces():
+        yield piece

@@ -1,0 +1,213 @@
+"""The client for programs with threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import urljoin
+
+import httpx
+
+from . import _request, _watch
+from ._request import Patience, Request
+from ._routes import Readable, Routes
+from ._upload import Content, OnProgress, Upload
+from ._watch import OnConnection, Source, Watch
+from .errors import HubError, Unreachable, refused
+from .schema import Change, ChatEvent, TaskEvent, WorkspaceEvent
+
+Token = str | Callable[[], str | None] | None
+
+
+class Client(Routes):
+    """Speaks to a hub. Methods take the paths of its OpenAPI document, and their types come from there.
+
+    A request that may be sent twice (each read, each `PUT`, and each `POST`, since it carries an idempotency key) is repeated for
+    `patience_s` seconds while the hub cannot be reached or asks to come back later. `token` is a token or API key, or a function that
+    gets one, asked before each request. `http` is a client of httpx with settings of your own.
+
+    Methods raise `HubError` when the hub refuses, and `Unreachable` when no answer comes.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8686",
+        token: Token = None,
+        *,
+        patience_s: float = 10.0,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        self._patience_s = patience_s
+        self._http = http or httpx.Client(timeout=httpx.Timeout(60, connect=10))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def read(self, route: Readable, /, **request: Any) -> httpx.Response:
+        """The answer as it is, for contents that are no JSON."""
+        return self._repeat("get", route, **request)
+
+    def watch_chat(
+        self,
+        workspace: str,
+        chat: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> Generator[ChatEvent, None, None]:
+        """The events of a chat, from its log. The iterator reconnects with its cursor until it is left, and gives each event once.
+
+        `after` is the number of the last event that the caller has; 0 for all events. Without it the stream begins with the turn that
+        runs. `ticket` opens the stream with a ticket instead of the token. An event named `reset` says that the cursor means nothing
+        to the hub: read the chat again. Raises `HubError` when the hub refuses for good, for example because the chat is gone.
+        """
+        return cast(Generator[ChatEvent, None, None], self._watch(Source(workspace, chat=chat), after, on_connection, ticket))
+
+    def watch_task(
+        self,
+        workspace: str,
+        task: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> Generator[TaskEvent, None, None]:
+        """The events of a task, up to its last one. See `watch_chat`."""
+        return cast(Generator[TaskEvent, None, None], self._watch(Source(workspace, task=task), after, on_connection, ticket))
+
+    def watch_workspace(
+        self,
+        workspace: str,
+        *,
+        after: int | None = None,
+        on_connection: OnConnection | None = None,
+        ticket: bool = False,
+    ) -> Generator[WorkspaceEvent, None, None]:
+        """The changes of a workspace: files, chats and tasks. A change may come again after a reconnect. See `watch_chat`."""
+        return cast(Generator[WorkspaceEvent, None, None], self._watch(Source(workspace), after, on_connection, ticket))
+
+    def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None) -> str:
+        """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers."""
+        return self.url + self._ticket_path(Source(workspace, chat, task))
+
+    def upload(self, workspace: str, path: str, content: Content, *, on_progress: OnProgress | None = None) -> Change:
+        """Writes the file at a path of the workspace, or its next version. `content` is bytes, the name of a local file, or an open one.
+
+        A long content goes in pieces, at most 5 GB. `on_progress` is told how many bytes have been sent, and how many there are.
+        """
+        upload = Upload(content, on_progress)
+        try:
+            at: dict[str, Any] = {"workspace_id": workspace, "query": {"path": path}}
+            wanted = {"sha256": upload.sha256, "size": upload.size}
+            transfer = self._json("post", "/api/v1/workspaces/{workspace_id}/uploads", workspace_id=workspace, body=wanted).get("request")
+            if transfer is None:
+                change = self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path/content", **at, body=upload.whole())
+                upload.done()
+            else:
+                self._transfer(transfer, upload)
+                change = self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path", **at, body={"sha256": upload.sha256})
+            return cast(Change, change)
+        finally:
+            upload.close()
+
+    def _transfer(self, transfer: dict[str, Any], upload: Upload) -> None:
+        url = urljoin(self.url, transfer["url"])
+        patience = Patience("put", self._patience_s)
+        while True:
+            failed: HubError | Unreachable
+            try:
+                headers = upload.headers(transfer["headers"])
+                answer = self._http.request(transfer["method"], url, headers=headers, content=upload.pieces())
+                # A content that is there already is as good.
+                if answer.is_success or answer.status_code == 412:
+                    return
+                failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            except httpx.TransportError as error:
+                failed = Unreachable(self.url)
+                failed.__cause__ = error
+            time.sleep(patience.pause_after(failed))
+
+    def _ticket_path(self, source: Source) -> str:
+        return str(self._json("post", "/api/v1/workspaces/{workspace_id}/stream-tickets", **source.ticket)["url"])
+
+    def _watch(
+        self, source: Source, after: int | None, on_connection: OnConnection | None, ticket: bool
+    ) -> Generator[_watch.Event, None, None]:
+        watch = Watch(source, after, on_connection)
+        while True:
+            reason: _watch.Reason = "ended"
+            try:
+                request = watch.connect(self._ticket_path(source) if ticket else None)
+                answer = self._send(request, anonymous=ticket, stream=True)
+                try:
+                    if not answer.is_success:
+                        raise refused(answer.status_code, answer.headers.get("retry-after"), answer.read())
+                    watch.opened()
+                    for piece in answer.iter_bytes():
+                        yield from watch.received(piece)
+                        if watch.is_over:
+                            return
+                finally:
+                    answer.close()
+            except (HubError, Unreachable) as error:
+                reason = error
+            except httpx.TransportError as error:
+                reason = Unreachable(self.url)
+                reason.__cause__ = error
+            time.sleep(watch.lost(reason))
+
+    def _send(self, request: Request, *, anonymous: bool = False, stream: bool = False) -> httpx.Response:
+        """One request, sent once, with the token; any answer."""
+        headers = dict(request.headers)
+        secret = None if anonymous else self._token() if callable(self._token) else self._token
+        if secret:
+            headers["authorization"] = f"Bearer {secret}"
+        url = self.url + request.path
+        built = self._http.build_request(request.method, url, headers=headers, content=request.content)
+        if stream:
+            built.extensions["timeout"] = httpx.Timeout(_watch.SILENCE_S, connect=10).as_dict()
+        try:
+            return self._http.send(built, stream=stream)
+        except httpx.UnsupportedProtocol:
+            raise
+        except httpx.TransportError as error:
+            raise Unreachable(url) from error
+
+    def _repeat(self, method: str, route: str, /, **arguments: Any) -> httpx.Response:
+        request = _request.prepare(method, route, **arguments)
+        patience = Patience(method, self._patience_s)
+        while True:
+            failed: HubError | Unreachable
+            try:
+                answer = self._send(request)
+                if answer.is_success:
+                    return answer
+                failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            except Unreachable as error:
+                failed = error
+            time.sleep(patience.pause_after(failed))
+
+    def _json(self, method: str, route: str, /, **request: Any) -> Any:
+        answer = self._repeat(method, route, **request)
+        return answer.json() if answer.content else None
+
+    def _all(self, route: str, /, **request: Any) -> Iterator[Any]:
+        query = dict(request.pop("query", None) or {})
+        while True:
+            page = self._json("get", route, query=query, **request)
+            yield from next((value for value in page.values() if isinstance(value, list)), [])
+            if not isinstance(page.get("next_cursor"), str):
+                return
+            query["cursor"] = page["next_cursor"]

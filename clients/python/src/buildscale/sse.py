@@ -1,0 +1,60 @@
+"""Server-Sent Events."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+# A CR at the very end may be the first half of CR LF.
+_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of an event stream, its data as text."""
+
+    id: str
+    event: str
+    data: str
+
+
+class Parser:
+    """Parses Server-Sent Events as the HTML standard has them (section 9.2.6, "Interpreting an event stream"): bytes in, blocks out.
+
+    A block without data is none for the caller, but its `id` counts: `last_id` has it.
+    """
+
+    def __init__(self) -> None:
+        self.last_id = ""
+        #: The pause before the next connection that the server asked for, in milliseconds.
+        self.retry_ms: int | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self._event = ""
+        self._data: list[str] = []
+
+    def push(self, piece: bytes) -> list[Block]:
+        """The blocks that end in this piece."""
+        *lines, self._rest = _LINE_END.split(self._rest + self._decoder.decode(piece))
+        blocks = []
+        for line in lines:
+            if line:
+                self._field(line)
+                continue
+            if self._data:
+                blocks.append(Block(self.last_id, self._event or "message", "\n".join(self._data)))
+            self._event, self._data = "", []
+        return blocks
+
+    def _field(self, line: str) -> None:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event = value
+        elif name == "id" and "\0" not in value:
+            self.last_id = value
+        elif name == "retry" and value.isascii() and value.isdigit():
+            self.retry_ms = int(value)

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {begin, looksRight, violations} from './browser.mjs';
+
+let world;
+before(async () => { world = await begin(); });
+after(() => world.end());
+
+const POLICY = '/system/policies/contracts.cedar';
+const write = (path, content) => world.api.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path}, body: {content}});
+const decision = (page, action) => page.getByRole('region', {name: /^Decisions on/}).getByRole('row').filter({has: page.getByRole('cell', {name: action, exact: true})});
+const ask = async (page, path, who) => {
+  await page.getByRole('textbox', {name: 'Path'}).fill(path);
+  await page.getByRole('combobox', {name: 'Who'}).selectOption({label: who});
+  await page.getByRole('button', {name: 'Explain'}).click();
+};
+
+test('a decision is explained with its policy, and a policy of the workspace leads to its file', async () => {
+  const page = await world.open('people');
+  await ask(page, '/system/agents/builder/AGENT.md', 'The agent assistant, for you');
+  await decision(page, 'write').getByText('a person is asked').waitFor();
+  await decision(page, 'write').getByText('agent-asks-for-system').waitFor();
+  await decision(page, 'read').getByText('yes').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await ask(page, '/contracts/one.md', 'The agent assistant, for you');
+  await decision(page, 'write').getByText('yes').waitFor();
+  await write(POLICY, `@id("contracts")
+@why("lawyers write the contracts")
+forbid (principal is Agent, action == Action::"write", resource in Path::"/contracts");
+`);
+  await decision(page, 'write').getByText('lawyers write the contracts').waitFor();
+  await decision(page, 'write').getByRole('link').click();
+  await page.getByRole('heading', {name: 'contracts.cedar'}).waitFor();
+  await page.context().close();
+});
+
+test('the explanation looks right in both themes and on a phone', async () => {
+  await looksRight(world, 'people', async page => {
+    await ask(page, '/projects', 'You');
+    await decision(page, 'purge').waitFor();
+  });
+});

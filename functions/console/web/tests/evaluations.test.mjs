@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import {readdir, readFile} from 'node:fs/promises';
+import {after, before, test} from 'node:test';
+import {begin, looksRight, violations} from './browser.mjs';
+
+const FOLDER = new URL('../../../../examples/github-issues/flow/', import.meta.url);
+let world;
+before(async () => {
+  world = await begin();
+  for (const entry of await readdir(FOLDER, {recursive: true, withFileTypes: true})) {
+    if (!entry.isFile()) continue;
+    const path = `${entry.parentPath ?? entry.path}/${entry.name}`.slice(FOLDER.pathname.length).replace(/^\/+/, '');
+    await put(path, await readFile(new URL(path, FOLDER), 'utf8'));
+  }
+});
+after(() => world.end());
+
+const put = (path, content) => world.api.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path: `/system/flows/issues/${path}`}, body: {content}});
+
+test('a flow is evaluated, each case is shown over time, and a case that fails says why', async () => {
+  const page = await world.open('flows/issues');
+  await page.getByRole('link', {name: 'Evaluations'}).click();
+  await page.getByText('This flow was not evaluated yet').waitFor();
+  await page.getByRole('button', {name: 'Evaluate'}).click();
+  const chosen = page.getByRole('region', {name: 'The chosen evaluation'});
+  await chosen.getByText('2 passed').waitFor();
+  const manifest = await readFile(new URL('evaluations.yaml', FOLDER), 'utf8');
+  await put('evaluations.yaml', manifest.replace('expected: a person declined', 'expected: nobody knows'));
+  await page.getByRole('button', {name: 'Evaluate'}).click();
+  await chosen.getByText('1 failed').waitFor();
+  const failed = chosen.getByRole('listitem').filter({hasText: 'basics/declined'});
+  await failed.getByText(/nobody knows/).first().waitFor();
+  const table = page.getByRole('region', {name: 'Cases over time'});
+  const cells = async name => (await table.getByRole('row').filter({hasText: name}).getByRole('cell').allInnerTexts()).map(text => text.replace(/\s+/g, ''));
+  assert.deepEqual([await cells('basics/fault'), await cells('basics/declined')], [['✓passed', '✓passed'], ['✓passed', '✗failed']]);
+  assert.deepEqual(await violations(page), []);
+  await table.getByRole('button', {name: /^2.2 passed/}).click();
+  await chosen.getByText('2 passed').waitFor();
+  await table.getByRole('button', {name: /^1.2 passed/}).click();
+  await failed.getByRole('link', {name: 'Its run'}).click();
+  await page.getByRole('heading', {name: /^Run /}).waitFor();
+  await page.context().close();
+  await looksRight(world, 'flows/issues?view=evaluations', page => page.getByText('1 failed').waitFor());
+});

@@ -70,7 +70,15 @@ fn chosen(choices: &[Value], line: &str) -> Option<Value> {
     by_words.or_else(by_place).cloned()
 }
 
-fn is_many(schema: &Value) -> bool {
+/// Whether words of one's own can answer it: the schema lists no values, and wants more than yes or no.
+pub(crate) fn is_open(question: &Question) -> bool {
+    let schema = &question.schema;
+    let is_listed = !listed(schema).is_empty() || !schema.get("items").map(listed).unwrap_or_default().is_empty();
+    !is_listed && kinds(schema).first() != Some(&"boolean")
+}
+
+/// Whether a schema wants a list.
+pub(crate) fn is_many(schema: &Value) -> bool {
     kinds(schema).first() == Some(&"array")
 }
 

@@ -121,7 +121,8 @@ impl Ask {
         }
     }
 
-    fn current(&self) -> Option<&Question> {
+    /// The question that is to be answered next.
+    pub(crate) fn current(&self) -> Option<&Question> {
         match self {
             Self::Permission { .. } => None,
             Self::Questions { questions, answers, .. } => {
@@ -147,22 +148,27 @@ impl Ask {
                 };
                 Ok(Some(Reply { path: ["permissions".into(), id.clone()], body }))
             }
-            Self::Questions { id, asker, questions, answers } => {
-                let open = questions.iter().find(|question| !answers.contains_key(&question.name));
-                if let Some(question) = open {
-                    let answer = answers::parse(question, line)?;
-                    answers.insert(question.name.clone(), answer);
-                }
-                let complete = questions.iter().all(|question| answers.contains_key(&question.name));
-                // A chat is answered by the question, a task by the node: it may be answered before it asks.
-                let to = match asker {
-                    Asker::Call(_) => id.clone(),
-                    Asker::Node(node) => node.clone(),
-                };
-                let reply = || Reply { path: ["answers".into(), to], body: json!({ "answers": answers }) };
-                Ok(complete.then(reply))
+            Self::Questions { .. } => {
+                let answer = self.current().map(|question| answers::parse(question, line)).transpose()?;
+                Ok(self.answer(answer))
             }
         }
+    }
+
+    /// Takes the answer to the current question: gives the reply when all questions are answered.
+    pub(crate) fn answer(&mut self, answer: Option<Value>) -> Option<Reply> {
+        let name = self.current().map(|question| question.name.clone());
+        let Self::Questions { id, asker, questions, answers } = self else { return None };
+        if let (Some(name), Some(answer)) = (name, answer) {
+            answers.insert(name, answer);
+        }
+        let complete = questions.iter().all(|question| answers.contains_key(&question.name));
+        // A chat is answered by the question, a task by the node: it may be answered before it asks.
+        let to = match asker {
+            Asker::Call(_) => id.clone(),
+            Asker::Node(node) => node.clone(),
+        };
+        complete.then(|| Reply { path: ["answers".into(), to], body: json!({ "answers": answers }) })
     }
 
     /// Begins anew, after the hub has refused the answers.

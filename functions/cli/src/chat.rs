@@ -1,7 +1,7 @@
 //! `buildscale chat`: the beginning of a conversation. The conversation itself is in [`session`].
 
-mod commands;
-mod session;
+pub(crate) mod commands;
+pub(crate) mod session;
 
 use crate::{
     args::ChatArgs,
@@ -80,7 +80,8 @@ pub(crate) struct First {
     configured: bool,
 }
 
-fn setup(args: &ChatArgs) -> Map<String, Value> {
+/// How the arguments set a new chat up.
+pub(crate) fn setup(args: &ChatArgs) -> Map<String, Value> {
     let mode = args.mode.map(|mode| mode.as_str().to_owned());
     let fields = [("role", args.role.clone()), ("model", args.model.clone()), ("mode", mode)];
     fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()

@@ -6,6 +6,7 @@
 //!                    ├─ tail ─────────────────────────┤
 //!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
 //!                    └─ files, sandbox, lists, … ─────┘
+//!   no arguments ─── screen (chats on the full terminal) ─ follow
 //!                                   render ─ Output (stdout, stderr; colours; JSON)
 //!
 //! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
@@ -46,6 +47,7 @@ mod render;
 mod rewind;
 mod sandbox;
 mod schedules;
+mod screen;
 mod search;
 mod table;
 mod tail;
@@ -84,6 +86,15 @@ pub async fn reach(connection: &Connection) -> Result<Reached, CliError> {
     let parts = ready.get("degraded").and_then(serde_json::Value::as_object).into_iter().flatten();
     let degraded = parts.map(|(part, why)| (part.clone(), why.as_str().unwrap_or_default().to_owned())).collect();
     Ok(Reached { model, degraded })
+}
+
+/// Opens chats on the full screen of the terminal that standard input and output are, in this workspace or the first one. The hub and its
+/// token come from the environment, as for every command.
+///
+/// # Errors
+/// When no hub answers and none is started, it refuses, there is no such workspace, or the terminal cannot be used.
+pub async fn screen(workspace: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
+    screen::run(workspace, out).await
 }
 
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.

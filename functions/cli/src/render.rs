@@ -11,14 +11,12 @@ use crate::{
     turns,
     value::{list, number, shown, text},
 };
-use domain::PermissionRule;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use tokio::time::Instant;
-use words::{Used, beside_the_path, brief, diff_lines, elapsed, whole, without_hash};
+use words::{elapsed, whole};
 
-mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +56,7 @@ pub(crate) struct Renderer {
     /// The descriptions of calls, until they are answered.
     calls: HashMap<String, String>,
     last_call: String,
-    used: Used,
+    used: words::Used,
     /// When the turn began, and calls.
     began: Option<Instant>,
     calls_began: HashMap<String, Instant>,
@@ -80,7 +78,7 @@ impl Renderer {
             pieces: String::new(),
             calls: HashMap::new(),
             last_call: String::new(),
-            used: Used::default(),
+            used: words::Used::default(),
             began: None,
             calls_began: HashMap::new(),
             said: None,
@@ -98,11 +96,8 @@ impl Renderer {
             "chunk" => self.piece(Open::Text, data, out)?,
             "message" => self.message(data, out)?,
             "waiting" => {
-                let why = match text(data, "message") {
-                    "" => "others go first",
-                    why => why,
-                };
-                self.line(out, style.paint(Look::Dim, format_args!("  waiting: {}", one_line(why, LINE))))?;
+                let remark = words::remark(event).unwrap_or_default();
+                self.line(out, style.paint(Look::Dim, format_args!("  {remark}")))?;
             }
             "call" => self.call(data, out)?,
             "observation" => self.observation(data, out)?,
@@ -116,42 +111,18 @@ impl Renderer {
             "plan_step" => self.plan_step(data, out)?,
             "permission_required" => self.permission(data, out)?,
             "permission_resolved" => {
-                let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
-                // The person of a hub without accounts has no name.
-                let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
-                let more = match (data.get("always").map(PermissionRule::deserialize), text(data, "reason")) {
-                    (Some(Ok(rule)), _) => format!("; always here: {}", one_line(&rule.to_string(), ARGUMENT)),
-                    (_, "") => String::new(),
-                    (_, reason) => format!(": {}", one_line(reason, ARGUMENT)),
-                };
-                self.line(out, style.paint(Look::Dim, format_args!("  permission {outcome}{by}{more}")))?;
-            }
-            "permissions_forgotten" => {
-                self.line(out, style.paint(Look::Dim, "calls that were always allowed are asked about again"))?;
+                let remark = words::remark(event).unwrap_or_default();
+                self.line(out, style.paint(Look::Dim, format_args!("  {remark}")))?;
             }
             "question" => self.questions(data, out)?,
-            "mode_changed" => {
-                self.line(out, style.paint(Look::Dim, format_args!("mode: {}", one_line(text(data, "mode"), LINE))))?
-            }
-            "plan_approved" => {
-                let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
-                let v = number(data, "v");
-                self.line(out, style.paint(Look::Dim, format_args!("{path} version {v} approved by {by}")))?
-            }
             "usage" => self.used.add(data),
-            "compacted" | "compaction_skipped" | "compaction_undone" => {
-                self.line(out, style.paint(Look::Dim, words::compaction(&event.name, data)))?;
-            }
             "done" | "stopped" => self.ending(event, out)?,
             "error" => self.error(data, out)?,
-            "reset" => {
-                let reason = one_line(text(data, "reason"), LINE);
-                self.line(
-                    out,
-                    style.paint(Look::Dim, format_args!("the stream begins anew ({reason}): events may be missing")),
-                )?;
+            _ => {
+                if let Some(remark) = words::remark(event) {
+                    self.line(out, style.paint(Look::Dim, remark))?;
+                }
             }
-            _ => {}
         }
         out.flush()
     }
@@ -172,7 +143,7 @@ impl Renderer {
     fn turn_started(&mut self, attempt: u64, out: &mut Output) -> Result<(), CliError> {
         self.began = Some(Instant::now());
         if attempt <= 1 {
-            self.used = Used::default();
+            self.used = words::Used::default();
             return self.end_line(out);
         }
         let void = !self.pieces.is_empty();
@@ -297,14 +268,7 @@ impl Renderer {
     fn call(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         self.say(out)?;
         let (call_id, tool) = (text(data, "call_id"), one_line(text(data, "tool"), LINE));
-        let about = match data.get("path").and_then(Value::as_str) {
-            Some(path) => {
-                let more = data.get("args").map(beside_the_path).unwrap_or_default();
-                one_line(&format!("{} {more}", one_line(path, LINE)), LINE)
-            }
-            None if tool == "ask_user" => String::new(), // the questions are shown as such
-            None => brief(data.get("args").unwrap_or(&Value::Null)),
-        };
+        let about = words::about(data);
         let style = out.told_style();
         self.line(out, format_args!("{} {} {about}", style.paint(Look::Ask, "*"), style.paint(Look::Bold, &tool)))?;
         self.calls.insert(call_id.to_owned(), format!("{tool} {about}").trim_end().to_owned());
@@ -315,20 +279,7 @@ impl Renderer {
 
     fn observation(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let (call_id, style) = (text(data, "call_id"), out.told_style());
-        let output = text(data, "output");
-        let first = output.lines().find(|line| !line.trim().is_empty()).unwrap_or("(nothing)");
-        let more = output.lines().filter(|line| !line.trim().is_empty()).count().saturating_sub(1);
-        let success = data.get("success").and_then(Value::as_bool).unwrap_or(true);
-        let diff = if success && text(data, "tool") == "edit" { diff_lines(output) } else { Vec::new() };
-        let mut result = one_line(&without_hash(first), LINE);
-        if more > 0 && diff.is_empty() {
-            result.push_str(&format!(" (+{more} {})", if more == 1 { "line" } else { "lines" }));
-        }
-        // How a command ended says more than how its output began.
-        let last = output.lines().last().filter(|_| more > 0).unwrap_or_default();
-        if ["[exit code ", "[signal ", "[time was up"].iter().any(|how| last.starts_with(how)) {
-            result.push_str(&format!(" {}", one_line(last, LINE)));
-        }
+        let words::Outcome { line: result, success, diff } = words::outcome(data);
         // Calls that run side by side are answered in any order: then it is said which one this is.
         let about = self.calls.remove(call_id).filter(|_| self.last_call != call_id);
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();

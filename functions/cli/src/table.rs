@@ -84,9 +84,14 @@ fn line(cells: &[Cell], columns: &[usize], cut: bool, out: &mut Output) -> Resul
 
 /// A time for a column: how long ago it was on a terminal, the moment elsewhere.
 pub(crate) fn when(time: &str, out: &Output) -> String {
-    match (out.width(), time.parse::<Timestamp>()) {
-        (Some(_), Ok(at)) => ago(SystemClock.now().since(at).as_secs()),
-        _ => crate::lists::moment(time),
+    if out.width().is_some() { since(time) } else { crate::lists::moment(time) }
+}
+
+/// How long ago a time was, for people.
+pub(crate) fn since(time: &str) -> String {
+    match time.parse::<Timestamp>() {
+        Ok(at) => ago(SystemClock.now().since(at).as_secs()),
+        Err(_) => crate::lists::moment(time),
     }
 }
 

@@ -8,9 +8,15 @@ mod token;
 use buildscale_hub::serve::ServeArgs;
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cli::{CliError, EXIT_CODES, Exit, Output};
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 /// Agents that work on files, talk while they do, and survive crashes.
+///
+/// Without a command, on a terminal, it opens chats on the full screen.
 #[derive(Debug, Parser)]
 #[command(name = "buildscale", version, after_help = EXIT_CODES)]
 struct Program {
@@ -19,7 +25,7 @@ struct Program {
     #[arg(id = "workspace_before", long = "workspace", short = 'w', value_name = "WORKSPACE")]
     workspace: Option<String>,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,17 +82,36 @@ impl Command {
     }
 }
 
+/// The command; without one none, where a person is at a terminal on which a screen can be drawn.
+fn chosen(program: &mut Program, is_screen: bool) -> Result<Option<Command>, clap::Error> {
+    match (program.command.take(), program.workspace.clone()) {
+        (Some(mut command), Some(workspace)) => match command.in_workspace(workspace) {
+            Ok(()) => Ok(Some(command)),
+            Err(why) => Err(Program::command().error(ErrorKind::ArgumentConflict, why)),
+        },
+        (Some(command), None) => Ok(Some(command)),
+        (None, _) if is_screen => Ok(None),
+        (None, workspace) => {
+            let needed = Program::command().subcommand_required(true).arg_required_else_help(workspace.is_none());
+            let words = workspace.map(|workspace| format!("--workspace={workspace}"));
+            needed.try_get_matches_from([Some("buildscale".to_owned()), words].into_iter().flatten()).map(|_| None)
+        }
+    }
+}
+
 /// Parses the arguments, runs the command, and tells how it ended.
 pub(crate) async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
     let mut program = Program::parse();
-    if let Some(workspace) = program.workspace.take()
-        && let Err(why) = program.command.in_workspace(workspace)
-    {
-        Program::command().error(ErrorKind::ArgumentConflict, why).exit();
-    }
-    let mut out = Output::standard(program.command.json());
-    let result = run(program.command, &mut out).await.and_then(|exit| out.flush().map(|()| exit));
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let is_screen = io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb;
+    let command = chosen(&mut program, is_screen).unwrap_or_else(|error| error.exit());
+    let mut out = Output::standard(command.as_ref().is_some_and(Command::json));
+    let result = match command {
+        Some(command) => run(command, &mut out).await,
+        None => cli::screen(program.workspace, &mut out).await,
+    };
+    let result = result.and_then(|exit| out.flush().map(|()| exit));
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -144,7 +169,8 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        Program::try_parse_from(line.split(' ')).map(|program| program.command)
+        let mut program = Program::try_parse_from(line.split(' '))?;
+        chosen(&mut program, false)?.ok_or_else(|| Program::command().error(ErrorKind::MissingSubcommand, "none"))
     }
 
     #[test]
@@ -158,6 +184,16 @@ mod tests {
             let error = parse(line).err().map(|error| error.exit_code());
             assert_eq!(error, Some(2), "{line}");
         }
+    }
+
+    #[test]
+    fn without_a_command_a_terminal_gets_the_screen_and_a_pipe_the_usage() -> Result<(), clap::Error> {
+        for line in ["buildscale", "buildscale -w demo"] {
+            let parsed = || Program::try_parse_from(line.split(' '));
+            assert!(chosen(&mut parsed()?, true)?.is_none(), "{line}");
+            assert_eq!(chosen(&mut parsed()?, false).err().map(|error| error.exit_code()), Some(2), "{line}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use crate::{
-    client::Body,
+    client::{Body, Client},
     editor::{Terminal, Words},
     failure::{CliError, Exit},
     files::Files,
@@ -51,7 +51,33 @@ const COMMANDS: [&str; 14] = [
     "/help",
 ];
 /// Files that are completed; a workspace may have very many.
-const COMPLETED: usize = 2_000;
+pub(crate) const COMPLETED: usize = 2_000;
+
+/// The ids of the files that a message names with `@`, and the paths at which there is none.
+pub(crate) async fn mentioned(
+    client: &Client,
+    workspace: &str,
+    message: &str,
+) -> Result<(Vec<Value>, Vec<String>), CliError> {
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    for path in message.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+        let path = path.trim_end_matches([',', '.', ';', ':', '?', '!', ')']);
+        if !path.starts_with('/') {
+            continue;
+        }
+        match locate::file(client, workspace, path).await {
+            Ok(file) => files.push(json!(text(&file, "file_id"))),
+            Err(failure) if failure.exit() == Exit::NotFound => missing.push(path.to_owned()),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok((files, missing))
+}
+
+/// The remark about a path that a message names, and at which there is no file.
+pub(crate) fn not_attached(path: &str) -> String {
+    format!("there is no file {}: it is not attached", one_line(path, 200))
+}
 
 impl Session {
     /// Names the workspace and the model, and makes ready for keys.
@@ -114,19 +140,9 @@ impl Session {
 
     /// The ids of the files that a message names with `@`.
     pub(super) async fn mentioned(&self, message: &str, out: &mut Output) -> Result<Vec<Value>, CliError> {
-        let mut files = Vec::new();
-        for path in message.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
-            let path = path.trim_end_matches([',', '.', ';', ':', '?', '!', ')']);
-            if !path.starts_with('/') {
-                continue;
-            }
-            match locate::file(&self.client, &self.workspace, path).await {
-                Ok(file) => files.push(json!(text(&file, "file_id"))),
-                Err(failure) if failure.exit() == Exit::NotFound => {
-                    out.notice(format_args!("there is no file {}: it is not attached", one_line(path, 200)))?;
-                }
-                Err(failure) => return Err(failure),
-            }
+        let (files, missing) = mentioned(&self.client, &self.workspace, message).await?;
+        for path in missing {
+            out.notice(not_attached(&path))?;
         }
         Ok(files)
     }

@@ -370,17 +370,10 @@ impl Session {
                 out.notice(format_args!("chat {chat_id}"))?;
             }
         }
-        match (text(&accepted, "paused_reason"), text(&accepted, "queued_behind")) {
-            ("", "open_question" | "open_permission") => {
-                out.notice("the chat waits for an answer; this message is read after it")
-            }
-            ("", "") if !waits => Ok(()),
-            ("", _) => out.notice("it waits for the turn to end"),
-            (why, _) => {
-                out.notice(format_args!("the chat was paused: {why}"))?;
-                out.notice("the failed turn is tried again, and then this message is read")
-            }
+        for remark in accepted_remarks(&accepted, waits) {
+            out.notice(remark)?;
         }
+        Ok(())
     }
 
     pub(super) fn follow(&mut self, chat: String, after: Option<u64>) {
@@ -415,6 +408,21 @@ impl Session {
             Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
             result => result.map(drop),
         }
+    }
+}
+
+/// What a person is told of a message that was accepted, while a turn runs already or not.
+pub(crate) fn accepted_remarks(accepted: &Value, busy: bool) -> Vec<String> {
+    match (text(accepted, "paused_reason"), text(accepted, "queued_behind")) {
+        ("", "open_question" | "open_permission") => {
+            vec!["the chat waits for an answer; this message is read after it".into()]
+        }
+        ("", "") if !busy => Vec::new(),
+        ("", _) => vec!["it waits for the turn to end".into()],
+        (why, _) => vec![
+            format!("the chat was paused: {}", one_line(why, 400)),
+            "the failed turn is tried again, and then this message is read".into(),
+        ],
     }
 }
 

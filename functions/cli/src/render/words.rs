@@ -2,14 +2,93 @@
 
 use super::{ARGUMENT, LINE};
 use crate::{
+    follow::Event,
     output::{clean, one_line},
     value::{number, shown, text},
 };
+use domain::PermissionRule;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+/// The words for an event that is told in one line; none for the others.
+pub(crate) fn remark(event: &Event) -> Option<String> {
+    let data = &event.data;
+    Some(match event.name.as_str() {
+        "waiting" => match text(data, "message") {
+            "" => "waiting: others go first".to_owned(),
+            why => format!("waiting: {}", one_line(why, LINE)),
+        },
+        "permission_resolved" => {
+            let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
+            // The person of a hub without accounts has no name.
+            let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
+            let more = match (data.get("always").map(PermissionRule::deserialize), text(data, "reason")) {
+                (Some(Ok(rule)), _) => format!("; always here: {}", one_line(&rule.to_string(), ARGUMENT)),
+                (_, "") => String::new(),
+                (_, reason) => format!(": {}", one_line(reason, ARGUMENT)),
+            };
+            format!("permission {outcome}{by}{more}")
+        }
+        "permissions_forgotten" => "calls that were always allowed are asked about again".to_owned(),
+        "mode_changed" => format!("mode: {}", one_line(text(data, "mode"), LINE)),
+        "plan_approved" => {
+            let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
+            format!("{path} version {} approved by {by}", number(data, "v"))
+        }
+        "compacted" | "compaction_skipped" | "compaction_undone" => compaction(&event.name, data),
+        "reset" => {
+            let reason = one_line(text(data, "reason"), LINE);
+            format!("the stream begins anew ({reason}): events may be missing")
+        }
+        _ => return None,
+    })
+}
+
+/// A call in a few words, beside the name of its tool.
+pub(crate) fn about(data: &Value) -> String {
+    match data.get("path").and_then(Value::as_str) {
+        Some(path) => {
+            let more = data.get("args").map(beside_the_path).unwrap_or_default();
+            one_line(&format!("{} {more}", one_line(path, LINE)), LINE)
+        }
+        None if text(data, "tool") == "ask_user" => String::new(), // the questions are shown as such
+        None => brief(data.get("args").unwrap_or(&Value::Null)),
+    }
+}
+
+/// The result of a call, for people.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    /// In one line.
+    pub(crate) line: String,
+    /// Whether it worked.
+    pub(crate) success: bool,
+    /// The changed lines of an edit, as they came.
+    pub(crate) diff: Vec<&'a str>,
+}
+
+/// The result in the data of an observation.
+pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
+    let output = text(data, "output");
+    let first = output.lines().find(|line| !line.trim().is_empty()).unwrap_or("(nothing)");
+    let more = output.lines().filter(|line| !line.trim().is_empty()).count().saturating_sub(1);
+    let success = data.get("success").and_then(Value::as_bool).unwrap_or(true);
+    let diff = if success && text(data, "tool") == "edit" { diff_lines(output) } else { Vec::new() };
+    let mut line = one_line(&without_hash(first), LINE);
+    if more > 0 && diff.is_empty() {
+        line.push_str(&format!(" (+{more} {})", if more == 1 { "line" } else { "lines" }));
+    }
+    // How a command ended says more than how its output began.
+    let last = output.lines().last().filter(|_| more > 0).unwrap_or_default();
+    if ["[exit code ", "[signal ", "[time was up"].iter().any(|how| last.starts_with(how)) {
+        line.push_str(&format!(" {}", one_line(last, LINE)));
+    }
+    Outcome { line, success, diff }
+}
+
 /// What became of a compaction.
-pub(super) fn compaction(event: &str, data: &Value) -> String {
+fn compaction(event: &str, data: &Value) -> String {
     match event {
         "compaction_skipped" => format!("not summarised: {}", one_line(text(data, "reason"), LINE)),
         "compaction_undone" => "the words of the earlier turns are read again".to_owned(),
@@ -26,7 +105,7 @@ pub(super) fn compaction(event: &str, data: &Value) -> String {
 
 /// The usage of a turn so far.
 #[derive(Debug, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     input: u64,
     output: u64,
     cached: u64,
@@ -35,7 +114,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    pub(super) fn add(&mut self, data: &Value) {
+    pub(crate) fn add(&mut self, data: &Value) {
         self.input += number(data, "input_tokens");
         self.output += number(data, "output_tokens");
         self.cached += number(data, "cached_tokens");
@@ -43,7 +122,7 @@ impl Used {
         self.context = Some((number(data, "context_used"), number(data, "context_limit")));
     }
 
-    pub(super) fn shown(&self) -> Option<String> {
+    pub(crate) fn shown(&self) -> Option<String> {
         let (context_used, context_limit) = self.context?;
         let mut text = format!("{} tokens in", self.input);
         if self.cached > 0 {
@@ -70,13 +149,13 @@ pub(super) fn elapsed(since: Instant) -> Option<String> {
 }
 
 /// The changed lines of a diff.
-pub(super) fn diff_lines(output: &str) -> Vec<&str> {
+fn diff_lines(output: &str) -> Vec<&str> {
     let lines = output.lines().skip(1);
     lines.filter(|line| line.starts_with(['+', '-']) && !line.starts_with("+++") && !line.starts_with("---")).collect()
 }
 
 /// A result without the SHA-256 that models are told, and people do not read.
-pub(super) fn without_hash(line: &str) -> String {
+fn without_hash(line: &str) -> String {
     match line.split_once(", hash ") {
         Some((before, after)) => {
             let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
@@ -87,7 +166,7 @@ pub(super) fn without_hash(line: &str) -> String {
 }
 
 /// Arguments beside the path, without texts that are long by their nature.
-pub(super) fn beside_the_path(args: &Value) -> String {
+fn beside_the_path(args: &Value) -> String {
     let Value::Object(args) = args else { return String::new() };
     let long = ["path", "content", "edits", "last_read_hash"];
     let words = args.iter().filter(|(name, _)| !long.contains(&name.as_str()));
@@ -95,7 +174,7 @@ pub(super) fn beside_the_path(args: &Value) -> String {
 }
 
 /// Arguments in a few words.
-pub(super) fn brief(args: &Value) -> String {
+fn brief(args: &Value) -> String {
     match args {
         Value::Object(args) => {
             let words = args.iter().map(|(name, value)| format!("{name}={}", one_line(&shown(value), 40)));

@@ -9,6 +9,7 @@ mod crashed;
 mod documents;
 mod editors;
 mod full;
+mod full_screen;
 mod hosts;
 mod killed;
 mod large;

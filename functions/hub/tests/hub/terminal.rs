@@ -30,15 +30,15 @@ const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 
 /// A program on a terminal.
-struct Screen {
-    pty: Pty,
-    child: tokio::process::Child,
+pub struct Screen {
+    pub pty: Pty,
+    pub child: tokio::process::Child,
     /// The text that was shown and not looked at yet.
     shown: String,
 }
 
 impl Screen {
-    fn start(hub: &Client, state: &Path, args: &[&str]) -> Result<Self> {
+    pub fn start(hub: &Client, state: &Path, args: &[&str]) -> Result<Self> {
         Self::at(&hub.address(""), state, args)
     }
 
@@ -52,7 +52,7 @@ impl Screen {
         Ok(Self { pty, child, shown: String::new() })
     }
 
-    async fn keys(&mut self, keys: &str) -> Result {
+    pub async fn keys(&mut self, keys: &str) -> Result {
         Ok(self.pty.write_all(keys.as_bytes()).await?)
     }
 

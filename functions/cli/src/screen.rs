@@ -1,0 +1,31 @@
+//! `buildscale` alone, on a terminal: chats on the full screen.
+//!
+//! ```text
+//!   bytes ─ keys ─┐                                   ┌─ draw (areas, rows, panel) ─ terminal
+//!                 ├─ Input ─ machine (Screen, Talk) ──┤
+//!   events ───────┘   pure: no time, no hub           └─ Action ─ edge ─ hub
+//! ```
+//!
+//! The transcript of a chat is the fold of its events, as in every other view of it; the screen keeps drafts and places, and nothing else.
+
+mod commands;
+mod composer;
+mod draw;
+mod edge;
+mod form;
+mod hub;
+mod keys;
+mod machine;
+mod panel;
+mod pick;
+mod press;
+mod rows;
+mod scroll;
+mod talk;
+mod terminal;
+mod transcript;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use edge::run;

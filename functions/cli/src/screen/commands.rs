@@ -1,0 +1,128 @@
+//! The commands that are typed with a slash.
+
+use super::{
+    machine::{Action, Overlay, Screen},
+    transcript::Tone,
+};
+use crate::output::one_line;
+use serde_json::json;
+
+/// All of them.
+const COMMANDS: [&str; 13] = [
+    "/new",
+    "/chats",
+    "/model",
+    "/mode",
+    "/plan",
+    "/approve",
+    "/compact",
+    "/permissions",
+    "/thoughts",
+    "/details",
+    "/stop",
+    "/help",
+    "/quit",
+];
+
+/// The help, as lines of a key or a command and its meaning.
+pub(crate) const HELP: [(&str, &str); 22] = [
+    ("Enter", "send; Alt-Enter or \\ Enter: a new line"),
+    ("@", "mention a file; the message has it attached"),
+    ("↑ ↓", "earlier messages"),
+    ("Tab", "to the form of a question and back"),
+    ("Esc, Ctrl-C", "stop the turn; Ctrl-C twice leaves"),
+    ("PgUp PgDn", "scroll; so does the wheel"),
+    ("Ctrl-S", "list of chats: resume, switch"),
+    ("Ctrl-N", "a new chat"),
+    ("Ctrl-X", "the next open chat"),
+    ("Ctrl-T", "unfold or fold thoughts"),
+    ("Ctrl-O", "calls with all arguments and output"),
+    ("Ctrl-G", "the whole plan"),
+    ("Ctrl-L", "draw anew"),
+    ("Ctrl-Z", "to the shell; fg comes back"),
+    ("Ctrl-D", "leave; turns go on"),
+    ("/model NAME", "change the model"),
+    ("/mode chat|plan", "what the agent may do"),
+    ("/plan", "read the plan and its version"),
+    ("/approve N", "approve version N: the work starts"),
+    ("/compact [undo]", "have earlier turns summarised"),
+    ("/permissions forget", "ask about each call again"),
+    ("//…", "a message that begins with a slash"),
+];
+
+impl Screen {
+    /// Runs a command.
+    pub(super) fn command(&mut self, line: &str) -> Vec<Action> {
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match (name, rest) {
+            ("quit" | "exit", "") => return vec![Action::Leave],
+            ("new", "") => return self.begin(),
+            ("chats" | "resume", "") => return self.list_chats(),
+            ("help", "") => self.overlay = Some(Overlay::Help(0)),
+            ("thoughts", "") => self.thoughts = !self.thoughts,
+            ("details", "") => self.details = !self.details,
+            ("stop", "") => return self.stop(),
+            ("model" | "mode", "") => {
+                let (model, mode) = self.talk().map(|talk| (talk.model.clone(), talk.mode.clone())).unwrap_or_default();
+                self.notice = Some(if name == "model" { format!("model: {model}") } else { format!("mode: {mode}") });
+            }
+            ("model", value) => return self.change("model", value),
+            ("mode", value) => return self.change("mode", value),
+            _ => return self.of_chat(name, rest),
+        }
+        Vec::new()
+    }
+
+    /// A command that needs a chat with a message.
+    fn of_chat(&mut self, name: &str, rest: &str) -> Vec<Action> {
+        if !COMMANDS.contains(&format!("/{name}").as_str()) {
+            let typed = format!("/{}", one_line(name, 40));
+            let near = similar::get_close_matches(typed.as_str(), &COMMANDS, 1, 0.6).first().copied();
+            self.notice = Some(match near {
+                Some(near) => format!("there is no {typed}; did you mean {near}?"),
+                None => format!("there is no {typed}; ? lists all commands"),
+            });
+            return Vec::new();
+        }
+        let Some((key, chat)) = self.talk().and_then(|talk| Some((talk.key, talk.chat.clone()?))) else {
+            self.notice = Some("there is no chat yet: type a message".into());
+            return Vec::new();
+        };
+        match (name, rest, rest.parse::<u64>()) {
+            ("plan", "", _) => {
+                if let Some(talk) = self.talk_mut() {
+                    talk.plan = true;
+                }
+                vec![Action::ReadPlan { key, chat, tell: true }]
+            }
+            ("approve", _, Ok(v)) => vec![Action::Approve { key, chat, v }],
+            ("approve", ..) => {
+                self.notice = Some("which version? /plan shows the plan and its version".into());
+                Vec::new()
+            }
+            ("compact", "", _) => vec![Action::Compact { key, chat, undo: false }],
+            ("compact", "undo", _) => vec![Action::Compact { key, chat, undo: true }],
+            ("permissions", "forget", _) => vec![Action::Forget { key, chat }],
+            _ => {
+                self.notice = Some(format!("/{name} is not used like this; ? shows how"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Changes a setting of the chat, or of the one that the first message will make.
+    fn change(&mut self, name: &'static str, value: &str) -> Vec<Action> {
+        let Some(talk) = self.talk_mut() else { return Vec::new() };
+        match talk.chat.clone() {
+            Some(chat) => vec![Action::Change { key: talk.key, chat, name, value: value.to_owned() }],
+            None => {
+                talk.setup.insert(name.to_owned(), json!(value));
+                let shown = one_line(value, 60);
+                talk.transcript.remark(format!("{name}: {shown}"), Tone::Quiet);
+                *(if name == "model" { &mut talk.model } else { &mut talk.mode }) = shown;
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! The state of the whole screen, as a pure machine: keys and answers of the hub go in, requests to it come out. It knows no time, no
+//! terminal and no hub.
+
+use super::{
+    draw,
+    keys::Key,
+    pick::{Entry, fitting},
+    rows::View,
+    scroll::{Place, Window},
+    talk::{Link, State, Talk},
+    transcript::{Item, Tone},
+};
+use crate::{follow::Event, output::one_line};
+use serde_json::{Map, Value};
+
+/// The most chats that are open at once; those that were not looked at for longest are closed first.
+const MOST_TALKS: usize = 50;
+/// The most chats whose events are followed at once.
+const MOST_FOLLOWED: usize = 8;
+
+/// A message of a chat's stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    Ready,
+    Event(Event),
+    Lost(String),
+    Back,
+    Over(String),
+}
+
+/// How an answer to a question was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Replied {
+    Taken,
+    /// It was answered already, or was withdrawn.
+    Late,
+    /// The hub wants another one, for this reason.
+    Wrong(String),
+    /// It did not arrive, for this reason.
+    Failed(String),
+}
+
+/// All that comes in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Input {
+    Key(Key),
+    /// Columns and lines.
+    Size(u16, u16),
+    Told {
+        key: u64,
+        told: Told,
+    },
+    Posted {
+        key: u64,
+        chat: String,
+        remarks: Vec<String>,
+    },
+    NotPosted {
+        key: u64,
+        content: String,
+        why: String,
+    },
+    Replied {
+        key: u64,
+        ask: String,
+        how: Replied,
+    },
+    Viewed {
+        key: u64,
+        view: Value,
+    },
+    Plan {
+        key: u64,
+        text: String,
+    },
+    Chats(Vec<Entry>),
+    Paths(Vec<String>),
+    /// A request of a chat was done, or failed, with a remark.
+    Remark {
+        key: u64,
+        text: String,
+        bad: bool,
+    },
+}
+
+/// All that goes out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Follow {
+        key: u64,
+        chat: String,
+        after: u64,
+    },
+    Unfollow {
+        key: u64,
+    },
+    /// `first` is the body that begins the chat; `busy`: a turn runs already.
+    Post {
+        key: u64,
+        chat: Option<String>,
+        content: String,
+        first: Value,
+        busy: bool,
+    },
+    Reply {
+        key: u64,
+        chat: String,
+        ask: String,
+        path: [String; 2],
+        body: Value,
+    },
+    Stop {
+        key: u64,
+        chat: String,
+    },
+    Look {
+        key: u64,
+        chat: String,
+    },
+    /// Read the steps of the plan; `tell`: and say which version it is.
+    ReadPlan {
+        key: u64,
+        chat: String,
+        tell: bool,
+    },
+    Change {
+        key: u64,
+        chat: String,
+        name: &'static str,
+        value: String,
+    },
+    Approve {
+        key: u64,
+        chat: String,
+        v: u64,
+    },
+    Compact {
+        key: u64,
+        chat: String,
+        undo: bool,
+    },
+    Forget {
+        key: u64,
+        chat: String,
+    },
+    ListChats,
+    ListPaths,
+    /// Keep this line for the next time.
+    Remember(String),
+    Suspend,
+    Redraw,
+    Leave,
+}
+
+/// What lies over the chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Overlay {
+    /// From this line on.
+    Help(usize),
+    Chats {
+        query: String,
+        at: usize,
+    },
+}
+
+/// The screen.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) size: (u16, u16),
+    /// Whether colours are wanted.
+    pub(crate) colour: bool,
+    pub(crate) workspace: String,
+    /// The default model.
+    pub(crate) model: String,
+    pub(crate) setup: Map<String, Value>,
+    pub(crate) talks: Vec<Talk>,
+    /// The talk that is shown.
+    pub(crate) at: usize,
+    pub(crate) overlay: Option<Overlay>,
+    /// Chats of the workspace; none before they are listed.
+    pub(crate) chats: Option<Vec<Entry>>,
+    pub(crate) paths: Vec<Entry>,
+    /// The mention that the picker of files is closed for, by its place in the draft.
+    pub(crate) closed: Option<usize>,
+    /// The row of the picker of files.
+    pub(crate) picked: usize,
+    pub(crate) history: Vec<String>,
+    /// Unfolded thoughts, and calls with all that they have.
+    pub(crate) thoughts: bool,
+    pub(crate) details: bool,
+    /// A short word about the last key.
+    pub(crate) notice: Option<String>,
+    /// Ctrl-C was the last key: once more leaves.
+    pub(super) leaving: bool,
+    next: u64,
+    shown: u64,
+}
+
+impl Screen {
+    /// A screen with a new chat.
+    pub(crate) fn new(size: (u16, u16), colour: bool, workspace: &str, model: &str, setup: Map<String, Value>) -> Self {
+        let mut screen = Self {
+            size,
+            colour,
+            workspace: one_line(workspace, 60),
+            model: one_line(model, 60),
+            setup,
+            talks: Vec::new(),
+            at: 0,
+            overlay: None,
+            chats: None,
+            paths: Vec::new(),
+            closed: None,
+            picked: 0,
+            history: Vec::new(),
+            thoughts: false,
+            details: false,
+            notice: None,
+            leaving: false,
+            next: 1,
+            shown: 0,
+        };
+        screen.add(None, "");
+        screen
+    }
+
+    /// Adds a remark to the chat that is shown.
+    pub(crate) fn note(&mut self, remark: &str) {
+        if let Some(talk) = self.talk_mut() {
+            talk.transcript.remark(one_line(remark, 400), Tone::Quiet);
+        }
+    }
+
+    /// The chat that is shown.
+    pub(crate) fn talk(&self) -> Option<&Talk> {
+        self.talks.get(self.at)
+    }
+
+    pub(super) fn talk_mut(&mut self) -> Option<&mut Talk> {
+        self.talks.get_mut(self.at)
+    }
+
+    fn of(&mut self, key: u64) -> Option<&mut Talk> {
+        self.talks.iter_mut().find(|talk| talk.key == key)
+    }
+
+    /// The way in which the chat is seen.
+    pub(crate) fn view(&self, width: usize) -> View {
+        View { width, thoughts: self.thoughts, details: self.details }
+    }
+
+    fn add(&mut self, chat: Option<String>, title: &str) {
+        let key = self.next;
+        self.next += 1;
+        let setup = self.setup.clone();
+        let model = setup.get("model").and_then(Value::as_str).map_or_else(|| self.model.clone(), str::to_owned);
+        let mode = setup.get("mode").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.talks.push(Talk { key, chat, title: one_line(title, 80), model, mode, setup, ..Talk::default() });
+        self.at = self.talks.len() - 1;
+        self.closed = None;
+    }
+
+    /// Shows a new chat. One that has no message yet is that already.
+    pub(super) fn begin(&mut self) -> Vec<Action> {
+        match self.talks.iter().position(|talk| talk.chat.is_none() && !talk.beginning) {
+            Some(place) => self.at = place,
+            None => self.add(None, ""),
+        }
+        self.come()
+    }
+
+    /// Shows a chat, and opens it where it is not open yet.
+    pub(crate) fn open(&mut self, chat: &str, title: &str) -> Vec<Action> {
+        match self.talks.iter().position(|talk| talk.chat.as_deref() == Some(chat)) {
+            Some(place) => self.at = place,
+            None => {
+                self.add(Some(chat.to_owned()), title);
+            }
+        }
+        self.come()
+    }
+
+    /// Shows the open chat after this one.
+    pub(super) fn cycle(&mut self) -> Vec<Action> {
+        self.at = (self.at + 1) % self.talks.len().max(1);
+        self.come()
+    }
+
+    /// The chat that is now shown is followed; others that nobody looked at for long are not.
+    fn come(&mut self) -> Vec<Action> {
+        self.shown += 1;
+        (self.closed, self.picked) = (None, 0);
+        let shown = self.shown;
+        let mut actions = Vec::new();
+        if let Some(talk) = self.talk_mut() {
+            (talk.seen, talk.unread) = (shown, false);
+            if let (Some(chat), Link::Closed | Link::Over(_)) = (talk.chat.clone(), &talk.link) {
+                talk.link = Link::Connecting;
+                let (key, after) = (talk.key, talk.transcript.last.unwrap_or_default());
+                actions.push(Action::Follow { key, chat: chat.clone(), after });
+                actions.push(Action::Look { key, chat });
+            }
+        }
+        let followed = |talk: &&mut Talk| !matches!(talk.link, Link::Closed);
+        let mut others: Vec<&mut Talk> = self.talks.iter_mut().filter(followed).collect();
+        others.sort_by_key(|talk| std::cmp::Reverse(talk.seen));
+        for talk in others.into_iter().skip(MOST_FOLLOWED).filter(|talk| talk.can_go()) {
+            talk.link = Link::Closed;
+            actions.push(Action::Unfollow { key: talk.key });
+        }
+        let here = self.talk().map(|talk| talk.key);
+        while self.talks.len() > MOST_TALKS {
+            let oldest =
+                self.talks.iter().filter(|talk| talk.can_go() && Some(talk.key) != here).min_by_key(|talk| talk.seen);
+            let Some(key) = oldest.map(|talk| talk.key) else { break };
+            self.talks.retain(|talk| talk.key != key);
+            actions.push(Action::Unfollow { key });
+        }
+        self.at = self.talks.iter().position(|talk| Some(talk.key) == here).unwrap_or_default();
+        actions
+    }
+
+    /// Takes the next input; gives the requests that follow from it.
+    pub(crate) fn on(&mut self, input: Input) -> Vec<Action> {
+        match input {
+            Input::Key(key) => return self.press(&key),
+            Input::Size(columns, lines) => self.size = (columns, lines),
+            Input::Told { key, told } => return self.told(key, told),
+            Input::Posted { key, chat, remarks } => return self.posted(key, chat, remarks),
+            Input::NotPosted { key, content, why } => {
+                if let Some(talk) = self.of(key) {
+                    talk.beginning = false;
+                    talk.sent.retain(|sent| *sent != content);
+                    // The words come back, in front of a draft that was begun since.
+                    let draft = talk.composer.take();
+                    let draft = if draft.trim().is_empty() { content } else { format!("{content}\n{draft}") };
+                    talk.composer.set(&draft);
+                    talk.transcript.remark(why, Tone::Bad);
+                }
+            }
+            Input::Replied { key, ask, how } => self.replied(key, &ask, how),
+            Input::Viewed { key, view } => {
+                if let Some(talk) = self.of(key) {
+                    talk.view(&view);
+                }
+            }
+            Input::Plan { key, text } => {
+                if let Some(talk) = self.of(key) {
+                    talk.reading = false;
+                    talk.transcript.plan(&text);
+                }
+            }
+            Input::Chats(chats) => self.chats = Some(chats),
+            Input::Paths(paths) => {
+                // A path with blanks cannot be mentioned.
+                let paths = paths.into_iter().filter(|path| !path.contains(char::is_whitespace));
+                let entry = |path: String| Entry { label: one_line(&path, 400), value: path, detail: String::new() };
+                self.paths = paths.map(entry).collect();
+            }
+            Input::Remark { key, text, bad } => {
+                if let Some(talk) = self.of(key) {
+                    talk.stopping &= !bad;
+                    talk.reading = false;
+                    talk.transcript.remark(text, if bad { Tone::Bad } else { Tone::Quiet });
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn told(&mut self, key: u64, told: Told) -> Vec<Action> {
+        let here = self.talk().is_some_and(|talk| talk.key == key);
+        let ends = matches!(&told, Told::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
+        let Some(talk) = self.of(key) else { return Vec::new() };
+        let matters = matches!(&told, Told::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
+            .contains(&event.name.as_str()));
+        talk.take(told);
+        talk.unread |= matters && !here;
+        let Some(chat) = talk.chat.clone() else { return Vec::new() };
+        let mut actions = Vec::new();
+        if talk.transcript.stale_plan && !std::mem::replace(&mut talk.reading, true) {
+            talk.transcript.stale_plan = false;
+            actions.push(Action::ReadPlan { key, chat: chat.clone(), tell: false });
+        }
+        if ends {
+            actions.push(Action::Look { key, chat });
+        }
+        actions
+    }
+
+    fn posted(&mut self, key: u64, chat: String, remarks: Vec<String>) -> Vec<Action> {
+        let Some(talk) = self.of(key) else { return Vec::new() };
+        for remark in remarks {
+            talk.transcript.remark(remark, Tone::Quiet);
+        }
+        if talk.chat.is_some() {
+            return Vec::new();
+        }
+        (talk.chat, talk.beginning, talk.link) = (Some(chat.clone()), false, Link::Connecting);
+        let look = Action::Look { key, chat: chat.clone() };
+        vec![Action::Follow { key, chat, after: 0 }, look]
+    }
+
+    fn replied(&mut self, key: u64, id: &str, how: Replied) {
+        let Some(talk) = self.of(key) else { return };
+        let asks = &mut talk.transcript.asks;
+        match how {
+            Replied::Taken => asks.retain(|(ask, _)| ask.id() != id),
+            Replied::Late => {
+                asks.retain(|(ask, _)| ask.id() != id);
+                talk.transcript.remark("it was answered already, or was withdrawn".into(), Tone::Quiet);
+            }
+            Replied::Wrong(why) | Replied::Failed(why) => {
+                if let Some((ask, _)) = asks.iter_mut().find(|(ask, _)| ask.id() == id) {
+                    ask.reset();
+                    talk.form = super::form::Form::of(ask);
+                    talk.form.wrong = Some(why);
+                }
+            }
+        }
+        talk.fit_form();
+    }
+
+    /// Sends what was written.
+    pub(super) fn send(&mut self, content: String) -> Vec<Action> {
+        let Some(talk) = self.talk_mut() else { return Vec::new() };
+        talk.place = Place::End;
+        let first = talk.first(&content);
+        let (key, chat, busy) = (talk.key, talk.chat.clone(), talk.is_busy());
+        talk.beginning |= chat.is_none();
+        talk.sent.push(content.clone());
+        if chat.is_none() && talk.title.is_empty() {
+            talk.title = one_line(&content, 80);
+        }
+        if self.history.last() != Some(&content) {
+            self.history.push(content.clone());
+        }
+        vec![Action::Post { key, chat, content: content.clone(), first, busy }, Action::Remember(content)]
+    }
+
+    /// Stops the turn of the chat that is shown.
+    pub(super) fn stop(&mut self) -> Vec<Action> {
+        let Some(talk) = self.talk_mut().filter(|talk| talk.is_busy() && !talk.stopping) else { return Vec::new() };
+        let Some(chat) = talk.chat.clone() else { return Vec::new() };
+        talk.stopping = true;
+        vec![Action::Stop { key: talk.key, chat }]
+    }
+
+    /// Moves the place in the chat by so many lines; negative ones are up.
+    pub(super) fn scroll(&mut self, lines: i64) {
+        let area = draw::areas(self).body;
+        let view = self.view(usize::from(area.width));
+        let Some(talk) = self.talk_mut() else { return };
+        let window = Window { transcript: &talk.transcript, view, height: usize::from(area.height) };
+        let by = usize::try_from(lines.unsigned_abs()).unwrap_or_default();
+        talk.place = if lines < 0 { window.up(talk.place, by) } else { window.down(talk.place, by) };
+    }
+
+    /// Lines of the chat that are in sight.
+    pub(super) fn page(&self) -> i64 {
+        i64::from(draw::areas(self).body.height).saturating_sub(1).max(1)
+    }
+
+    /// The file that is being mentioned: the place of its `@`, and the letters after it.
+    pub(crate) fn mention(&self) -> Option<(usize, &str)> {
+        let before = self.talk()?.composer.before();
+        let begin = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let query = before.get(begin..)?.strip_prefix('@')?;
+        (self.closed != Some(begin)).then_some((begin, query))
+    }
+
+    /// The files that fit the mention, the best first.
+    pub(crate) fn files(&self) -> Vec<&Entry> {
+        let Some((_, query)) = self.mention() else { return Vec::new() };
+        fitting(&self.paths, query).into_iter().filter_map(|place| self.paths.get(place)).collect()
+    }
+
+    /// The chats that fit what was typed into the list: open ones first, then those of the workspace.
+    pub(crate) fn listed(&self, query: &str) -> Vec<Entry> {
+        let open = self.talks.iter().filter_map(|talk| {
+            let state = match talk.state() {
+                State::Idle => "open".to_owned(),
+                state => format!("open, {}", draw::word(state)),
+            };
+            Some(Entry { value: talk.chat.clone()?, label: talk.name().to_owned(), detail: state })
+        });
+        let mut all: Vec<Entry> = open.collect();
+        for chat in self.chats.iter().flatten() {
+            if !all.iter().any(|other| other.value == chat.value) {
+                all.push(chat.clone());
+            }
+        }
+        fitting(&all, query).into_iter().filter_map(|place| all.get(place).cloned()).collect()
+    }
+
+    /// Whether nothing was said in the chat that is shown.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.talk().is_some_and(|talk| {
+            talk.transcript.items.iter().all(|item| matches!(item, Item::Remark { .. }))
+                && talk.sent.is_empty()
+                && talk.chat.is_none()
+        })
+    }
+}

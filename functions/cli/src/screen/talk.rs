@@ -1,0 +1,182 @@
+//! One chat on the screen: what was said, the draft, the place, the form, and how it is connected.
+
+use super::{composer::Composer, form::Form, machine::Told, scroll::Place, transcript::Transcript};
+use crate::{
+    output::{clean, one_line},
+    value::text,
+};
+use serde_json::{Map, Value, json};
+
+/// The longest title, in characters.
+const TITLE: usize = 80;
+
+/// The way to the chat's events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not asked for: a new chat before its first message, or one that was not looked at for long.
+    #[default]
+    Closed,
+    Connecting,
+    Open,
+    /// Lost, for this reason; it is tried again.
+    Lost(String),
+    /// The hub refuses, for this reason.
+    Over(String),
+}
+
+/// The state of a chat, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Idle,
+    Connecting,
+    Reconnecting,
+    Offline,
+    Sending,
+    Working,
+    Streaming,
+    Waiting,
+    Asking,
+    Stopping,
+    Paused,
+}
+
+/// A chat.
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    /// Its number on this screen.
+    pub(crate) key: u64,
+    /// Its id; none before the first message.
+    pub(crate) chat: Option<String>,
+    pub(crate) title: String,
+    pub(crate) model: String,
+    pub(crate) mode: String,
+    /// How a new chat is set up.
+    pub(crate) setup: Map<String, Value>,
+    pub(crate) composer: Composer,
+    pub(crate) place: Place,
+    pub(crate) transcript: Transcript,
+    pub(crate) link: Link,
+    pub(crate) form: Form,
+    /// Whether keys go to the form.
+    pub(crate) in_form: bool,
+    /// Messages that were sent and are not in the transcript yet.
+    pub(crate) sent: Vec<String>,
+    /// The first message of a new chat is on its way: others wait for its id.
+    pub(crate) beginning: bool,
+    pub(crate) stopping: bool,
+    /// Something came while another chat was shown.
+    pub(crate) unread: bool,
+    /// Whether the whole plan is shown.
+    pub(crate) plan: bool,
+    /// The plan is being read.
+    pub(crate) reading: bool,
+    /// When it was last shown, as a count.
+    pub(crate) seen: u64,
+}
+
+impl Talk {
+    /// The state.
+    pub(crate) fn state(&self) -> State {
+        match &self.link {
+            Link::Connecting => return State::Connecting,
+            Link::Lost(_) => return State::Reconnecting,
+            Link::Over(_) => return State::Offline,
+            Link::Closed | Link::Open => {}
+        }
+        let streams = matches!(
+            self.transcript.items.last(),
+            Some(
+                super::transcript::Item::Said { open: Some(_), .. }
+                    | super::transcript::Item::Thought { open: Some(_), .. }
+            )
+        );
+        match &self.transcript {
+            _ if self.stopping => State::Stopping,
+            transcript if !transcript.asks.is_empty() => State::Asking,
+            transcript if transcript.waiting.is_some() => State::Waiting,
+            transcript if transcript.running && streams => State::Streaming,
+            transcript if transcript.running => State::Working,
+            transcript if transcript.paused.is_some() => State::Paused,
+            _ if !self.sent.is_empty() => State::Sending,
+            _ => State::Idle,
+        }
+    }
+
+    /// Whether a turn runs or waits.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.transcript.running || !self.sent.is_empty()
+    }
+
+    /// Whether nothing would be lost with it.
+    pub(crate) fn can_go(&self) -> bool {
+        self.chat.is_some() && self.composer.is_blank() && !self.is_busy() && self.transcript.asks.is_empty()
+    }
+
+    /// Takes a message of its stream.
+    pub(crate) fn take(&mut self, told: Told) {
+        match told {
+            Told::Ready | Told::Back => self.link = Link::Open,
+            Told::Lost(why) => self.link = Link::Lost(one_line(&why, 400)),
+            Told::Over(why) => self.link = Link::Over(one_line(&why, 400)),
+            Told::Event(event) => {
+                self.link = Link::Open;
+                self.transcript.take(&event);
+                match event.name.as_str() {
+                    "message" if text(&event.data, "role") == "user" => {
+                        let content = text(&event.data, "content");
+                        if let Some(place) = self.sent.iter().position(|sent| sent == content) {
+                            self.sent.remove(place);
+                        }
+                    }
+                    "mode_changed" => self.mode = one_line(text(&event.data, "mode"), TITLE),
+                    "done" | "stopped" => self.stopping = false,
+                    _ => {}
+                }
+                self.fit_form();
+            }
+        }
+    }
+
+    /// Makes the form that of the first open question. A person who writes is not disturbed: their next keys are no answer.
+    pub(crate) fn fit_form(&mut self) {
+        match self.transcript.asks.front() {
+            None => (self.form, self.in_form) = (Form::default(), false),
+            Some((ask, _)) if ask.id() != self.form.id => {
+                self.form = Form::of(ask);
+                self.in_form = self.composer.is_blank();
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Takes the view of the chat.
+    pub(crate) fn view(&mut self, view: &Value) {
+        self.title = one_line(text(view, "title"), TITLE);
+        self.mode = one_line(text(view, "mode"), TITLE);
+        if !text(view, "model").is_empty() {
+            self.model = one_line(text(view, "model"), TITLE);
+        }
+        let why = clean(text(view, "paused_reason"));
+        self.transcript.paused = Some(why).filter(|_| text(view, "status") == "paused");
+    }
+
+    /// The body of the request that begins the chat.
+    pub(crate) fn first(&self, goal: &str) -> Value {
+        let mut body = self.setup.clone();
+        body.insert("goal".into(), json!(goal));
+        body.into()
+    }
+
+    /// Finished and all steps of the plan.
+    pub(crate) fn progress(&self) -> Option<(usize, usize)> {
+        use super::transcript::Status;
+        let steps = &self.transcript.steps;
+        let done = steps.iter().filter(|step| step.status == Status::Done).count();
+        (!steps.is_empty()).then_some((done, steps.len()))
+    }
+
+    /// What an open chat is called.
+    pub(crate) fn name(&self) -> &str {
+        if self.title.is_empty() { "New chat" } else { &self.title }
+    }
+}

@@ -20,7 +20,8 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 6] = ["/", "/health", "/healthz", "/ready", "/openapi.json", login::METADATA];
+const OPEN: [&str; 7] =
+    ["/", "/health", "/healthz", "/ready", "/openapi.json", "/.well-known/agent-card.json", login::METADATA];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
@@ -136,6 +137,11 @@ impl Auth {
 
     pub(crate) fn ticket_office(&self) -> &Tickets {
         &self.tickets
+    }
+
+    /// Whether callers need a credential.
+    pub(crate) fn is_guarded(&self) -> bool {
+        matches!(self.door, Door::Guarded { .. })
     }
 
     /// The issuer whose signed tokens are accepted.

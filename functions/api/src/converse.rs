@@ -17,7 +17,7 @@ use bytes::Bytes;
 use chat::Shelf;
 use domain::{
     ActorRef, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, PermissionId, Principal,
-    QuestionId, Timestamp, TraceContext, WorkspaceId, event::PermissionOutcome,
+    QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use doors::{Part, Parts, Projection, Span};
 use futures::{StreamExt, stream};
@@ -130,6 +130,17 @@ impl Speaker<'_> {
         let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
         let accepted = self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first })
+    }
+
+    /// Says something to the turn that runs: the model reads it with its next call.
+    pub(crate) async fn steer(&self, chat: ChatId, turn: TurnId, content: String) -> Result<Run, Error> {
+        let (may_approve, trace, expected_turn_id) = (self.may_approve(), self.trace, Some(turn));
+        let on_busy = OnBusy::Steer;
+        let post =
+            chat::NewMessage { content, on_busy, may_approve, trace, expected_turn_id, ..chat::NewMessage::default() };
+        self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
+        let part = self.parts(chat).await?.last().filter(|last| last.turn == turn).unwrap_or(Part::first(turn));
+        Ok(Run { chat, part, first: 1 })
     }
 
     /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.

@@ -12,6 +12,7 @@
 //! Deliberately absent: event streams. [`Streams`] holds them, in another function in the cloud and in this process in the hub; this crate only
 //! checks the permission to watch, and finds the start.
 
+mod a2a;
 mod access;
 mod agents;
 mod agui;

@@ -44,7 +44,7 @@ impl Asked {
 
 impl Login {
     /// The URL of this server, for the client that asked so; none when its request names no address.
-    fn resource(&self, asked: &Asked) -> Option<String> {
+    pub(crate) fn resource(&self, asked: &Asked) -> Option<String> {
         if let Some(resource) = &self.resource {
             return Some(resource.trim_end_matches('/').to_owned());
         }

@@ -1,7 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
     explain, files, flows, forks, health, home, hub, insight, keys, login, mcp, members, models, openai, personas,
     planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks,
     tickets, tools, transfers, trash, turns, usage, versions, workspaces,
@@ -50,6 +50,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "usage", description = "Tokens, money and calls."),
         (name = "openai", description = "Completions and responses for clients of OpenAI's API, with personas as models."),
         (name = "clients", description = "The protocols of front ends: AI SDK and AG-UI."),
+        (name = "a2a", description = "The Agent2Agent protocol: turns as tasks, personas as skills."),
         (name = "hub", description = "The code agent hub: threads of personas and of coding agents, each in a folder."),
         (name = "health", description = "For operators.")
     )
@@ -152,6 +153,10 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(ai_sdk::resume_ui_stream))
         .routes(routes!(ai_sdk::stop_ui_stream))
         .routes(routes!(agui::run_agent))
+        .routes(routes!(a2a::agent_card))
+        .routes(routes!(a2a::workspace_card))
+        .routes(routes!(a2a::take_a2a_request))
+        .routes(routes!(a2a::take_a2a_request_in))
         .routes(routes!(openai::list_openai_models))
         .routes(routes!(openai::get_openai_model))
         .routes(routes!(openai::create_completion))

@@ -19,13 +19,16 @@ pub(crate) struct Paced;
 impl FromRequestParts<Arc<Context>> for Paced {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, ApiError> {
-        if let Some(allowance) = context.base.auth.allowance() {
-            let turns = Arc::new(Turns(context.chats.clone()));
-            let limits = Limits::new(context.base.table.clone(), context.base.clock.clone(), turns, allowance);
-            limits.admit(extract::caller(parts)?.user).await?;
-        }
+        admit(context, extract::caller(parts)?.user).await?;
         Ok(Self)
     }
+}
+
+/// Counts a request of this person, for routes that only some requests of count.
+pub(crate) async fn admit(context: &Context, user: UserId) -> Result<(), Error> {
+    let Some(allowance) = context.base.auth.allowance() else { return Ok(()) };
+    let turns = Arc::new(Turns(context.chats.clone()));
+    Limits::new(context.base.table.clone(), context.base.clock.clone(), turns, allowance).admit(user).await
 }
 
 /// The tokens that turns used, from the records that they leave when they end.

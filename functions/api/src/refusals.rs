@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
 
 /// Routes that are open to all and stand on nothing.
-const ALONE: [&str; 5] = ["health", "healthz", "home", "openapi", "resource_metadata"];
+const ALONE: [&str; 6] = ["agent_card", "health", "healthz", "home", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 6] = ["health", "healthz", "home", "ready", "openapi", "resource_metadata"];
+const OPEN: [&str; 7] = ["agent_card", "health", "healthz", "home", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 22] = [
+const PACED: [&str; 24] = [
     "agent_stream",
     "approve_plan",
     "check_flow",
@@ -35,6 +35,8 @@ const PACED: [&str; 22] = [
     "run_agent",
     "run_schedule",
     "send_ui_message",
+    "take_a2a_request",
+    "take_a2a_request_in",
     "upload",
 ];
 /// Routes that read the manifests of flows.
@@ -57,7 +59,7 @@ const FLOWS: [&str; 14] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 10] = [
+const ATTACHING: [&str; 12] = [
     "agent_stream",
     "approve_plan",
     "create_chat",
@@ -68,6 +70,8 @@ const ATTACHING: [&str; 10] = [
     "post_message",
     "run_agent",
     "send_ui_message",
+    "take_a2a_request",
+    "take_a2a_request_in",
 ];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
@@ -120,7 +124,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
         add(&[Code::InvalidArgument]);
     }
     // The workspace of a route of the hub is named beside its path.
-    let beside = tagged(&["hub", "openai"]) && !is(&ALONE);
+    let beside = tagged(&["a2a", "hub", "openai"]) && !is(&ALONE);
     let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
     if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
@@ -156,7 +160,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&FLOWS)
         || is(&ATTACHING)
         || tagged(&CONTENTS)
-        || tagged(&["agents", "hub", "openai", "clients"])
+        || tagged(&["a2a", "agents", "hub", "openai", "clients"])
         || is(&PORTABLE)
     {
         add(&[Code::ContentDamaged, Code::ContentMissing]);

@@ -5,6 +5,7 @@
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
 mod hub;
+mod observe;
 mod read;
 mod search;
 
@@ -15,6 +16,7 @@ use crate::{
 use domain::Limits;
 use engine::handoff::HandoffLimits;
 pub use hub::{Agent, Hub};
+pub use observe::Observe;
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
 pub use search::Search;
@@ -58,6 +60,8 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     /// Servers of tools that speak the Model Context Protocol, by name; a workspace may declare its own in `/system/mcp.json`.
     pub mcp: BTreeMap<String, mcp::ServerConfig>,
+    /// The web as tools of agents. The hub's alone.
+    pub web: web::WebConfig,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,
@@ -80,15 +84,6 @@ pub struct Server {
     pub cors_origins: Vec<String>,
     /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
     pub drain_seconds: Option<u64>,
-}
-
-/// `[observe]`
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Observe {
-    /// Whether the observers that flows list in `plugins.yaml` may be in private networks and on this machine. The endpoint of
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` always may.
-    pub allow_private: bool,
 }
 
 /// `[telemetry]`

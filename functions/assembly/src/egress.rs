@@ -1,4 +1,4 @@
-//! The addresses that providers of flows and servers of tools may reach from this host.
+//! The addresses that providers of flows, servers of tools and the web as a tool may reach from this host.
 
 use sinks::address;
 use std::time::Duration;
@@ -27,6 +27,18 @@ impl models::EgressPolicy for HostEgress {
 
 impl mcp::Egress for HostEgress {
     fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
+        self.without_redirects(url, allow_private)
+    }
+}
+
+impl web::Egress for HostEgress {
+    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
+        self.without_redirects(url, allow_private)
+    }
+}
+
+impl HostEgress {
+    fn without_redirects(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
         let allow_private = allow_private || self.allow_private;
         address::check(url, allow_private).map_err(|error| error.message)?;
         // The second time it is there already.

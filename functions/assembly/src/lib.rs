@@ -23,6 +23,7 @@ pub mod secrets;
 mod services;
 pub mod sweeps;
 mod traces;
+mod web;
 
 pub use self::engine::{Engine, ModelSetup};
 pub use activity::Activity;
@@ -40,6 +41,7 @@ pub use readers::Readers;
 pub use services::{Base, LOAD_SCRIPT, SandboxSetup, Services, Settings, tools};
 pub use slots::Places;
 pub use traces::TurnTraces;
+pub use web::web;
 
 /// Why something cannot be put together.
 #[derive(Debug, thiserror::Error)]

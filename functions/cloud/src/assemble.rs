@@ -11,7 +11,9 @@ use assembly::{
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::KeptIndexes;
-use ports::{Blobs, Clock, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table};
+use ports::{
+    Blobs, Clock, Converter, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table,
+};
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
 use telemetry::Observers;
@@ -100,7 +102,7 @@ impl Account {
             &self.config,
             &self.environment,
             &engine.services.cache,
-            keys,
+            keys.clone(),
             self.clock.clone(),
         )?;
         let engine = engine.traced(observing.collector.clone());
@@ -112,7 +114,10 @@ impl Account {
         if let Some(memory) = memory {
             converter = converter.beside(memory << 20);
         }
-        let documents = engine.documents(Arc::new(converter), 1);
+        let converter: Arc<dyn Converter> = Arc::new(converter);
+        let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
+        let engine = engine.with_servers(Arc::new(web));
+        let documents = engine.documents(converter, 1);
         let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
         let worker = Worker::new(kinds, queue.clone(), options);
         let counted = [

@@ -1,11 +1,11 @@
-//! The servers of tools that this hub speaks to: programs in the sandbox of their workspace, children of the hub, and services over HTTP.
+//! The servers of tools that this hub speaks to: programs in the sandbox of their workspace, children of the hub, services over HTTP, and the web.
 
 use crate::{HubError, secrets};
 use assembly::{Config, HostEgress};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use mcp::{Children, Parts, Program, Programs, Servers, Talk};
-use ports::{KnownSecrets, Secrets, ToolServers};
+use ports::{KnownSecrets, Secrets, SystemClock, Together, ToolServers};
 use std::{path::Path, sync::Arc};
 
 /// Programs in the sandbox, where commands run, too.
@@ -40,6 +40,8 @@ pub(crate) fn servers(
     let confined = sandbox.map(|sandbox| {
         Arc::new(Confined { sandbox: sandbox.clone(), network: config.sandbox.network }) as Arc<dyn Programs>
     });
+    let converter = Arc::new(sandbox::ChildConverter::default());
+    let web = assembly::web(config, granted.clone(), converter, Arc::new(SystemClock))?;
     let parts = Parts {
         confined,
         children: Some(Arc::new(Children::new(environment))),
@@ -48,5 +50,6 @@ pub(crate) fn servers(
         secrets: granted,
         host_secrets: secrets::of_operator(data, environment, known),
     };
-    Ok(Arc::new(Servers::new(&config.mcp, parts).map_err(HubError::Config)?))
+    let servers = Servers::new(&config.mcp, parts).map_err(HubError::Config)?;
+    Ok(Arc::new(Together(vec![Arc::new(servers), Arc::new(web)])))
 }

@@ -149,7 +149,7 @@ impl SimpleGate {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no tool of a server is called".into() },
             Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
-                category: "mcp".into(),
+                category: if tools::is_of_mcp(request.tool) { "mcp" } else { "network" }.into(),
                 reason: format!("it wants to call {} with {}", request.tool, beginning(request.args)),
                 always: allow::rule(request),
                 timeout: self.timeout,

@@ -71,7 +71,7 @@ pub use prompt::system_text;
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
 pub use session::{NewSessionMessage, SessionChange, Sessions};
 pub use settings::Settings;
-pub use shelf::{Described, Shelf, described, persona_file};
+pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
 pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};
 pub use threads::{

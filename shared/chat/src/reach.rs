@@ -124,7 +124,9 @@ mod tests {
         let entries = ["Read", " write( /projects/**/Review.md )", "write(/**/*-{a,b}.md)"];
         let kept = ["read", "write(/projects/**/Review.md)", "write(/**/*-{a,b}.md)"];
         assert_eq!(parsed(&entries), Ok(kept.map(str::to_owned).to_vec()));
-        assert_eq!(parsed(&["mcp__Git__*", "read"]), Ok(vec!["mcp__Git__*".into(), "read".into()]));
+        for served in ["mcp__Git__*", "http__*", "http__Ticket", "web_fetch", "web_search"] {
+            assert_eq!(parsed(&[served, "read"]), Ok(vec![served.into(), "read".into()]));
+        }
         for (entry, word) in [
             ("raed", "no tool"),
             ("mcp__git__log(/x)", "no tool"),

@@ -65,6 +65,15 @@ pub async fn described(workspace: &Workspace, shelf: Shelf) -> Result<Vec<Descri
     Ok(all)
 }
 
+/// The personas in the box, by name.
+pub fn described_in_the_box() -> Vec<Described> {
+    let described = |name: &str| {
+        let path = Shelf::Agents.path(name).ok()?;
+        Some(of_text(Shelf::Agents, name, path, None, in_the_box::persona(name)?))
+    };
+    in_the_box::names().filter_map(described).collect()
+}
+
 /// A persona, and the whole text of its file.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! protocol, and the bodies of its requests into commands that exist. Nothing here holds state of its own beyond what a projection has folded
 //! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames, and `functions/cli` the messages of editors.
 
+pub mod a2a;
 pub mod acp;
 pub mod agui;
 pub mod ai_sdk;

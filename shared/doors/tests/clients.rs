@@ -4,6 +4,7 @@
 
 use buildscale_doors::{
     Frame, Part, Parts, Projection,
+    a2a::{Shows, Task, TaskId},
     agui::Events,
     ai_sdk::Chunks,
     openai::{Completion, Response, ResponseId, StartingAfter},
@@ -24,7 +25,7 @@ const LOGS: [(&str, &str); 7] = [
     ("asks", "clients/asks.log.json"),
 ];
 
-const PROTOCOLS: [&str; 5] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui"];
+const PROTOCOLS: [&str; 7] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui", "a2a", "a2a-whole"];
 
 type View = Box<dyn Projection<Event = ChatEvent>>;
 
@@ -44,6 +45,11 @@ fn response(part: Part, shows: StartingAfter) -> Response {
     Response::new(ResponseId { chat: chat(), part }, "assistant".into(), Timestamp::default(), shows)
 }
 
+fn task(part: Part, through: u32, shows: Shows) -> Task {
+    let id = TaskId { chat: chat(), turn: part.turn };
+    Task::new(id, through, Value::from(1), "https://hub.example/files".into(), shows)
+}
+
 fn view(protocol: &str, part: Part) -> View {
     let (model, at) = ("assistant".to_owned(), Timestamp::default());
     match protocol {
@@ -51,6 +57,8 @@ fn view(protocol: &str, part: Part) -> View {
         "completion" => Box::new(Completion::new(chat(), part, model, at, true, true)),
         "completion-whole" => Box::new(Completion::new(chat(), part, model, at, false, true)),
         "ai-sdk" => Box::new(Chunks::of(chat(), part)),
+        "a2a" => Box::new(task(part, part.number, Shows::Updates)),
+        "a2a-whole" => Box::new(task(part, part.number, Shows::Whole(Some(2)))),
         _ => Box::new(Events::new(part, "the thread".into(), "the run".into())),
     }
 }
@@ -119,10 +127,12 @@ fn every_part_ends_and_its_end_is_the_last_frame() {
         "completion" => data["usage"].is_object() || data["error"].is_object(),
         "completion-whole" => true,
         "ai-sdk" => ["finish", "abort", "error"].contains(&kind(data)),
+        "a2a-whole" => true,
         _ => ["RUN_FINISHED", "RUN_ERROR"].contains(&kind(data)),
     };
     each(|name, log, part| {
-        for protocol in PROTOCOLS {
+        // The updates of a task are those of all parts of its turn.
+        for protocol in PROTOCOLS.into_iter().filter(|protocol| *protocol != "a2a") {
             let frames = frames(protocol, part, log);
             let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
             assert_eq!(at, [frames.len() - 1], "{name} {protocol} {part:?}");
@@ -212,4 +222,43 @@ fn a_client_that_comes_back_gets_the_turn_from_its_beginning() {
     let input = all.iter().position(|frame| kind(&frame.data) == "tool-input-available").unwrap();
     let output = all.iter().position(|frame| kind(&frame.data) == "tool-output-available").unwrap();
     assert!(input < output);
+}
+
+#[test]
+fn a_task_is_the_sum_of_its_updates() {
+    each(|name, log, part| {
+        let mut whole = task(part, part.number, Shows::Whole(None));
+        let last = fold(&mut whole, log);
+        assert_eq!(last.len(), 1, "{name}");
+        let whole = &last[0].data["result"]["task"];
+        let (mut status, mut text, mut files) = (Value::Null, String::new(), BTreeSet::new());
+        for Frame { data, .. } in frames("a2a", part, log) {
+            let update = &data["result"]["artifactUpdate"]["artifact"];
+            match update["artifactId"].as_str() {
+                Some("answer") => text.push_str(update["parts"][0]["text"].as_str().unwrap()),
+                Some(file) => _ = files.insert(file.to_owned()),
+                None => status = data["result"]["statusUpdate"]["status"].clone(),
+            }
+        }
+        assert_eq!(whole["status"], status, "{name} {part:?}");
+        let artifacts = whole["artifacts"].as_array().unwrap();
+        let answer = artifacts.iter().find(|one| one["artifactId"] == "answer");
+        assert_eq!(answer.map_or("", |one| one["parts"][0]["text"].as_str().unwrap()), text, "{name} {part:?}");
+        assert_eq!(artifacts.len() - usize::from(answer.is_some()), files.len(), "{name} {part:?}");
+    });
+}
+
+#[test]
+fn a_watched_task_goes_on_over_its_questions() {
+    let log = log("clients/asks.log.json");
+    let mut view = task(parts(&log)[0], u32::MAX, Shows::Updates);
+    let all = fold(&mut view, &log);
+    let states: Vec<&str> = all
+        .iter()
+        .filter(|frame| frame.data["result"]["statusUpdate"]["metadata"].get("call").is_none())
+        .filter_map(|frame| frame.data["result"]["statusUpdate"]["status"]["state"].as_str())
+        .collect();
+    let at = states.iter().position(|state| *state == "TASK_STATE_INPUT_REQUIRED").unwrap();
+    assert_eq!((states[0], states[at + 1]), ("TASK_STATE_WORKING", "TASK_STATE_WORKING"));
+    assert_eq!((states.last(), view.is_over()), (Some(&"TASK_STATE_COMPLETED"), true));
 }

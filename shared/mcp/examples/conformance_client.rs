@@ -40,7 +40,7 @@ async fn main() -> Result<(), String> {
         host_secrets: secrets,
     };
     let servers = Servers::new(&BTreeMap::from([("suite".to_owned(), config)]), parts)?;
-    let of = ServersOf { workspace: WorkspaceId::from_key("conformance", "suite"), declared: None };
+    let of = ServersOf { workspace: WorkspaceId::from_key("conformance", "suite"), declared: None, tools: [].into() };
     let served = servers.tools(&of, Duration::from_secs(30)).await;
     if let Some((_, why)) = served.missing.first() {
         return Err(why.clone());

@@ -1,7 +1,6 @@
 //! Declarations of servers: those of the configuration, and those of a workspace in the format that hosts of the protocol share.
 
 use domain::FilePath;
-use ports::SecretRef;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
@@ -187,36 +186,6 @@ impl Pasted {
     }
 }
 
-/// A piece of a declared value.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Text(String),
-    Secret(SecretRef),
-}
-
-/// The pieces of a value: `${secret:NAME}` and `${env:NAME}` are secrets by reference, and so is `${NAME}`, as most hosts write it.
-pub(crate) fn pieces(value: &str) -> Vec<Piece> {
-    let (mut found, mut rest) = (Vec::new(), value);
-    while let Some((before, (name, after))) =
-        rest.split_once("${").and_then(|(before, inside)| Some((before, inside.split_once('}')?)))
-    {
-        if !before.is_empty() {
-            found.push(Piece::Text(before.to_owned()));
-        }
-        let reference = match name.split_once(':') {
-            Some(("secret", name)) => SecretRef::Named(name.to_owned()),
-            Some(("env", name)) => SecretRef::Env(name.to_owned()),
-            _ => SecretRef::Env(name.to_owned()),
-        };
-        found.push(Piece::Secret(reference));
-        rest = after;
-    }
-    if !rest.is_empty() {
-        found.push(Piece::Text(rest.to_owned()));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -247,14 +216,5 @@ mod tests {
         assert!(parse(&json!({ "mcpServers": many }).to_string()).unwrap_err().contains("limit is 16"));
         assert!(parse(&" ".repeat(MAX_TEXT + 1)).unwrap_err().contains("64 KiB"));
         assert!(parse("[]").unwrap_err().contains("mcpServers"));
-    }
-
-    #[test]
-    fn secrets_are_references_within_a_value() {
-        let named = |name: &str| Piece::Secret(SecretRef::Named(name.into()));
-        let env = |name: &str| Piece::Secret(SecretRef::Env(name.into()));
-        assert_eq!(pieces("Bearer ${secret:a}"), [Piece::Text("Bearer ".into()), named("a")]);
-        assert_eq!(pieces("${env:A}${B}-${"), [env("A"), env("B"), Piece::Text("-${".into())]);
-        assert_eq!(pieces("plain"), [Piece::Text("plain".into())]);
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::{
     bounds,
-    declared::{Declared, How, Piece, pieces},
+    declared::{Declared, How},
     flood::Bounded,
     parts::{Parts, Program, Talk},
 };
 use domain::{Code, Error, FilePath, WorkspaceId};
 use futures::FutureExt;
-use ports::{Address, Recipient, ServedAnswer, ServedTool};
+use ports::{Address, Recipient, ServedAnswer, ServedTool, all_filled};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -103,10 +103,12 @@ impl Link {
         let is_stale = Arc::new(AtomicBool::new(false));
         let client = Client { is_stale: is_stale.clone() };
         let mut errors = Errors::none();
+        let secrets = if declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
+        let to = |address| Recipient { workspace, address: Address::Url(address) };
         let (service, sees, held) = match &declared.how {
             How::Program { words, env, folder, confined, network } => {
                 let address = format!("mcp://{name}.stdio");
-                let env = filled(parts, workspace, &address, declared.is_own, env).await?;
+                let env = all_filled(secrets, to(&address), env).await?;
                 let programs = if *confined { parts.confined.as_ref() } else { parts.children.as_ref() };
                 let programs = programs.ok_or("programs of servers run in a sandbox, and there is none here")?;
                 let env = env.into_iter().collect();
@@ -123,7 +125,7 @@ impl Link {
             }
             How::Http { url, headers, allow_private } => {
                 let http = parts.egress.client(url, *allow_private && declared.is_own)?;
-                let headers = filled(parts, workspace, url, declared.is_own, headers).await?;
+                let headers = all_filled(secrets, to(url), headers).await?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = as_headers(headers)?;
                 config.max_sse_event_size = MAX_MESSAGE;
@@ -267,34 +269,6 @@ impl Errors {
 fn in_short(error: &str) -> String {
     let rest = error.rsplit_once("] error: ").map_or(error, |(_, rest)| rest);
     bounds::printable(rest, 500)
-}
-
-/// Values with their secrets in the places of the references.
-async fn filled(
-    parts: &Parts,
-    workspace: WorkspaceId,
-    address: &str,
-    is_own: bool,
-    values: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, String> {
-    let secrets = if is_own { &parts.host_secrets } else { &parts.secrets };
-    let to = Recipient { workspace, address: Address::Url(address) };
-    let mut filled = BTreeMap::new();
-    for (name, value) in values {
-        let mut text = String::new();
-        for piece in pieces(value) {
-            match piece {
-                Piece::Text(plain) => text.push_str(&plain),
-                Piece::Secret(reference) => match secrets.get(&reference, to).await {
-                    Ok(Some(secret)) => text.push_str(secret.expose()),
-                    Ok(None) => return Err(format!("{reference}, which {name} refers to, is not there")),
-                    Err(error) => return Err(error.to_string()),
-                },
-            }
-        }
-        filled.insert(name.clone(), text);
-    }
-    Ok(filled)
 }
 
 fn as_headers(

@@ -230,6 +230,10 @@ struct Answers {
 
 #[async_trait]
 impl ToolServers for Servers {
+    fn may_have(&self, tool: &str) -> bool {
+        tool.starts_with(SERVED_PREFIX)
+    }
+
     async fn tools(&self, of: &ServersOf, wait: Duration) -> Served {
         let Answers { found, missing } = self.0.all(of, None, wait).await;
         let mut tools: Vec<_> =

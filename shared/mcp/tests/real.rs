@@ -53,7 +53,7 @@ fn servers(list: &[(&str, Value)]) -> Servers {
 }
 
 fn of() -> ServersOf {
-    ServersOf { workspace: WorkspaceId::from_key("tests", "mcp"), declared: None }
+    ServersOf { workspace: WorkspaceId::from_key("tests", "mcp"), declared: None, tools: [].into() }
 }
 
 fn installed() -> PathBuf {

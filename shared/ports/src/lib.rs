@@ -30,6 +30,7 @@ mod folders;
 mod model;
 mod queue;
 mod redactor;
+mod references;
 mod sandbox;
 mod search;
 mod secrets;
@@ -56,6 +57,7 @@ pub use queue::{
     lane, rank, tenant,
 };
 pub use redactor::{REDACTED, Redactor};
+pub use references::{all_filled, filled};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
     SandboxState, SandboxView, Sandboxes,
@@ -67,5 +69,8 @@ pub use search::{
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
-pub use tool_servers::{SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, ToolServers};
+pub use tool_servers::{
+    HTTP_PREFIX, SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, Together, ToolServers, WEB_FETCH,
+    WEB_SEARCH,
+};
 pub use turns::Turns;

@@ -1,12 +1,19 @@
-//! Servers of tools that are programs or services of others, spoken to in the Model Context Protocol (spec 004 §11).
+//! Servers of tools: programs or services of others, spoken to in the Model Context Protocol (spec 004 §11), HTTP tools of workspaces, and the web.
 
 use async_trait::async_trait;
 use domain::{Error, FilePath, WorkspaceId};
+use futures::future::join_all;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 
-/// The start of the names of tools of servers, as agents call them.
+/// The start of the names of tools of servers that speak the Model Context Protocol, as agents call them.
 pub const SERVED_PREFIX: &str = "mcp__";
+/// The start of the names of HTTP tools.
+pub const HTTP_PREFIX: &str = "http__";
+/// The tool that reads a page of the web.
+pub const WEB_FETCH: &str = "web_fetch";
+/// The tool that searches the web.
+pub const WEB_SEARCH: &str = "web_search";
 
 /// The servers of tools that this installation and its workspaces declare.
 ///
@@ -14,6 +21,8 @@ pub const SERVED_PREFIX: &str = "mcp__";
 /// that a server says is input of a stranger: names, descriptions, schemas and answers are bounded here, before anybody else reads them.
 #[async_trait]
 pub trait ToolServers: Send + Sync {
+    /// Whether a tool of this name could be one of theirs.
+    fn may_have(&self, tool: &str) -> bool;
     /// The tools of all servers of a workspace, in the order of their names, and the servers that do not answer. Connects to those that are not
     /// connected, and waits for them for so long at most; one that takes longer is told of as missing, and goes on connecting.
     async fn tools(&self, of: &ServersOf, wait: Duration) -> Served;
@@ -32,6 +41,8 @@ pub struct ServersOf {
     pub workspace: WorkspaceId,
     /// The text of its own declaration, beside the servers of the installation; none where it has none, or the caller may not read it.
     pub declared: Option<Arc<str>>,
+    /// The files of its own HTTP tools that the caller may read: the names and the texts.
+    pub tools: Arc<[(String, String)]>,
 }
 
 /// The tools that servers give.
@@ -46,7 +57,7 @@ pub struct Served {
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedTool {
-    /// The name for agents: `mcp__server__tool`.
+    /// The name for agents, such as `mcp__server__tool`.
     pub name: String,
     /// Its purpose, in the server's words.
     pub description: String,
@@ -69,4 +80,31 @@ pub struct ServedAnswer {
     pub is_error: bool,
     /// Whether the answer was cut for its length.
     pub is_cut: bool,
+}
+
+/// Several kinds of servers as one. A call goes to the first of them that may have the tool.
+pub struct Together(pub Vec<Arc<dyn ToolServers>>);
+
+#[async_trait]
+impl ToolServers for Together {
+    fn may_have(&self, tool: &str) -> bool {
+        self.0.iter().any(|servers| servers.may_have(tool))
+    }
+
+    async fn tools(&self, of: &ServersOf, wait: Duration) -> Served {
+        let mut all = Served::default();
+        for Served { tools, missing } in join_all(self.0.iter().map(|servers| servers.tools(of, wait))).await {
+            all.tools.extend(tools);
+            all.missing.extend(missing);
+        }
+        all.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
+        match self.0.iter().find(|servers| servers.may_have(tool)) {
+            Some(servers) => servers.call(of, tool, args).await,
+            None => Err(Error::not_found("tool", tool)),
+        }
+    }
 }

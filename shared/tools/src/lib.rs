@@ -51,4 +51,4 @@ pub use recall::NAME as SEARCH;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;
 pub use search::{check_search, search_folder};
-pub use served::{DECLARED as SERVERS, SEARCH as SERVED_SEARCH, is_served};
+pub use served::{DECLARED as SERVERS, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served};

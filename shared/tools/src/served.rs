@@ -1,4 +1,5 @@
-//! Tools of servers that speak the Model Context Protocol (spec 004 §11), beside the built-in ones.
+//! Tools of servers (spec 004 §11), beside the built-in ones: of servers that speak the Model Context Protocol, HTTP tools that workspaces declare, and
+//! the web.
 //!
 //! Which tools there are is known to their servers alone, and changes. So they are on no list of the registry: [`Registry::served`] asks for them
 //! when a model is asked, and their names alone say that a server runs them. Their specifications are offered within a budget, in the order of
@@ -10,7 +11,7 @@ use crate::{
     caps,
 };
 use domain::{Code, Error, FilePath, ToolSpec};
-use ports::{SERVED_PREFIX, Served, ServedTool, ServersOf, ToolServers};
+use ports::{HTTP_PREFIX, SERVED_PREFIX, Served, ServedTool, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -20,6 +21,12 @@ use workspace::{Action, Workspace};
 pub const SEARCH: &str = "mcp_search";
 /// The file in which a workspace declares its servers.
 pub const DECLARED: &str = "/system/mcp.json";
+/// The folder in which a workspace declares its HTTP tools, a file for each.
+pub const HTTP_TOOLS: &str = "/system/tools";
+
+/// The most HTTP tools that a workspace declares, and the most of the text of each that is read, in bytes.
+const MOST_DECLARED: usize = 64;
+const MAX_DECLARED: u64 = 64 * 1024;
 
 /// The specifications that are offered unasked, and those that a search has found, in bytes each: about 6,000 tokens.
 const BUDGET: usize = 24 * 1024;
@@ -33,6 +40,11 @@ const SEARCHES: &str = "Find tools of connected servers that are not on your lis
 
 /// Whether this is the name of a tool of a server.
 pub fn is_served(name: &str) -> bool {
+    is_of_mcp(name) || name.starts_with(HTTP_PREFIX) || [WEB_FETCH, WEB_SEARCH].contains(&name)
+}
+
+/// Whether this is the name of a tool of a server that speaks the Model Context Protocol.
+pub fn is_of_mcp(name: &str) -> bool {
     name.starts_with(SERVED_PREFIX)
 }
 
@@ -105,7 +117,24 @@ async fn of(workspace: &Workspace) -> ServersOf {
         Err(_) => None,
     };
     let declared = text.map(|content| Arc::from(&*String::from_utf8_lossy(&content.bytes)));
-    ServersOf { workspace: workspace.id(), declared }
+    ServersOf { workspace: workspace.id(), declared, tools: tools_of(workspace).await.into() }
+}
+
+/// The files of a workspace's HTTP tools, by name. One that cannot be read is none.
+async fn tools_of(workspace: &Workspace) -> Vec<(String, String)> {
+    let Ok(folder) = FilePath::parse(HTTP_TOOLS) else { return Vec::new() };
+    let Ok((found, _)) = workspace.list_tree(&folder, MOST_DECLARED).await else { return Vec::new() };
+    let mut files = Vec::new();
+    for info in found {
+        let name = info.path.as_str().strip_prefix(HTTP_TOOLS).unwrap_or_default().trim_start_matches('/').to_owned();
+        if !name.contains('/')
+            && [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+            && let Ok(content) = workspace.read(&info.path, Some(0..MAX_DECLARED)).await
+        {
+            files.push((name, String::from_utf8_lossy(&content.bytes).into_owned()));
+        }
+    }
+    files
 }
 
 /// The specifications within the budget. The order and the choice are the same for the same tools, as providers cache the beginning of a request.

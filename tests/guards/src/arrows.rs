@@ -32,6 +32,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("embedded", &["domain", "ports"]),
     ("client", &[]),
     ("mcp", &["domain", "ports"]),
+    ("web", &["domain", "ports", "schema"]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];

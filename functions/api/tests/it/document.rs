@@ -10,6 +10,10 @@ GET /api/agent/stream
 POST /api/agent/stream
 GET /attachments/{file_id}
 GET /healthz
+GET /.well-known/agent-card.json
+GET /a2a/{workspace_id}/.well-known/agent-card.json
+POST /a2a
+POST /a2a/{workspace_id}
 GET /openai/v1/models
 GET /openai/v1/models/{model}
 GET /openai/v1/responses/{response_id}

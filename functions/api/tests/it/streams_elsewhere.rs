@@ -26,9 +26,21 @@ async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
         assert_eq!(refused.status, 503, "{path}: {text}");
         assert!(text.contains("UPSTREAM_UNAVAILABLE") || text.contains("upstream_unavailable"), "{path}: {text}");
     }
+    let a2a = async |method: &str, configuration: serde_json::Value| {
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Hello" }] });
+        let params = json!({ "message": message, "configuration": configuration });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        door.ask("POST", "/a2a", &[("a2a-version", "1.0"), ("content-type", "application/json")], body).await
+    };
+    for method in ["SendMessage", "SendStreamingMessage"] {
+        let refused = a2a(method, json!({})).await.is(503);
+        assert_eq!(refused.json["error"]["data"][0]["metadata"]["code"], "UPSTREAM_UNAVAILABLE", "{}", refused.json);
+    }
     let chats = door.get(&format!("{workspace}/chats")).await.is(200);
     assert_eq!(chats.json["chats"], json!([]));
     let background = json!({ "model": "assistant", "input": "Hello", "background": true });
     let taken = door.json("POST", "/openai/v1/responses", background).await.is(200);
     assert_eq!(taken.text("status"), "queued");
+    let taken = a2a("SendMessage", json!({ "returnImmediately": true })).await.is(200);
+    assert_eq!(taken.json["result"]["task"]["status"]["state"], "TASK_STATE_SUBMITTED", "{}", taken.json);
 }

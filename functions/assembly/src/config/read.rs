@@ -243,6 +243,7 @@ pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
             "sandbox",
             "hub",
             "mcp",
+            "web",
         ]
         .into_iter()
         .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));

@@ -154,6 +154,46 @@ async fn an_agent_of_ag_ui_runs_is_interrupted_and_resumes() -> Result {
 }
 
 #[tokio::test]
+async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
+    let told = told("a2a.mjs").await?;
+    assert_eq!(told["card"], json!([true, false, "Bearer", true]));
+    assert_eq!(told["inside"][0], true);
+    assert_eq!(told["extended"], true);
+    let text =
+        |name: &str| format!("I write the file.\n\nI look at it.\n\nI change it.\n\nThe file of {name} is done.");
+    assert_eq!(
+        told["whole"],
+        json!({ "state": "COMPLETED", "answer": text("whole"), "file": ["a.md", 200], "history": [1, 2, 2, 2, 2] })
+    );
+    assert_eq!(told["again"], json!(["Said.", true, false, "COMPLETED"]));
+    assert_eq!(
+        told["stream"],
+        json!({ "first": "task", "last": "COMPLETED", "text": text("stream"), "calls": ["write", "read", "ls", "edit"] })
+    );
+    assert_eq!(told["asks"], json!(["INPUT_REQUIRED", "write"]));
+    assert_eq!(told["declined"], json!(["COMPLETED", "May I?\n\nThen I stay as I am.", true]));
+    assert_eq!((&told["watched"], &told["watchedToTheEnd"]), (&json!("task"), &json!("COMPLETED")));
+    assert_eq!(told["answered"], json!(["INPUT_REQUIRED", "Which colour?", "One question.\n\nYou said blue."]));
+    assert_eq!(told["canceled"], json!([10, "CANCELED"]));
+    assert_eq!(told["polled"], json!([0, "Said."]));
+    assert_eq!(
+        told["refusals"],
+        json!([
+            ["PushNotificationNotSupportedError", -32_003],
+            ["ContentTypeNotSupportedError", -32_005],
+            ["UnsupportedOperationError", -32_004],
+            ["RequestMalformedError", -32_602],
+            ["RequestMalformedError", -32_602],
+            ["TaskNotFoundError", -32_001],
+            ["TaskNotCancelableError", -32_002],
+            ["PushNotificationNotSupportedError", -32_003],
+            ["UnsupportedOperationError", -32_004],
+        ])
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_turn_goes_on_from_one_protocol_to_the_next() -> Result {
     let told = told("across.mjs").await?;
     assert_eq!(told["begun"], "approval-requested");

@@ -24,3 +24,4 @@ mod support;
 mod sweeps;
 mod terminal;
 mod traces;
+mod web;

@@ -43,6 +43,10 @@ struct Forty(Mutex<Vec<Option<String>>>);
 
 #[async_trait]
 impl ToolServers for Forty {
+    fn may_have(&self, tool: &str) -> bool {
+        tool.starts_with(ports::SERVED_PREFIX)
+    }
+
     async fn tools(&self, of: &ServersOf, _: Duration) -> Served {
         self.0.lock().unwrap().push(of.declared.as_deref().map(str::to_owned));
         let tool = |number: usize| ServedTool {

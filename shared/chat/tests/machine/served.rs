@@ -16,6 +16,10 @@ struct Unasked;
 
 #[async_trait]
 impl ToolServers for Unasked {
+    fn may_have(&self, tool: &str) -> bool {
+        tool.starts_with(ports::SERVED_PREFIX)
+    }
+
     async fn tools(&self, _: &ServersOf, _: Duration) -> Served {
         unreachable!("a machine asks nobody")
     }
@@ -55,12 +59,17 @@ fn a_person_is_asked_before_a_tool_of_a_server_and_may_always_allow_it() {
 
 #[test]
 fn the_gate_says_what_would_be_called() {
-    let decide = |mode: Mode| {
+    let decide_on = |tool: &str, mode: Mode| {
         let config = &ChatConfig { mode, ..*Play::new().config };
         let (effects, args) = (&Effects::none(ToolKind::Served), r#"{"repo_path":"/"}"#);
-        let request = GateRequest { config, effects, tool: TOOL, args, approved: true, permissions: &[] };
+        let request = GateRequest { config, effects, tool, args, approved: true, permissions: &[] };
         SimpleGate::default().decide(&request)
     };
+    for tool in ["http__open_ticket", "web_fetch", "web_search"] {
+        let GateDecision::Ask { category, always, .. } = decide_on(tool, Mode::Chat) else { panic!("{tool}") };
+        assert_eq!((category.as_str(), always), ("network", Some(PermissionRule::Tool { tool: tool.into() })));
+    }
+    let decide = |mode| decide_on(TOOL, mode);
     for mode in [Mode::Chat, Mode::Build] {
         let GateDecision::Ask { category, reason, always, .. } = decide(mode) else { panic!("{mode:?}") };
         assert_eq!((category.as_str(), always), ("mcp", Some(PermissionRule::Tool { tool: TOOL.into() })));

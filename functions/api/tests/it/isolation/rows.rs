@@ -89,6 +89,15 @@ pub const ROWS: &[Row] = {
         row("POST /v1/turns/{turn_id}/cancel", In(Converse), HERE, ""),
         row("POST /v1/permissions/{permission_id}", In(Approve), HERE, r#"{"outcome": "approved"}"#),
         row("GET /attachments/{file_id}", In(Read), HERE, ""),
+        row("GET /.well-known/agent-card.json", Nothing, "", ""),
+        row("GET /a2a/{workspace_id}/.well-known/agent-card.json", In(Read), "", ""),
+        row("POST /a2a", In(Converse), HERE, r#"{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard"}"#),
+        row(
+            "POST /a2a/{workspace_id}",
+            In(Converse),
+            "",
+            r#"{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard"}"#,
+        ),
         row("GET /openai/v1/models", In(Read), HERE, ""),
         Row { query: HERE, ..like("GET /openai/v1/models/{model}", In(Read), &[("model", "agent")]) },
         row(

@@ -1,0 +1,297 @@
+//! The Agent2Agent protocol: requests of other agents become commands of chats, and turns become tasks by [`doors::a2a`].
+//!
+//! A path of this door names a workspace, or none, as those of the code agent hub. Refusals that the protocol has words for are answers of
+//! JSON-RPC, under the status that their code has on every other route.
+
+use crate::{
+    Context,
+    access::{Access, Converse, Read},
+    converse::{Reply, Run, Speaker, Words},
+    error::{Answer, ApiError, status_of},
+    extract::{Json, TraceParent, Traced},
+    hub::Within,
+    idempotency::Ids,
+    login::Asked,
+    pace::admit,
+    workspaces::InWorkspace,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use chat::Shelf;
+use domain::{ActorRef, Code, CommandId, Error, OnBusy};
+use doors::{
+    Part, Span,
+    a2a::{self as wire, Ask, Card, Kind, Refusal, Request, Sent, Shows, Skill, Task, TaskId},
+};
+use futures::{StreamExt, stream};
+use http::{HeaderMap, HeaderName};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+/// The version of the protocol that a client speaks.
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+/// How long the end of a task that was canceled is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A part of an answer, or the refusal of its request.
+type Taken<T> = Result<T, Refusal>;
+
+/// The card of this server, for every client: the endpoint, the credential, and the personas in the box as skills. With a credential the method
+/// `GetExtendedAgentCard` tells the personas of a workspace.
+#[utoipa::path(get, path = "/.well-known/agent-card.json", tag = "a2a",
+    responses((status = 200, description = "The card (Agent2Agent 1.0).", body = Value)))]
+pub(crate) async fn agent_card(State(context): State<Arc<Context>>, headers: HeaderMap) -> axum::Json<Value> {
+    axum::Json(card(&context, &headers, "/a2a", &chat::described_in_the_box()))
+}
+
+/// The card of a workspace: its endpoint, and its personas as skills.
+#[utoipa::path(get, path = "/a2a/{workspace_id}/.well-known/agent-card.json", tag = "a2a", params(InWorkspace),
+    responses((status = 200, description = "The card (Agent2Agent 1.0).", body = Value)))]
+pub(crate) async fn workspace_card(
+    State(context): State<Arc<Context>>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
+    headers: HeaderMap,
+) -> Answer<axum::Json<Value>> {
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    let personas = chat::described(&workspace, Shelf::Agents).await?;
+    Ok(axum::Json(card(&context, &headers, &format!("/a2a/{}", at.workspace_id), &personas)))
+}
+
+/// Takes a request of another agent (Agent2Agent 1.0 over JSON-RPC): `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`,
+/// `SubscribeToTask`, `GetExtendedAgentCard`. A task is a turn, and its context is the chat.
+#[utoipa::path(post, path = "/a2a", tag = "a2a", params(TraceParent),
+    request_body(content = Value, description = "A request of JSON-RPC 2.0."),
+    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
+pub(crate) async fn take_a2a_request(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    ids: Ids,
+    Traced(trace): Traced,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Answer<Response> {
+    within.settle(&context).await?;
+    let Within { workspace, by, caller, role, files, .. } = &within;
+    let (by, files) = (by.clone(), files.clone());
+    let speaker = Speaker { context: &context, workspace: *workspace, by, caller, role: *role, files, ids, trace };
+    Ok(take(&Peer { speaker, headers: &headers, endpoint: "/a2a".to_owned() }, &body).await)
+}
+
+/// The same in the workspace of the path.
+#[utoipa::path(post, path = "/a2a/{workspace_id}", tag = "a2a", params(InWorkspace, TraceParent),
+    request_body(content = Value, description = "A request of JSON-RPC 2.0."),
+    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
+pub(crate) async fn take_a2a_request_in(
+    State(context): State<Arc<Context>>,
+    Access { at, by, caller, role, files, .. }: Access<Converse, InWorkspace>,
+    ids: Ids,
+    Traced(trace): Traced,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Answer<Response> {
+    let speaker =
+        Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
+    Ok(take(&Peer { speaker, headers: &headers, endpoint: format!("/a2a/{}", at.workspace_id) }, &body).await)
+}
+
+/// The other agent, and the endpoint that it has called.
+struct Peer<'a> {
+    speaker: Speaker<'a>,
+    headers: &'a HeaderMap,
+    endpoint: String,
+}
+
+async fn take(peer: &Peer<'_>, body: &Value) -> Response {
+    let version = peer.headers.get(VERSION).map(|version| version.to_str().unwrap_or_default().trim());
+    let (id, answered) = match wire::request(body, version) {
+        Ok(Request { id, ask }) => (id.clone(), answer(peer, &id, ask).await),
+        Err((id, refusal)) => (id, Err(refusal)),
+    };
+    answered.unwrap_or_else(|refusal| {
+        let status = match refusal.kind {
+            Kind::Internal => status_of(refusal.error.code),
+            _ => http::StatusCode::OK,
+        };
+        (status, axum::Json(refusal.answer(&id))).into_response()
+    })
+}
+
+async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
+    let speaker = &peer.speaker;
+    match ask {
+        Ask::Send(sent) => send(peer, id, sent).await,
+        Ask::Get(task, history) => whole(id, &known(peer, id, task).await?.0, history),
+        Ask::Cancel(task) => cancel(peer, id, task).await,
+        Ask::Subscribe(task) => {
+            speaker.demand_streams("poll the task by GetTask")?;
+            let (now, next) = known(peer, id, task).await?;
+            if now.state().is_terminal() {
+                let error = Error::new(Code::Conflict, "the task has ended").hint("read it by GetTask");
+                return Err(Refusal { kind: Kind::UnsupportedOperation, error });
+            }
+            streamed(peer, id, (task, u32::MAX), &now, next).await
+        }
+        Ask::Card => {
+            let workspace = speaker.context.base.workspaces.open(speaker.workspace, speaker.files.clone()).await?;
+            let personas = chat::described(&workspace, Shelf::Agents).await?;
+            let card = card(speaker.context, peer.headers, &peer.endpoint, &personas);
+            Ok(axum::Json(wire::success(id, &card)).into_response())
+        }
+    }
+}
+
+async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
+    let speaker = &peer.speaker;
+    if sent.is_streamed || !sent.at_once {
+        speaker.demand_streams("call SendMessage with returnImmediately, and poll the task by GetTask")?;
+    }
+    admit(speaker.context, speaker.caller.user).await?;
+    let (is_streamed, at_once, history) = (sent.is_streamed, sent.at_once, sent.history);
+    let run = said(peer, id, sent).await?;
+    let (task, part) = (TaskId { chat: run.chat, turn: run.part.turn }, run.part.number);
+    if is_streamed || at_once {
+        let (now, next) = folded(peer, id, task, part).await?;
+        return match is_streamed {
+            true => streamed(peer, id, (task, part), &now, next).await,
+            false => Ok(axum::Json(wire::success(id, &json!({ "task": now.whole(history) }))).into_response()),
+        };
+    }
+    let view = Box::new(view(peer, id, task, part, Shows::Whole(history)));
+    Ok(axum::Json(speaker.waited(run, view).await.map_err(|error| error.error)?).into_response())
+}
+
+/// Hands a message to its chat.
+async fn said(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
+    let speaker = &peer.speaker;
+    if let Some(task) = sent.task {
+        if sent.context.is_some_and(|context| context != task.chat) {
+            return Err(Error::invalid("contextId", "the task belongs to another context").into());
+        }
+        return reply(peer, id, task, sent).await;
+    }
+    if let Some(chat) = sent.context {
+        let view = speaker.context.chats.get(speaker.workspace, chat).await.map_err(|error| match error.code {
+            Code::NotFound => Refusal { kind: Kind::InvalidParams, error: error.detail("field", "contextId") },
+            _ => error.into(),
+        })?;
+        if sent.skill.as_ref().is_some_and(|skill| *skill != view.role) {
+            return Err(Error::invalid("skill", "another persona has this context")
+                .hint("leave skill out, or begin a context")
+                .into());
+        }
+        return Ok(speaker.post(chat, sent.words(), OnBusy::Enqueue).await?);
+    }
+    if let Some(skill) = &sent.skill
+        && !speaker.personas().await?.contains(skill)
+    {
+        let shown: String = skill.chars().take(64).collect();
+        return Err(Error::invalid("skill", format!("there is no skill {shown:?}"))
+            .hint("the card lists the personas, which are the skills")
+            .into());
+    }
+    let words = Words { content: sent.words(), earlier: String::new(), role: sent.skill, model: sent.model };
+    Ok(speaker.begin(domain::ChatId(speaker.ids.id("chat")), words).await?)
+}
+
+/// A message for a task: the answer to its question, or words for the turn that runs.
+async fn reply(peer: &Peer<'_>, id: &Value, task: TaskId, sent: Sent) -> Taken<Run> {
+    let speaker = &peer.speaker;
+    let (now, _) = known(peer, id, task).await?;
+    if now.state().is_terminal() {
+        let error = Error::new(Code::Conflict, "the task has ended")
+            .hint("send the message with the contextId and without the taskId");
+        return Err(Refusal { kind: Kind::UnsupportedOperation, error });
+    }
+    match now.asked() {
+        Some(asked) => Ok(speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?),
+        None => Ok(speaker.steer(task.chat, task.turn, sent.words()).await?),
+    }
+}
+
+async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
+    let speaker = &peer.speaker;
+    let (now, _) = known(peer, id, task).await?;
+    let refused = |why: &str, hint: &str| {
+        Err(Refusal { kind: Kind::TaskNotCancelable, error: Error::new(Code::Conflict, why).hint(hint) })
+    };
+    if now.state().is_terminal() {
+        return refused("the task has ended", "read it by GetTask");
+    }
+    let chats = &speaker.context.chats;
+    if chats.get(speaker.workspace, task.chat).await?.turn_id.is_some_and(|turn| turn != task.turn) {
+        return refused("the task waits behind another one of its context", "cancel that one, or wait for its end");
+    }
+    chats.stop(speaker.workspace, task.chat, CommandId(speaker.ids.id("command")), &speaker.by).await?;
+    if speaker.demand_streams("").is_ok() {
+        let run = Run { chat: task.chat, part: Part::first(task.turn), first: 1 };
+        let view = Box::new(view(peer, id, task, u32::MAX, Shows::Whole(None)));
+        if let Ok(whole) = tokio::time::timeout(PATIENCE, speaker.waited(run, view)).await {
+            let whole = whole.map_err(|error| error.error)?;
+            return Ok(axum::Json(wire::success(id, &whole["result"]["task"])).into_response());
+        }
+    }
+    whole(id, &known(peer, id, task).await?.0, None)
+}
+
+fn whole(id: &Value, task: &Task, history: Option<usize>) -> Taken<Response> {
+    Ok(axum::Json(wire::success(id, &task.whole(history))).into_response())
+}
+
+fn view(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, shows: Shows) -> Task {
+    let files =
+        format!("{}/api/v1/workspaces/{}/files", address(peer.speaker.context, peer.headers), peer.speaker.workspace);
+    Task::new(task, part, id.clone(), files, shows)
+}
+
+/// A task of the caller's workspace as it is now, and the number of the next event of its log.
+async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<(Task, u64)> {
+    match peer.speaker.context.chats.get(peer.speaker.workspace, task.chat).await {
+        Ok(_) => folded(peer, id, task, u32::MAX).await,
+        Err(error) if error.code == Code::NotFound => Err(Refusal::no_task(task)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> Taken<(Task, u64)> {
+    use doors::Projection;
+    let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
+    let take_in = |number, at, event: &_| {
+        view.take_in(number, at, event, &mut frames);
+        next = number + 1;
+    };
+    peer.speaker.fold(task.chat, take_in).await?;
+    Ok((view, next))
+}
+
+/// The task as it is now, and the updates from the event with the number `next` on.
+async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, next: u64) -> Taken<Response> {
+    let (task, part) = of;
+    let actor = ActorRef::Chat { workspace: peer.speaker.workspace, chat: task.chat };
+    let span = Span { fold_from: 1, first: next, to_the_end: true };
+    let view = Box::new(view(peer, id, task, part, Shows::Updates));
+    let streams = &peer.speaker.context.base.streams;
+    let opened = streams.open_projected(actor, view, span, &HeaderMap::new(), None).await;
+    let opened = opened.map_err(|error| ApiError::from(error).error)?;
+    let (parts, body) = opened.into_parts();
+    let first = format!("data: {}\n\n", wire::success(id, &json!({ "task": now.whole(None) })));
+    let first = stream::once(async { Ok(Bytes::from(first)) });
+    Ok(Response::from_parts(parts, Body::from_stream(first.chain(body.into_data_stream()))))
+}
+
+/// The URL of this server, as the client that asks knows it.
+fn address(context: &Context, headers: &HeaderMap) -> String {
+    context.base.auth.login().resource(&Asked::by(headers)).unwrap_or_default()
+}
+
+fn card(context: &Context, headers: &HeaderMap, endpoint: &str, personas: &[chat::Described]) -> Value {
+    let skills = personas
+        .iter()
+        .map(|one| Skill { name: &one.name, title: &one.title, description: &one.description })
+        .collect();
+    let url = format!("{}{endpoint}", address(context, headers));
+    Card { url, is_guarded: context.base.auth.is_guarded(), skills }.value()
+}

@@ -1,0 +1,127 @@
+//! The web as tools on a hub: HTTP tools that a workspace declares, and pages, when a person lets an agent.
+
+use crate::support::{Client, Hub, Result, start};
+use axum::{
+    Router,
+    http::header,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const SCRIPT: &str = r#"
+rules:
+- when: {user: '^convert'}
+  steps:
+  - {calls: [{tool: http__convert, args: {amount: 5}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^http'}
+  steps:
+  - {calls: [{tool: web_fetch, args: {url: '{{user}}'}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+"#;
+
+async fn hub(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
+    std::fs::create_dir_all(data.join("secrets"))?;
+    std::fs::write(data.join("secrets/rates"), "k3y-of-rates")?;
+    let script = data.join("web.yaml");
+    std::fs::write(&script, SCRIPT)?;
+    let script = script.display().to_string();
+    start(data, &[&[("BUILDSCALE__AI__SCRIPT", script.as_str())], settings].concat()).await
+}
+
+/// A server that converts for those who have its key, and has a page.
+async fn serve() -> Result<String> {
+    let convert = post(|headers: axum::http::HeaderMap, body: String| async move {
+        match headers.get("x-key") {
+            Some(key) if key == "k3y-of-rates" => format!("converted {body}"),
+            _ => "no key".to_owned(),
+        }
+    });
+    let page = get(|| async {
+        ([(header::CONTENT_TYPE, "text/html")], "<html><body><h1>Rates</h1><p>of today</p></body></html>")
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(
+        async move { axum::serve(listener, Router::new().route("/convert", convert).route("/page", page)).await },
+    );
+    Ok(url)
+}
+
+async fn declare(client: &Client, place: &str, url: &str) -> Result {
+    let tool = format!(
+        "description: Converts money.\nparameters: {{type: object, properties: {{amount: {{type: number}}}}, required: [amount]}}\n\
+         url: {url}/convert\nheaders: {{x-key: '${{secret:rates}}'}}\n"
+    );
+    client.file(place, "/system/tools/convert.yaml", &tool).await?;
+    Ok(())
+}
+
+async fn asked(client: &Client, chat: &str, outcome: &str) -> Result<Value> {
+    let asked = client.watch(chat).until_event("permission_required").await?;
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    client.post(&format!("{chat}/permissions/{permission}"), json!({ "outcome": outcome })).await?;
+    Ok(asked.data)
+}
+
+async fn said(client: &Client, chat: &str) -> Result<String> {
+    let done = client.watch(chat).until_event("done").await?;
+    Ok(done.data["message"].as_str().ok_or("no message")?.to_owned())
+}
+
+#[tokio::test]
+async fn an_agent_calls_a_declared_http_tool_when_a_person_lets_it() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    declare(&client, &place, &url).await?;
+    let chat = client.chat(&place, "convert it").await?;
+    let question = asked(&client, &chat, "approved").await?;
+    assert_eq!((&question["category"], &question["tool"]), (&json!("network"), &json!("http__convert")));
+    assert_eq!(question["always"], json!({ "kind": "tool", "tool": "http__convert" }));
+    let words = said(&client, &chat).await?;
+    assert!(words.contains(r#"converted {"amount":5}"#), "{words}");
+    // The next version of the file counts.
+    client.file(&place, "/system/tools/convert.yaml", "description: Nothing.").await?;
+    let answer =
+        client.post(&format!("{place}/tools"), json!({ "tool": "http__convert", "args": { "amount": 5 } })).await?;
+    assert!(answer["error"]["hint"].as_str().is_some_and(|hint| hint.contains("convert.yaml")), "{answer}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_page_is_read_by_a_converter_of_its_own() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    let chat = client.chat(&place, &format!("{url}/page")).await?;
+    assert_eq!(asked(&client, &chat, "approved").await?["category"], "network");
+    let words = said(&client, &chat).await?;
+    assert!(words.contains("# Rates") && words.contains("of today"), "{words}");
+    let other = client.chat(&place, &format!("{url}/page")).await?;
+    asked(&client, &other, "declined").await?;
+    assert!(said(&client, &other).await?.contains("a person declined"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn private_networks_are_closed_unless_the_operator_opens_them() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    declare(&client, &place, &url).await?;
+    for (tool, args) in
+        [("http__convert", json!({ "amount": 5 })), ("web_fetch", json!({ "url": format!("{url}/page") }))]
+    {
+        let answer = client.post(&format!("{place}/tools"), json!({ "tool": tool, "args": args })).await?;
+        assert_eq!((&answer["success"], &answer["error"]["code"]), (&json!(false), &json!("FORBIDDEN")), "{answer}");
+    }
+    let answer =
+        client.post(&format!("{place}/tools"), json!({ "tool": "web_search", "args": { "query": "x" } })).await?;
+    assert_eq!(answer["error"]["code"], "NOT_FOUND", "{answer}");
+    Ok(())
+}

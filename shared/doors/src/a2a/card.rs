@@ -1,0 +1,55 @@
+//! The card of the agent (A2A 1.0 §4.4, §8).
+
+use super::{OUTPUT, VERSION};
+use serde_json::{Value, json};
+
+/// The facts that a card tells.
+#[derive(Clone, Debug)]
+pub struct Card<'a> {
+    /// The URL of the endpoint.
+    pub url: String,
+    /// Whether a credential is needed.
+    pub is_guarded: bool,
+    /// The personas.
+    pub skills: Vec<Skill<'a>>,
+}
+
+/// A persona.
+#[derive(Clone, Copy, Debug)]
+pub struct Skill<'a> {
+    /// The name by which messages ask for it.
+    pub name: &'a str,
+    /// The name for people.
+    pub title: &'a str,
+    /// Its purpose.
+    pub description: &'a str,
+}
+
+impl Card<'_> {
+    /// The card as JSON.
+    pub fn value(&self) -> Value {
+        let skill = |one: &Skill<'_>| {
+            // The protocol wants a description.
+            let description = if one.description.is_empty() { one.title } else { one.description };
+            json!({ "id": one.name, "name": one.title, "description": description, "tags": ["persona"] })
+        };
+        let bearer = json!({
+            "scheme": "Bearer", "description": "A token of this server, an API key (POST /api/v1/keys), or a token of its issuer \
+                (/.well-known/oauth-protected-resource).",
+        });
+        let mut card = json!({
+            "name": "BuildScale",
+            "description": "Agents that work on the files of a workspace. metadata.skill of the first message of a context names the persona.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "supportedInterfaces": [{ "url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
+            "capabilities": { "streaming": true, "pushNotifications": false, "extendedAgentCard": true },
+            "defaultInputModes": OUTPUT, "defaultOutputModes": OUTPUT,
+            "skills": self.skills.iter().map(skill).collect::<Vec<_>>(),
+            "securitySchemes": { "bearer": { "httpAuthSecurityScheme": bearer } },
+        });
+        if self.is_guarded {
+            card["securityRequirements"] = json!([{ "schemes": { "bearer": { "list": [] } } }]);
+        }
+        card
+    }
+}

@@ -1,0 +1,264 @@
+//! The requests (A2A 1.0 §3, §9.4).
+
+use super::{Kind, OUTPUT, Refusal, TaskId, VERSION};
+use domain::ChatId;
+use serde_json::{Value, json};
+
+/// The most parts of a message that are read.
+const MOST: usize = 1_000;
+/// The methods that are about push notifications.
+const PUSH: [&str; 4] = [
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+];
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Its id, which the answer has.
+    pub id: Value,
+    /// What it asks for.
+    pub ask: Ask,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// A message is sent.
+    Send(Sent),
+    /// A task is read, with at most so many messages of its history.
+    Get(TaskId, Option<usize>),
+    /// A task is canceled.
+    Cancel(TaskId),
+    /// A task is watched to its end.
+    Subscribe(TaskId),
+    /// The card with the personas of the workspace.
+    Card,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// The task that it is for; none begins one.
+    pub task: Option<TaskId>,
+    /// The chat that it continues; none begins one.
+    pub context: Option<ChatId>,
+    /// Its parts: a text, or, of a single part of data, the data.
+    pub content: Value,
+    /// The persona of a new chat.
+    pub skill: Option<String>,
+    /// The model of a new chat.
+    pub model: Option<String>,
+    /// Whether the updates are streamed.
+    pub is_streamed: bool,
+    /// Whether the task is answered as soon as it is accepted.
+    pub at_once: bool,
+    /// The most messages of the history that the answer has.
+    pub history: Option<usize>,
+}
+
+impl Sent {
+    /// The content as the words of a message.
+    pub fn words(&self) -> String {
+        self.content.as_str().map_or_else(|| self.content.to_string(), str::to_owned)
+    }
+}
+
+/// Reads a request of the protocol in this version, that of the header `A2A-Version`; without the header it is 0.3 (§3.6.2).
+///
+/// # Errors
+/// The id of the request, as far as it is known, and the refusal with the kind that the protocol gives to it.
+pub fn request(body: &Value, version: Option<&str>) -> Result<Request, (Value, Refusal)> {
+    let id = &body["id"];
+    let is_request = body["jsonrpc"] == "2.0" && (id.is_string() || id.is_i64() || id.is_u64());
+    let method = body["method"].as_str().filter(|_| is_request);
+    let Some(method) = method else {
+        return Err((Value::Null, Kind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
+    };
+    match ask(method, &body["params"], version.unwrap_or("0.3")) {
+        Ok(ask) => Ok(Request { id: id.clone(), ask }),
+        Err(refusal) => Err((id.clone(), refusal)),
+    }
+}
+
+fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
+    // A patch release changes nothing on the wire.
+    if version != VERSION && !version.starts_with("1.0.") {
+        let version: String = version.chars().take(16).collect();
+        return Err(Kind::VersionNotSupported
+            .of("A2A-Version", format!("version {version:?} of the protocol is not spoken here"))
+            .hint("send the header A2A-Version: 1.0, and its methods"));
+    }
+    match method {
+        "SendMessage" => sent(params, false).map(Ask::Send),
+        "SendStreamingMessage" => sent(params, true).map(Ask::Send),
+        "GetTask" => Ok(Ask::Get(task(&params["id"])?, history(&params["historyLength"])?)),
+        "CancelTask" => Ok(Ask::Cancel(task(&params["id"])?)),
+        "SubscribeToTask" => Ok(Ask::Subscribe(task(&params["id"])?)),
+        "GetExtendedAgentCard" => Ok(Ask::Card),
+        "ListTasks" => Err(Kind::UnsupportedOperation
+            .of("method", "tasks are not listed here")
+            .hint("GET /api/v1/workspaces/W/chats lists the chats, which are the contexts of tasks")),
+        push if PUSH.contains(&push) => Err(no_push("method")),
+        other => {
+            let other: String = other.chars().take(64).collect();
+            Err(Kind::MethodNotFound.of("method", format!("there is no method {other:?} in version 1.0")))
+        }
+    }
+}
+
+fn no_push(field: &'static str) -> Refusal {
+    Kind::PushNotificationNotSupported
+        .of(field, "tasks are not pushed here")
+        .hint("stream the message, subscribe to the task, or poll it")
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+fn task(value: &Value) -> Result<TaskId, Refusal> {
+    let Some(id) = text(value) else { return Err(Kind::InvalidParams.of("id", "the id of the task is missing")) };
+    id.parse().map_err(|()| Refusal::no_task(id.chars().take(80).collect::<String>()))
+}
+
+fn history(value: &Value) -> Result<Option<usize>, Refusal> {
+    match value {
+        Value::Null => Ok(None),
+        value => match value.as_u64() {
+            Some(length) => Ok(Some(usize::try_from(length).unwrap_or(usize::MAX))),
+            None => Err(Kind::InvalidParams.of("historyLength", "historyLength is a number, 0 or more")),
+        },
+    }
+}
+
+fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
+    let (message, configuration) = (&params["message"], &params["configuration"]);
+    if message["role"] != "ROLE_USER" {
+        return Err(Kind::InvalidParams.of("message", "the role of a message that is sent is ROLE_USER"));
+    }
+    if !configuration["taskPushNotificationConfig"].is_null() {
+        return Err(no_push("taskPushNotificationConfig"));
+    }
+    let modes = configuration["acceptedOutputModes"].as_array().filter(|modes| !modes.is_empty());
+    let fits =
+        |mode: &Value| mode.as_str().is_some_and(|mode| OUTPUT.contains(&mode) || mode == "*/*" || mode == "text/*");
+    if modes.is_some_and(|modes| !modes.iter().any(fits)) {
+        return Err(Kind::ContentTypeNotSupported
+            .of("acceptedOutputModes", "none of the accepted output modes is there")
+            .hint("answers are text/plain, and their facts application/json"));
+    }
+    let named = |name: &'static str| match &message["metadata"][name] {
+        Value::Null => Ok(None),
+        value => match text(value) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(Kind::InvalidParams.of("metadata", format!("{name} of the metadata is a text"))),
+        },
+    };
+    let context = text(&message["contextId"]).map(|id| {
+        id.parse().map_err(|_| {
+            Kind::InvalidParams
+                .of("contextId", "contextId is no id of a chat")
+                .hint("leave it out to begin a context; its id is that of the chat, which the answer tells")
+        })
+    });
+    Ok(Sent {
+        task: text(&message["taskId"]).map(|_| task(&message["taskId"])).transpose()?,
+        context: context.transpose()?,
+        content: content(&message["parts"])?,
+        skill: named("skill")?,
+        model: named("model")?,
+        is_streamed,
+        at_once: configuration["returnImmediately"] == true,
+        history: history(&configuration["historyLength"])?,
+    })
+}
+
+fn content(parts: &Value) -> Result<Value, Refusal> {
+    let parts = parts.as_array().filter(|parts| (1..=MOST).contains(&parts.len()));
+    let Some(parts) = parts else {
+        return Err(Kind::InvalidParams.of("parts", format!("a message has 1 to {MOST} parts")));
+    };
+    if let [part] = parts.as_slice()
+        && let Some(data) = part.get("data")
+    {
+        return Ok(data.clone());
+    }
+    let mut words = Vec::new();
+    for part in parts {
+        match (part["text"].as_str(), part.get("data")) {
+            (Some(text), _) => words.push(text.to_owned()),
+            (None, Some(data)) => words.push(data.to_string()),
+            (None, None) => {
+                return Err(Kind::ContentTypeNotSupported
+                    .of("parts", "a message has parts of text and data here, and no files")
+                    .hint("write files into the workspace (PUT …/files/by-path), and name them in the text"));
+            }
+        }
+    }
+    Ok(json!(words.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn read(method: &str, params: Value, version: Option<&str>) -> Result<Ask, Kind> {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        request(&body, version).map(|request| request.ask).map_err(|(_, refusal)| refusal.kind)
+    }
+
+    fn message(more: Value) -> Value {
+        let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Hi" }] });
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "message": message })
+    }
+
+    #[test]
+    fn a_message_begins_a_context_or_is_for_a_task() {
+        let Ask::Send(sent) =
+            read("SendMessage", message(json!({ "metadata": { "skill": "reviewer" } })), Some("1.0")).unwrap()
+        else {
+            panic!("a message");
+        };
+        assert_eq!(
+            (sent.words().as_str(), sent.skill.as_deref(), sent.task, sent.context),
+            ("Hi", Some("reviewer"), None, None)
+        );
+        let data = json!({ "parts": [{ "data": { "approved": true } }] });
+        let Ask::Send(sent) = read("SendStreamingMessage", message(data), Some("1.0.3")).unwrap() else {
+            panic!("a message")
+        };
+        assert_eq!((sent.content, sent.is_streamed), (json!({ "approved": true }), true));
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused_by_its_kind() {
+        let push = json!({ "configuration": { "taskPushNotificationConfig": { "url": "https://a.example" } } });
+        let mut pushed = message(json!({}));
+        pushed.as_object_mut().unwrap().extend(push.as_object().unwrap().clone());
+        let mut images = message(json!({}));
+        images["configuration"] = json!({ "acceptedOutputModes": ["image/png"] });
+        for (method, params, kind) in [
+            ("SendMessage", pushed, Kind::PushNotificationNotSupported),
+            ("SendMessage", images, Kind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [{ "raw": "AA==" }] })), Kind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [] })), Kind::InvalidParams),
+            ("SendMessage", message(json!({ "contextId": "mine" })), Kind::InvalidParams),
+            ("SendMessage", message(json!({ "role": "ROLE_AGENT" })), Kind::InvalidParams),
+            ("GetTask", json!({ "id": "x" }), Kind::TaskNotFound),
+            ("GetTask", json!({}), Kind::InvalidParams),
+            ("ListTasks", json!({}), Kind::UnsupportedOperation),
+            ("ListTaskPushNotificationConfigs", json!({}), Kind::PushNotificationNotSupported),
+            ("message/send", message(json!({})), Kind::MethodNotFound),
+        ] {
+            assert_eq!(read(method, params, Some("1.0")), Err(kind), "{method}");
+        }
+        assert_eq!(read("SendMessage", message(json!({})), None), Err(Kind::VersionNotSupported));
+        let (id, refusal) = request(&json!([]), Some("1.0")).unwrap_err();
+        assert_eq!((id, refusal.kind), (Value::Null, Kind::InvalidRequest));
+    }
+}

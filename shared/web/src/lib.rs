@@ -1,0 +1,23 @@
+//! The web as tools of agents, behind [`ports::ToolServers`]: HTTP tools that workspaces declare, `web_fetch` and `web_search`.
+//!
+//! ```text
+//!   ports::ToolServers ── Web ─┬─ declared: /system/tools/*.yaml ── call: a signed request, retried by its policy
+//!                              ├─ fetch: robots, redirects, a page as Markdown by `ports::Converter`, kept for some minutes
+//!                              └─ search: Brave, Tavily, SearXNG
+//!                                  └── all by `Egress`: which addresses
+//! ```
+//!
+//! All that is read is a stranger's: `read` bounds it in bytes and in time, before anybody else sees it. This crate decides on nobody's rights: the
+//! gate of chats asks people.
+
+mod call;
+mod config;
+mod declared;
+mod fetch;
+mod read;
+mod robots;
+mod search;
+mod servers;
+
+pub use config::{Provider, SearchConfig, WebConfig};
+pub use servers::{Egress, Parts, Sign, Web};

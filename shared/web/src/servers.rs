@@ -1,0 +1,110 @@
+//! The tools of the web, as servers of tools.
+
+use crate::{
+    WebConfig, call,
+    declared::{self, HttpTool},
+    fetch::{self, Fetch},
+    search::{self, Search},
+};
+use async_trait::async_trait;
+use domain::Error;
+use ports::{
+    Clock, Converter, HTTP_PREFIX, Secrets, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH,
+};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+/// The addresses that may be reached.
+pub trait Egress: Send + Sync {
+    /// A client for requests to this address. It follows no redirect.
+    ///
+    /// # Errors
+    /// The reason why it may not be reached, for people.
+    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String>;
+}
+
+/// The signature of a request in the form of Standard Webhooks, from the secret, the id, the time in seconds since 1970, and the body.
+pub type Sign = fn(&str, &str, i64, &[u8]) -> String;
+
+/// The parts that the web is reached with.
+pub struct Parts {
+    /// Addresses.
+    pub egress: Arc<dyn Egress>,
+    /// The secrets that are granted to workspaces.
+    pub secrets: Arc<dyn Secrets>,
+    /// Pages and documents as Markdown.
+    pub converter: Arc<dyn Converter>,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Signatures of requests.
+    pub sign: Sign,
+}
+
+/// HTTP tools of workspaces, `web_fetch` and `web_search`.
+pub struct Web {
+    parts: Parts,
+    allow_private: bool,
+    fetch: Option<Fetch>,
+    search: Option<Search>,
+}
+
+impl Web {
+    /// With the tools that the configuration has.
+    ///
+    /// # Errors
+    /// The fault of the configuration, for people.
+    pub fn new(config: &WebConfig, parts: Parts) -> Result<Self, String> {
+        let search = config.search.checked()?.map(|(provider, url, key)| Search { provider, url, key });
+        let fetch = config.fetch.then(Fetch::default);
+        Ok(Self { parts, allow_private: config.allow_private, fetch, search })
+    }
+}
+
+/// The HTTP tools of a workspace by name, and the faults of those that are none, by file.
+fn declared(of: &ServersOf) -> (BTreeMap<String, HttpTool>, Vec<(String, String)>) {
+    let (mut tools, mut faults) = (BTreeMap::<String, HttpTool>::new(), Vec::new());
+    for (file, text) in &*of.tools {
+        match declared::parse(file, text) {
+            Ok(tool) if tools.contains_key(&tool.served.name) => {
+                faults.push((file.clone(), format!("another file declares {} already", tool.served.name)));
+            }
+            Ok(tool) => _ = tools.insert(tool.served.name.clone(), tool),
+            Err(why) => faults.push((file.clone(), why)),
+        }
+    }
+    (tools, faults)
+}
+
+#[async_trait]
+impl ToolServers for Web {
+    fn may_have(&self, tool: &str) -> bool {
+        tool.starts_with(HTTP_PREFIX) || [WEB_FETCH, WEB_SEARCH].contains(&tool)
+    }
+
+    async fn tools(&self, of: &ServersOf, _: Duration) -> Served {
+        let (tools, missing) = declared(of);
+        let mut tools: Vec<_> = tools.into_values().map(|tool| tool.served).collect();
+        tools.extend(self.fetch.as_ref().map(|_| fetch::tool()));
+        tools.extend(self.search.as_ref().map(|_| search::tool()));
+        Served { tools, missing }
+    }
+
+    async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
+        match (tool, &self.fetch, &self.search) {
+            (WEB_FETCH, Some(fetch), _) => fetch.call(&self.parts, self.allow_private, of.workspace, args).await,
+            (WEB_SEARCH, _, Some(search)) => search.call(&self.parts, args).await,
+            _ => {
+                let (mut tools, faults) = declared(of);
+                let Some(found) = tools.remove(tool) else {
+                    let error = Error::not_found("tool", tool.chars().take(64).collect::<String>());
+                    let why: Vec<_> = faults.iter().map(|(file, why)| format!("{file}: {why}")).collect();
+                    return Err(match why.is_empty() {
+                        true => error.hint("files in /system/tools declare HTTP tools"),
+                        false => error.hint(format!("these files declare none: {}", why.join("; "))),
+                    });
+                };
+                call::call(&self.parts, self.allow_private, of.workspace, &found, args).await
+            }
+        }
+    }
+}

@@ -70,6 +70,7 @@ mod trash;
 mod turns;
 mod usage;
 mod versions;
+mod webhooks;
 mod workspaces;
 mod writes;
 
@@ -145,6 +146,8 @@ pub struct Context {
     pub evaluations: evaluation::Evaluations,
     /// The way in to schedules.
     pub schedules: schedule::Schedules,
+    /// The way in to webhooks.
+    pub webhooks: ::webhooks::Webhooks,
     /// The tools, for people.
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.

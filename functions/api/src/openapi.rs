@@ -4,7 +4,7 @@ use crate::{
     Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
     explain, files, flows, forks, health, home, hub, insight, keys, login, mcp, members, models, openai, personas,
     planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks,
-    tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "planner", description = "The planner chat: messages that are answered, or planned and carried out."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
+        (name = "webhooks", description = "Events of a workspace, told to receivers elsewhere."),
         (name = "schedules", description = "Chats, messages and tasks that begin at a time, or again and again."),
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
@@ -96,6 +97,12 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(schedules::create_schedule, schedules::list_schedules))
         .routes(routes!(schedules::get_schedule, schedules::change_schedule, schedules::delete_schedule))
         .routes(routes!(schedules::run_schedule))
+        .routes(routes!(webhooks::create_webhook, webhooks::list_webhooks))
+        .routes(routes!(webhooks::get_webhook, webhooks::change_webhook, webhooks::delete_webhook))
+        .routes(routes!(webhooks::rotate_webhook_secret))
+        .routes(routes!(webhooks::test_webhook))
+        .routes(routes!(webhooks::list_webhook_deliveries))
+        .routes(routes!(webhooks::retry_webhook_delivery))
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
         .routes(routes!(tasks::get_task, tasks::change_task, tasks::delete_task))

@@ -154,6 +154,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
         || is(&MARKING)
         || is(&["compact_thread", "get_attachment", "import_workspace", "search"])
         || tagged(&CONTENTS)
+        || tagged(&["webhooks"]) && matches!(method, "post" | "patch")
     {
         add(&[Code::Unprocessable]);
     }

@@ -22,6 +22,7 @@ mod rewinds;
 mod schedules;
 mod search;
 mod tasks;
+mod webhooks;
 
 pub(crate) use access::*;
 pub use artifacts::*;
@@ -41,3 +42,4 @@ pub use rewinds::*;
 pub use schedules::*;
 pub use search::*;
 pub use tasks::*;
+pub use webhooks::*;

@@ -8,6 +8,7 @@ mod hub;
 mod observe;
 mod read;
 mod search;
+mod webhooks;
 
 use crate::{
     Auth, Settings, SetupError,
@@ -16,7 +17,7 @@ use crate::{
 use domain::Limits;
 use engine::handoff::HandoffLimits;
 pub use hub::{Agent, Hub};
-pub use observe::Observe;
+pub use observe::{Observe, Telemetry};
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
 pub use search::Search;
@@ -24,6 +25,7 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toml::{Table, Value};
 use tools::Commands;
+pub use webhooks::Webhooks;
 
 /// Everything that can be configured. Every key may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -41,6 +43,8 @@ pub struct Config {
     pub files: Files,
     /// Observers of tasks.
     pub observe: Observe,
+    /// Webhooks of workspaces.
+    pub webhooks: Webhooks,
     /// Traces.
     pub telemetry: Telemetry,
     /// The bounds of tasks.
@@ -84,35 +88,6 @@ pub struct Server {
     pub cors_origins: Vec<String>,
     /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
     pub drain_seconds: Option<u64>,
-}
-
-/// `[telemetry]`
-///
-/// OpenTelemetry's own variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, go before these keys.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
-    /// The address of a collector of OTLP over HTTP, such as `http://127.0.0.1:4318`: traces of chats and of flows go to its
-    /// `v1/traces`. It may be in a private network. Nothing is sent without one.
-    pub otlp_endpoint: Option<String>,
-    /// Headers that the collector wants, as `name=value,name=value`. They are secrets.
-    pub otlp_headers_secret: Option<models::Secret>,
-    /// The name of this service in traces: `buildscale` when none.
-    pub service_name: Option<String>,
-    /// Whether the contents of messages and tool calls are in the traces.
-    pub content: bool,
-}
-
-impl Telemetry {
-    /// The collector that it names.
-    pub fn collector(&self) -> sinks::Collector {
-        sinks::Collector {
-            endpoint: self.otlp_endpoint.clone(),
-            headers: self.otlp_headers_secret.clone(),
-            service_name: self.service_name.clone(),
-            content: self.content,
-        }
-    }
 }
 
 /// `[providers]`

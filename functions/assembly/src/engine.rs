@@ -30,6 +30,7 @@ use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
+use webhooks::{Deliveries, HookLetters, HookSetup};
 
 /// The models that answer, and the secrets to redact.
 #[derive(Clone)]
@@ -163,6 +164,13 @@ impl Engine {
         self
     }
 
+    /// The same, with webhooks.
+    #[must_use]
+    pub fn with_webhooks(mut self, setup: Option<HookSetup>) -> Self {
+        self.services = self.services.with_webhooks(setup);
+        self
+    }
+
     /// The same, with coding agents.
     #[must_use]
     pub fn with_agents(mut self, agents: Arc<dyn Agents>) -> Self {
@@ -176,9 +184,9 @@ impl Engine {
     }
 
     /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, new versions of
-    /// files that start tasks, and schedules.
-    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 6] {
-        let Services { base, queue, workspaces, cache, evaluations, .. } = &self.services;
+    /// files that start tasks, schedules, and webhooks.
+    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 7] {
+        let Services { base, queue, workspaces, cache, evaluations, webhooks, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
@@ -260,6 +268,11 @@ impl Engine {
             Arc::new(NoObserver),
             actor::Options { warm_actors: 16, ..options },
         );
+        let setup = webhooks.setup().cloned();
+        let letters = setup.as_ref().map(|_| Arc::new(HookLetters { table: table.clone() }));
+        let hooks = Deliveries { table: table.clone(), queue: queue.clone(), clock: clock.clone(), setup };
+        let chats = chats.sending(letters.clone().map(|letters| letters as _));
+        let tasks = tasks.sending(letters.map(|letters| letters as _));
         let quarantine = Quarantine::default();
         let semaphores = Runtime::new(
             SlotsMachine,
@@ -278,6 +291,7 @@ impl Engine {
             Arc::new(evaluations.clone()),
             Arc::new(handoffs),
             Arc::new(schedules.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(hooks),
         ]
     }
 }

@@ -53,6 +53,7 @@ impl HttpFrontend {
             tasks: services.tasks.clone(),
             evaluations: services.evaluations.clone(),
             schedules: services.schedules.clone(),
+            webhooks: services.webhooks.clone(),
             tools,
             models,
             agents: services.agents.clone(),

@@ -19,6 +19,7 @@ use search::Search;
 use slots::Places;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
+use webhooks::{HookSetup, Webhooks};
 use workspace::Workspaces;
 
 /// The parts that all others use.
@@ -121,6 +122,8 @@ pub struct Services {
     pub triggers: Triggers,
     /// The way in to schedules.
     pub schedules: Schedules,
+    /// The way in to webhooks.
+    pub webhooks: Webhooks,
     /// Searches, where there are indexes.
     pub search: Option<Search>,
     /// The coding agents of threads.
@@ -161,6 +164,13 @@ impl Services {
         services
     }
 
+    /// The same, with webhooks; without a setup their door says that there are none.
+    #[must_use]
+    pub fn with_webhooks(mut self, setup: Option<HookSetup>) -> Self {
+        self.webhooks = self.webhooks.set_up(setup);
+        self
+    }
+
     fn over(
         base: Base,
         queue: Arc<dyn QueueSender>,
@@ -191,6 +201,7 @@ impl Services {
         let triggers = Triggers::default();
         let mailbox = Mailbox { queue: queue.clone(), table: base.table.clone(), bus: base.bus.clone() };
         let schedules = Schedules::new(base.table.clone(), mailbox, base.clock.clone(), workspaces.clone());
+        let webhooks = Webhooks::new(base.table.clone(), queue.clone(), base.clock.clone(), workspaces.clone());
         Self {
             base,
             queue,
@@ -202,6 +213,7 @@ impl Services {
             evaluations,
             triggers,
             schedules,
+            webhooks,
             search,
             agents: Arc::new(NoAgents),
         }

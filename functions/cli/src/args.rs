@@ -13,6 +13,7 @@ mod schedule;
 mod search;
 mod shared;
 mod threads;
+mod webhooks;
 mod work;
 
 pub(crate) use acp::AcpArgs;
@@ -28,6 +29,7 @@ pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
 pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, TurnArgs};
+pub(crate) use webhooks::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -103,6 +105,8 @@ pub enum Command {
     Sandbox(SandboxArgs),
     /// Make and look at schedules: chats, messages and tasks that begin at a time, or again and again
     Schedule(ScheduleArgs),
+    /// Make and look at webhooks: receivers that are told the ends of turns and tasks, questions and requests for approval
+    Webhooks(WebhooksArgs),
     /// List chats, the last active first; remove or export one
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one

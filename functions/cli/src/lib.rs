@@ -57,6 +57,7 @@ mod transfer;
 mod turns;
 mod usage;
 mod value;
+mod webhooks;
 
 use self::client::Client;
 pub use args::{Command, Connection, EXIT_CODES, duration};
@@ -120,6 +121,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Rules(args) => permits::rules(args, out).await?,
         Command::Sandbox(args) => return sandbox::run(args, out).await,
         Command::Schedule(args) => schedules::run(args, out).await?,
+        Command::Webhooks(args) => return webhooks::run(args, out).await,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Compact(args) => context::compact(&Client::new(&args.connection)?, args, out).await?,

@@ -106,6 +106,7 @@ impl Account {
             self.clock.clone(),
         )?;
         let engine = engine.traced(observing.collector.clone());
+        let engine = engine.with_webhooks(self.config.webhooks(None)?);
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
         // One at a time: the function's memory is for its actors, too.
         let mut converter = sandbox::ChildConverter::default();
@@ -159,7 +160,8 @@ impl Account {
         let base = Base { embedder, ..base };
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
-        let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref());
+        let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
+            .with_webhooks(self.config.webhooks(None)?);
         let outside = FrontendDeps {
             streams: Arc::new(Elsewhere),
             auth: self.config.auth.guarded_door(self.clock.clone())?,

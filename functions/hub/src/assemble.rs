@@ -114,6 +114,7 @@ pub fn assemble(
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines).with_servers(servers);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
+    let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
 
     let documents = engine.documents(Arc::new(sandbox::ChildConverter::default()), parts::conversions_at_once());
     let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);

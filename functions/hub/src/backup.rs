@@ -24,7 +24,7 @@ mod restore;
 pub use make::{Making, make};
 pub use restore::{Restoring, check, restore};
 
-use crate::layout::STORE;
+use crate::layout::{STORE, WEBHOOKS_KEY};
 use domain::Timestamp;
 use embedded::OpenError;
 use std::{
@@ -33,8 +33,8 @@ use std::{
     time::Duration,
 };
 
-/// The configuration, where it is in the data folder, and the folder of secrets.
-const SECRETS: [&str; 2] = ["buildscale.toml", "secrets"];
+/// The configuration, where it is in the data folder, the folder of secrets, and the key of webhooks.
+const SECRETS: [&str; 3] = ["buildscale.toml", "secrets", WEBHOOKS_KEY];
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

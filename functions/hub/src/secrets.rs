@@ -1,9 +1,18 @@
 //! The secrets of this machine.
 
+use crate::layout::WEBHOOKS_KEY;
 use assembly::grants::{Granted, Grants};
+use domain::{Code, Error};
 use embedded::LocalSecrets;
-use ports::{KnownSecrets, Noted, Secrets};
-use std::{path::Path, sync::Arc};
+use ports::{KnownSecrets, Noted, Secret, Secrets};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::Arc,
+};
+use webhooks::HookKeys;
 
 /// The secrets of this machine as far as flows may use them: the files of its folder, and variables of its environment. A secret
 /// that was looked up is known from then on.
@@ -25,6 +34,38 @@ pub(crate) fn of_operator(data: &Path, environment: &[(String, String)], known: 
 /// Learns the current secrets of the folder.
 pub(crate) fn learn_folder(data: &Path, known: &KnownSecrets) {
     known.learn(&local(data, &[]).of_folder());
+}
+
+/// The key of webhooks in the data directory, which is made for the first webhook. It is not in the folder of secrets, which flows can refer to.
+pub(crate) fn webhooks_keys(data: &Path, known: &KnownSecrets) -> HookKeys {
+    let (data, known) = (data.to_owned(), known.clone());
+    HookKeys::when_needed(move || {
+        let key = webhooks_key(&data).map_err(|error| {
+            tracing::error!(%error, "the key of webhooks cannot be read or made");
+            Error::new(Code::UpstreamUnavailable, "the key of webhooks cannot be read or made")
+        })?;
+        known.learn([&key]);
+        Ok(key)
+    })
+}
+
+fn webhooks_key(data: &Path) -> io::Result<Secret> {
+    let path = data.join(WEBHOOKS_KEY);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let text = identity::fresh_secret();
+            let draft = path.with_extension("new");
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            writeln!(file, "{text}")?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            File::open(data)?.sync_all()?;
+            text
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Secret::new(text.trim()))
 }
 
 fn local(data: &Path, environment: &[(String, String)]) -> LocalSecrets {

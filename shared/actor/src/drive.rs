@@ -280,8 +280,9 @@ impl<'a, M: Machine> Drive<'a, M> {
 
     /// Makes the decisions durable with one conditional write, then carries them out.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
-        let entry = draft.entry();
-        if let Some(entry) = &entry {
+        let mut entry = draft.entry();
+        if let Some(entry) = &mut entry {
+            self.add_letters(entry).await?;
             self.write(entry, draft.records).await?;
         }
         for (key, effect) in draft.effects {
@@ -291,6 +292,15 @@ impl<'a, M: Machine> Drive<'a, M> {
         // Last, so that the update of a projection delays neither the model nor a tool.
         if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
             self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
+        }
+        Ok(())
+    }
+
+    /// The messages of those that follow the actor are in the entry that they are about.
+    async fn add_letters(&self, entry: &mut Entry<M::Event>) -> Result<(), DriveError> {
+        if let Some(letters) = self.ports.letters.as_ref().filter(|_| !is_transient::<M>(entry)) {
+            let added = while_unavailable(|| letters.of(self.actor, &self.loaded.state, entry)).await?;
+            entry.outbox.extend(added);
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub use kind::ActorDriver;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after, read_before};
 pub use machine::{
-    Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver, OutboxMessage,
+    Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Letters, Machine, NoObserver, OutboxMessage,
     StopRequest, Target, Tree, View,
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};

@@ -4,7 +4,7 @@ use crate::{ActorId, Entry, Step};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
-use ports::Key;
+use ports::{Key, QueueMessage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A pure state machine. The same state, input and stamp give the same decision, on every machine and after every crash.
@@ -139,6 +139,18 @@ pub trait EntryObserver<M: Machine>: Send + Sync {
     async fn loaded(&self, actor: &ActorId, state: &M::State);
     /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
+}
+
+/// Adds messages to the outbox of an entry before it is written: for a part that follows actors and misses nothing. An entry and its letters are
+/// one write, so they are sent again after a crash as the messages of the machine are.
+#[async_trait]
+pub trait Letters<M: Machine>: Send + Sync {
+    /// The messages that go along with this entry; `state` is the one after it. Their ids follow from the numbers of its events, so that sending
+    /// them again has no effect. Not asked for entries of transient events.
+    ///
+    /// # Errors
+    /// Those of a port that it reads. The step is then tried again.
+    async fn of(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>) -> ports::Result<Vec<QueueMessage>>;
 }
 
 /// A machine whose actors have no projection.

@@ -1,7 +1,7 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, EffectRunner, EntryObserver, Executor, Machine,
+    ActorId, EffectRunner, EntryObserver, Executor, Letters, Machine,
     drive::{Drive, DriveError, Ended},
     load::Loaded,
     log::next_number,
@@ -82,6 +82,7 @@ pub(crate) struct Ports<M: Machine> {
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn EntryObserver<M>>,
+    pub letters: Option<Arc<dyn Letters<M>>>,
     pub secrets: KnownSecrets,
     pub executor: Executor,
 }
@@ -126,8 +127,8 @@ impl<M: Machine> Runtime<M> {
         follow: Arc<dyn EntryObserver<M>>,
         options: Options,
     ) -> Self {
-        let (secrets, executor) = Default::default();
-        let ports = Ports { machine, perform, table, queue, bus, clock, follow, secrets, executor };
+        let (letters, secrets, executor) = Default::default();
+        let ports = Ports { machine, perform, table, queue, bus, clock, follow, letters, secrets, executor };
         Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
     }
 
@@ -136,6 +137,13 @@ impl<M: Machine> Runtime<M> {
     #[must_use]
     pub fn redacting(mut self, secrets: KnownSecrets) -> Self {
         self.ports.secrets = secrets;
+        self
+    }
+
+    /// The same, with these letters in its entries.
+    #[must_use]
+    pub fn sending(mut self, letters: Option<Arc<dyn Letters<M>>>) -> Self {
+        self.ports.letters = letters;
         self
     }
 

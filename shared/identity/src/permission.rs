@@ -33,7 +33,7 @@ pub enum Action {
     Write,
     /// Decide on requests of agents for permission, and take granted rules back; approve plans, and modes in which agents may do more.
     Approve,
-    /// Members, and the workspace's name; remove files for good.
+    /// Members, webhooks, and the workspace's name; remove files for good.
     Administer,
     /// Delete the workspace; make owners.
     Own,
@@ -59,7 +59,7 @@ const MATRIX: [(Action, [bool; 5], &str); 7] = {
             "decide on requests of agents for permission, and take granted rules back; approve plans, and modes in which \
              they may do more",
         ),
-        (Action::Administer, [X, X, O, O, O], "members; the workspace's name; remove files for good"),
+        (Action::Administer, [X, X, O, O, O], "members; webhooks; the workspace's name; remove files for good"),
         (Action::Own, [X, O, O, O, O], "delete the workspace; make owners"),
     ]
 };

@@ -1,5 +1,5 @@
 //! The destinations of observers of tasks: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`); and the
-//! collector of the host, which has the turns of chats, too.
+//! collector of the host, which has the turns of chats, too. Also the way out of webhooks of workspaces.
 //!
 //! The engine knows sinks as a trait ([`telemetry::Sink`]); this crate has those that need files and HTTP. Their facts are free of secrets
 //! already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and looked up when they are needed.
@@ -8,11 +8,13 @@ pub mod address;
 mod config;
 mod json_lines;
 mod otlp;
+mod posts;
 mod webhook;
 
 pub use address::host_of;
 pub use json_lines::JsonLines;
 pub use otlp::{Otlp, OtlpOptions, TurnLog};
+pub use posts::HttpPosts;
 pub use webhook::{Webhook, signature};
 
 use config::Config;

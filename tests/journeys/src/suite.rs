@@ -18,6 +18,7 @@ mod rewinds;
 mod search;
 mod streams;
 mod tasks;
+mod webhooks;
 
 use crate::{Ability, Client, Deployment, Result, Settings, World};
 use futures::future::BoxFuture;
@@ -111,6 +112,7 @@ pub const JOURNEYS: &[Journey] = {
         people::keys_open_their_scopes_until_they_are_revoked [];
         planner::a_message_is_answered_looked_up_or_planned_and_carried_out [Script, OneProcess];
         planner::a_plan_is_stopped_with_its_executors [Script, OneProcess];
+        webhooks::a_receiver_is_told_the_ends_of_turns_in_order [Settings, Script, Deaths];
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];
         search::a_file_is_found_by_its_words_and_by_its_meaning [Settings];

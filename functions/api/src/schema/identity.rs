@@ -46,7 +46,7 @@ pub enum Action {
     Write,
     /// Decide permission requests of agents.
     Approve,
-    /// Members, the workspace's name, removing files for good.
+    /// Members, webhooks, the workspace's name, removing files for good.
     Administer,
     /// Delete the workspace, make owners; make workspaces.
     Own,

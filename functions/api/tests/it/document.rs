@@ -49,6 +49,15 @@ GET /.well-known/oauth-protected-resource
 DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/schedules/{schedule_id}
+DELETE /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}
+GET /api/v1/workspaces/{workspace_id}/webhooks
+GET /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}
+GET /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries
+PATCH /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}
+POST /api/v1/workspaces/{workspace_id}/webhooks
+POST /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
+POST /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/secret
+POST /api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions

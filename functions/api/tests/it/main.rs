@@ -23,3 +23,4 @@ mod shapes;
 mod streams_elsewhere;
 mod support;
 mod tasks;
+mod webhooks;

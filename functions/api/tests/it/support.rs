@@ -227,9 +227,16 @@ impl Door {
         let streams = buildscale_api::streams(base.clone());
         let mailbox = actor::Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() };
         let schedules = schedule::Schedules::new(table.clone(), mailbox, clock.clone(), workspaces.clone());
+        let key = ports::Secret::new("a key of webhooks, of at least thirty-two bytes");
+        let keys = webhooks::HookKeys::new(&key).unwrap();
+        let posts = Arc::new(sinks::HttpPosts::new(false).unwrap());
+        let hooks = webhooks::HookSetup { keys, posts, pace: webhooks::Pace::default() };
+        let webhooks = webhooks::Webhooks::new(table.clone(), queue.clone(), clock.clone(), workspaces.clone())
+            .set_up(Some(hooks));
         let context = Context {
             base,
             schedules,
+            webhooks,
             chats,
             evaluations: evaluation::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock),
             tasks,

@@ -244,6 +244,7 @@ pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
             "hub",
             "mcp",
             "web",
+            "webhooks",
         ]
         .into_iter()
         .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));

@@ -15,3 +15,4 @@ mod schedule;
 mod support;
 mod tasks;
 mod threads;
+mod webhooks;

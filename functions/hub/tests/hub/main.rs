@@ -25,3 +25,4 @@ mod sweeps;
 mod terminal;
 mod traces;
 mod web;
+mod webhooks;

@@ -188,6 +188,10 @@ impl World {
         let due = json!({ "kind": "chat", "goal": secret });
         let due = json!({ "name": secret, "rrule": "FREQ=DAILY", "action": due });
         let schedule_id = post("schedules", due).await.text("schedule_id");
+        let hook = json!({ "name": secret, "url": "https://receiver.example/", "events": ["turn.ended"] });
+        let made = self.json(&token, "POST", &format!("{workspace}/webhooks"), hook).await.is(201);
+        let webhook_id = made.json["webhook"]["webhook_id"].as_str().unwrap().to_owned();
+        let delivery_id = post(&format!("webhooks/{webhook_id}/test"), json!({})).await.text("delivery_id");
         let key =
             self.json(&token, "POST", "/api/v1/keys", json!({ "name": secret, "scopes": ["read"] })).await.is(201);
         let carl = user_id(&format!("carl-of-{name}"));
@@ -204,6 +208,8 @@ impl World {
             ("other_task_id", other_task_id),
             ("evaluation_id", evaluation_id),
             ("schedule_id", schedule_id),
+            ("webhook_id", webhook_id),
+            ("delivery_id", delivery_id),
             ("key_id", key.json["api_key"]["key_id"].as_str().unwrap().to_owned()),
             ("user_id", carl),
             ("flow", flow),

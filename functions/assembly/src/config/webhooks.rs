@@ -1,0 +1,62 @@
+//! `[webhooks]`: what workspaces tell receivers.
+
+use super::Config;
+use crate::SetupError;
+use ::webhooks::{HookKeys, HookSetup, Pace};
+use ports::Secret;
+use serde::Deserialize;
+use sinks::HttpPosts;
+use std::{sync::Arc, time::Duration};
+
+/// `[webhooks]`
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Webhooks {
+    /// The key from which the secrets of webhooks are derived, of at least 32 bytes: one a line, of which the first is for new secrets and all are
+    /// good. A hub without it makes one with its first webhook, in the file `webhooks.key` of its data directory; on AWS there are no webhooks without it.
+    pub secret: Option<Secret>,
+    /// Whether receivers may be in private networks and on this machine.
+    pub allow_private: bool,
+    /// The longest pause after the first failure of a delivery, in seconds; each further pause is three times as long, up to two hours.
+    pub retry_seconds: u64,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self { secret: None, allow_private: false, retry_seconds: Pace::default().first.as_secs() }
+    }
+}
+
+impl Config {
+    /// What webhooks need, with the configured key, or else with these of the host; none without either.
+    ///
+    /// # Errors
+    /// [`SetupError::Config`] for a key of less than 32 bytes, and where there can be no HTTP client.
+    pub fn webhooks(&self, of_host: Option<HookKeys>) -> Result<Option<HookSetup>, SetupError> {
+        let Webhooks { secret, allow_private, retry_seconds } = &self.webhooks;
+        let wrong = |error: domain::Error| SetupError::Config(format!("webhooks: {}", error.message));
+        let configured = secret.as_ref().filter(|secret| !secret.expose().trim().is_empty());
+        let Some(keys) = configured.map(HookKeys::new).transpose().map_err(wrong)?.or(of_host) else { return Ok(None) };
+        let posts = Arc::new(HttpPosts::new(*allow_private).map_err(wrong)?);
+        let first = Duration::from_secs((*retry_seconds).max(1));
+        Ok(Some(HookSetup { keys, posts, pace: Pace { first, ..Pace::default() } }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weak_key_is_refused_and_none_means_no_webhooks() {
+        let with = |secret: &str| Config {
+            webhooks: Webhooks { secret: Some(Secret::new(secret)), ..Webhooks::default() },
+            ..Config::default()
+        };
+        assert!(Config::default().webhooks(None).is_ok_and(|setup| setup.is_none()));
+        assert!(with(" ").webhooks(None).is_ok_and(|setup| setup.is_none()));
+        let weak = with("hunter2").webhooks(None).err().map(|error| error.to_string());
+        assert!(weak.is_some_and(|words| words.contains("32 bytes") && !words.contains("hunter2")));
+        assert!(with("a key of at least thirty-two bytes in all").webhooks(None).is_ok_and(|setup| setup.is_some()));
+    }
+}

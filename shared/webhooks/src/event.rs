@@ -1,0 +1,201 @@
+//! The events that webhooks tell, as a projection of the logs of chats and tasks. Texts are cut, and no event has contents of files, arguments of
+//! calls or outputs: a receiver reads them over the API, with rights of its own.
+
+use actor::Entry;
+use chat::ChatState;
+use domain::{
+    ChatConfig, ChatEvent, ChatId, Mode, TaskEvent, Timestamp, WorkspaceId,
+    event::{Question, StopReason},
+};
+use engine::machine::TaskState;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The longest text of an event, in characters.
+const TEXT: usize = 1_000;
+/// The longest text of one question, in characters.
+const QUESTION: usize = 300;
+/// The most questions of an event.
+const QUESTIONS: usize = 10;
+
+/// The types of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EventType {
+    /// A turn of a chat has ended, or was stopped. Not of the agents of tasks.
+    #[serde(rename = "turn.ended")]
+    TurnEnded,
+    /// A task has ended. Not its children.
+    #[serde(rename = "task.ended")]
+    TaskEnded,
+    /// An agent, or a step of a flow, asks people.
+    #[serde(rename = "question.asked")]
+    QuestionAsked,
+    /// A call waits for a person's permission.
+    #[serde(rename = "permission.asked")]
+    PermissionAsked,
+    /// A turn in the mode `plan` has ended, and the chat has a plan: it can be approved.
+    #[serde(rename = "plan.submitted")]
+    PlanSubmitted,
+    /// A person tries the webhook.
+    #[serde(rename = "webhook.test")]
+    Test,
+}
+
+impl EventType {
+    /// Those that a webhook can ask for.
+    pub const ALL: [Self; 5] =
+        [Self::TurnEnded, Self::TaskEnded, Self::QuestionAsked, Self::PermissionAsked, Self::PlanSubmitted];
+}
+
+/// An event, on its way to webhooks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Happening {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    /// The number of the event in the log of the chat or task.
+    pub number: u64,
+    /// The time of it.
+    pub at: Timestamp,
+    /// The facts.
+    pub data: Map<String, Value>,
+}
+
+/// The chat or flow that events are of, for the filters of webhooks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// The chat.
+    pub chat: Option<ChatId>,
+    /// The flow.
+    pub flow: Option<String>,
+}
+
+/// The events of an entry of a chat; `state` is the one after it.
+pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
+    let Some(config) = &state.config else { return Vec::new() };
+    let mut found = Vec::new();
+    for (number, event) in (entry.first..).zip(&entry.events) {
+        let mut add = |kind, at, facts: Value| {
+            let data = with_place(config, facts);
+            found.push(Happening { kind, number, at, data });
+        };
+        match event {
+            ChatEvent::Done { turn_id, message, stop_reason, at } if config.agent.is_none() => {
+                add(
+                    EventType::TurnEnded,
+                    *at,
+                    json!({ "turn_id": turn_id, "stop_reason": stop_reason, "text": cut(message, TEXT) }),
+                );
+                let plan = state.plan_path.as_ref().filter(|_| config.mode == Mode::Plan);
+                if let Some(path) = plan.filter(|_| *stop_reason == StopReason::EndTurn) {
+                    let plan = json!({ "turn_id": turn_id, "plan_path": path, "plan_id": state.plan_id });
+                    add(EventType::PlanSubmitted, *at, plan);
+                }
+            }
+            ChatEvent::Stopped { turn_id, reason, partial_response, at, .. } if config.agent.is_none() => {
+                let text = cut(partial_response, TEXT);
+                let facts =
+                    json!({ "turn_id": turn_id, "stop_reason": "stopped", "reason": cut(reason, TEXT), "text": text });
+                add(EventType::TurnEnded, *at, facts);
+            }
+            ChatEvent::Asked { question_id, questions, at, expires_at, .. } => {
+                add(
+                    EventType::QuestionAsked,
+                    *at,
+                    json!({ "question_id": question_id, "questions": told(questions), "expires_at": expires_at }),
+                );
+            }
+            ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
+                let (tool, reason) = (cut(tool, QUESTION), cut(reason, TEXT));
+                let facts = json!({
+                    "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
+                    "expires_at": expires_at,
+                });
+                add(EventType::PermissionAsked, *at, facts);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The events of an entry of a task; `state` is the one after it.
+pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
+    let Some(config) = &state.config else { return Vec::new() };
+    let mut found = Vec::new();
+    for (number, event) in (entry.first..).zip(&entry.events) {
+        let mut add = |kind, at, facts: Value| {
+            let mut data = place(config.workspace);
+            data.insert("task_id".into(), json!(config.task));
+            data.insert("flow".into(), json!(config.flow.name));
+            data.extend(fields(facts));
+            found.push(Happening { kind, number, at, data });
+        };
+        match event {
+            TaskEvent::Finished { status, exit, error, at, .. } if config.origin.is_none() => {
+                let error =
+                    error.as_ref().map(|error| json!({ "code": error.code, "message": cut(&error.message, TEXT) }));
+                add(EventType::TaskEnded, *at, json!({ "status": status, "exit": exit, "error": error }));
+            }
+            TaskEvent::Asked { node, question_id, questions, at, expires_at } => {
+                let facts = json!({
+                    "node": node, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
+                });
+                add(EventType::QuestionAsked, *at, facts);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The event by which a person tries a webhook.
+pub fn test(workspace: WorkspaceId, number: u64, at: Timestamp) -> Happening {
+    Happening { kind: EventType::Test, number, at, data: place(workspace) }
+}
+
+fn place(workspace: WorkspaceId) -> Map<String, Value> {
+    fields(json!({ "workspace_id": workspace }))
+}
+
+fn with_place(config: &ChatConfig, facts: Value) -> Map<String, Value> {
+    let mut data = place(config.workspace);
+    data.insert("chat_id".into(), json!(config.chat));
+    if let Some(task) = config.agent.as_ref().and_then(|agent| agent.of_task()) {
+        data.insert("task_id".into(), json!(task));
+    }
+    data.extend(fields(facts));
+    data
+}
+
+/// The fields of an object that have a value.
+fn fields(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    }
+}
+
+fn told(questions: &[Question]) -> Vec<Value> {
+    let told = |one: &Question| json!({ "name": cut(&one.name, QUESTION), "question": cut(&one.question, QUESTION) });
+    questions.iter().take(QUESTIONS).map(told).collect()
+}
+
+/// The first `most` characters.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!((cut("äöü", 2).as_str(), cut("äöü", 3).as_str(), cut("", 0).as_str()), ("äö…", "äöü", ""));
+    }
+}

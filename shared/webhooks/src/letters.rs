@@ -1,0 +1,68 @@
+//! The letters: an entry of a chat or task that tells a webhook something has the message of that in its outbox.
+
+use crate::{
+    event::{self, Happening, Origin},
+    store::{self, HookMessage},
+};
+use actor::{ActorId, Entry, Letters};
+use async_trait::async_trait;
+use chat::{ChatMachine, ChatState};
+use domain::{ChatEvent, TaskEvent, WorkspaceId};
+use engine::{TaskMachine, machine::TaskState};
+use ports::{QueueMessage, Result, Table};
+use std::sync::Arc;
+
+/// Writes the letters. It reads the webhooks of the workspace once for an entry with such an event, and nothing for any other.
+pub struct HookLetters {
+    /// The webhooks.
+    pub table: Arc<dyn Table>,
+}
+
+impl HookLetters {
+    async fn to_all(
+        &self,
+        workspace: WorkspaceId,
+        source: &ActorId,
+        events: Vec<Happening>,
+        origin: &Origin,
+    ) -> Result<Vec<QueueMessage>> {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let set = store::webhooks(&*self.table, workspace).await?;
+        let mut letters = Vec::new();
+        for event in events {
+            for hook in set.webhooks.iter().filter(|hook| hook.wants(event.kind, origin)) {
+                let (kind, number) = (event.kind, event.number);
+                let id = format!("{source}/{number}/{kind:?}");
+                let letter = HookMessage::Letter { source: line_of(source), event: event.clone() };
+                letters.push(store::message(workspace, hook.id, id, &letter)?);
+            }
+        }
+        Ok(letters)
+    }
+}
+
+/// The line of an actor: its kind and its own id, as in `chat/<id>`.
+fn line_of(actor: &ActorId) -> String {
+    let id = actor.as_str().rsplit('/').next().unwrap_or_default();
+    format!("{}/{id}", actor.kind())
+}
+
+#[async_trait]
+impl Letters<ChatMachine> for HookLetters {
+    async fn of(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) -> Result<Vec<QueueMessage>> {
+        let Some(config) = &state.config else { return Ok(Vec::new()) };
+        let origin = Origin { chat: Some(config.chat), flow: None };
+        self.to_all(config.workspace, actor, event::of_chat(state, entry), &origin).await
+    }
+}
+
+#[async_trait]
+impl Letters<TaskMachine> for HookLetters {
+    async fn of(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) -> Result<Vec<QueueMessage>> {
+        let Some(config) = &state.config else { return Ok(Vec::new()) };
+        let origin = Origin { chat: None, flow: Some(config.flow.name.clone()) };
+        self.to_all(config.workspace, actor, event::of_task(state, entry), &origin).await
+    }
+}

@@ -1,0 +1,38 @@
+//! Webhooks: ends of turns and tasks, questions, and requests for approval, as signed POSTs in the form of Standard Webhooks
+//! (<https://www.standardwebhooks.com>).
+//!
+//! ```text
+//!   entry of a chat or task ── letter in its outbox ──▶ group of the webhook ──▶ Deliveries: record ─ post ─ delivered
+//!                                                             ▲                               └─ failed: wake, held back until due
+//!                                                             └───────────────────────────────────────┘
+//! ```
+//!
+//! The letter is part of the write that commits the entry ([`actor::Letters`]), so an event is never lost and its id never changes. A delivery
+//! that waits is a row and a message that is due later: it holds no worker. Deliveries of one webhook from one chat or task form a line, in
+//! the order of the log: one is sent after those before it were delivered or given up.
+//!
+//! - [`event`]: the events, as a projection of logs. Pure.
+//! - [`webhook`], [`delivery`]: the records and their transitions. Pure.
+//! - [`keys`]: the secrets, derived and never stored.
+//! - [`letters`]: the messages of entries.
+//! - [`driver`]: makes the attempts.
+//! - [`webhooks`]: the way in.
+
+pub mod delivery;
+pub mod driver;
+pub mod event;
+pub mod keys;
+pub mod letters;
+mod post;
+mod store;
+pub mod webhook;
+pub mod webhooks;
+
+pub use delivery::{Attempt, Delivery, DeliveryStatus, Pace};
+pub use driver::Deliveries;
+pub use event::{EventType, Happening};
+pub use keys::HookKeys;
+pub use letters::HookLetters;
+pub use post::{Answer, Post, Posts};
+pub use webhook::{Disabled, DisabledBecause, Webhook};
+pub use webhooks::{DeliveryPage, HookSetup, Made, NewWebhook, WebhookChange, Webhooks};

@@ -1,0 +1,212 @@
+//! The rows of webhooks and their deliveries, and the messages about them.
+
+use crate::{
+    delivery::{Delivery, DeliveryStatus},
+    event::Happening,
+    webhook::WebhookSet,
+};
+use domain::{Sha256, Timestamp, WorkspaceId};
+use ports::{Error, Expect, Key, Query, QueueMessage, Result, Table, Write};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The kind of the queue groups of webhooks.
+pub(crate) const KIND: &str = "hook";
+/// The groups of one webhook: so many of its receivers' answers are waited for at once. A chat or task is always in the same one.
+const GROUPS: u8 = 4;
+/// How long a delivery is listed.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How often a lost race for the set of webhooks is run again.
+const ATTEMPTS: u32 = 16;
+
+/// A message of a group of a webhook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "hook", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum HookMessage {
+    /// An event happened.
+    Letter {
+        /// The line.
+        source: String,
+        /// The event.
+        event: Happening,
+    },
+    /// The first delivery of a line may be due.
+    Wake {
+        /// The line.
+        source: String,
+    },
+}
+
+/// The webhook that a group is of.
+pub(crate) fn webhook_of(group: &str) -> Option<(WorkspaceId, Uuid)> {
+    let mut parts = group.strip_prefix(KIND)?.strip_prefix('/')?.split('/');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// A message to the group of a line.
+pub(crate) fn message(workspace: WorkspaceId, webhook: Uuid, id: String, body: &HookMessage) -> Result<QueueMessage> {
+    let (HookMessage::Letter { source, .. } | HookMessage::Wake { source }) = body;
+    let digest = Sha256::of(source.as_bytes()).to_string();
+    let group = u8::from_str_radix(digest.get(..2).unwrap_or_default(), 16).unwrap_or_default() % GROUPS;
+    let group = format!("{KIND}/{workspace}/{}/{group}", webhook.hyphenated());
+    let body = serde_json::to_string(body).map_err(invalid)?;
+    Ok(QueueMessage { group, id, body, ..QueueMessage::default() })
+}
+
+/// An item and its revision.
+pub(crate) struct Held<T> {
+    pub value: T,
+    pub rev: u64,
+}
+
+fn set_key(workspace: WorkspaceId) -> Key {
+    Key::new(format!("{workspace}/webhooks"), "all")
+}
+
+/// The partition of the deliveries of a webhook, of the table and of its index.
+pub(crate) fn partition(workspace: WorkspaceId, webhook: Uuid) -> String {
+    format!("{workspace}/webhooks/{}", webhook.hyphenated())
+}
+
+fn delivery_key(workspace: WorkspaceId, webhook: Uuid, delivery: Uuid) -> Key {
+    Key::new(partition(workspace, webhook), delivery.hyphenated().to_string())
+}
+
+fn open_key(workspace: WorkspaceId, delivery: &Delivery) -> Key {
+    Key::new(format!("{}/open", partition(workspace, delivery.webhook)), delivery.place())
+}
+
+/// The webhooks of a workspace.
+pub(crate) async fn webhooks(table: &dyn Table, workspace: WorkspaceId) -> Result<WebhookSet> {
+    Ok(held_set(table, workspace).await?.0)
+}
+
+async fn held_set(table: &dyn Table, workspace: WorkspaceId) -> Result<(WebhookSet, Expect)> {
+    match table.get(&set_key(workspace)).await? {
+        Some(item) => Ok((parsed(&item.body)?, Expect::Rev(item.rev))),
+        None => Ok((WebhookSet::default(), Expect::Absent)),
+    }
+}
+
+/// Changes the webhooks of a workspace under their revision; `change` may be called again, and says with none that nothing changes.
+pub(crate) async fn change<T>(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    mut change: impl FnMut(&mut WebhookSet) -> Option<T> + Send,
+) -> Result<Option<T>> {
+    for round in 1.. {
+        let (mut set, expect) = held_set(table, workspace).await?;
+        let Some(changed) = change(&mut set) else { return Ok(None) };
+        let body = serde_json::to_string(&set).map_err(invalid)?;
+        match table.commit(vec![Write::put(set_key(workspace), body, expect)]).await {
+            Ok(()) => return Ok(Some(changed)),
+            Err(Error::Conflict { .. }) if round < ATTEMPTS => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// A delivery.
+pub(crate) async fn delivery(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    webhook: Uuid,
+    id: Uuid,
+) -> Result<Option<Held<Delivery>>> {
+    let item = table.get(&delivery_key(workspace, webhook, id)).await?;
+    item.map(|item| Ok(Held { value: parsed(&item.body)?, rev: item.rev })).transpose()
+}
+
+/// Records a new delivery at the end of its line. One that is recorded already stays as it is.
+pub(crate) async fn record(table: &dyn Table, workspace: WorkspaceId, delivery: &Delivery) -> Result<()> {
+    match replace(table, workspace, delivery, Expect::Absent).await {
+        Err(Error::Conflict { .. }) => Ok(()),
+        written => written,
+    }
+}
+
+/// Writes a delivery; it is in its line while it is pending.
+///
+/// # Errors
+/// [`Error::Conflict`] when another was faster.
+pub(crate) async fn replace(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    delivery: &Delivery,
+    expect: Expect,
+) -> Result<()> {
+    let key = delivery_key(workspace, delivery.webhook, delivery.id);
+    let index = Key::new(&key.pk, format!("{}/{}", delivery.created_at, delivery.id.hyphenated()));
+    let body = serde_json::to_string(delivery).map_err(invalid)?;
+    let gone = delivery.since + KEPT;
+    let open = open_key(workspace, delivery);
+    let in_line = match delivery.status {
+        DeliveryStatus::Pending => {
+            let id = serde_json::to_string(&delivery.id).map_err(invalid)?;
+            Write::put(open, id, Expect::Any).expiring(gone)
+        }
+        DeliveryStatus::Delivered | DeliveryStatus::Failed => Write::delete(open, Expect::Any),
+    };
+    table.commit(vec![Write::put(key, body, expect).indexed(index).expiring(gone), in_line]).await
+}
+
+/// The first two deliveries of a line.
+pub(crate) async fn line(table: &dyn Table, workspace: WorkspaceId, webhook: Uuid, source: &str) -> Result<Vec<Uuid>> {
+    let pk = format!("{}/open", partition(workspace, webhook));
+    let page = table.query(&Query::prefix(pk, &format!("{source}/"), 2)).await?;
+    page.items.iter().map(|item| parsed(&item.body)).collect()
+}
+
+/// The message that has a line looked at again, at once or at a time.
+pub(crate) fn wake(
+    workspace: WorkspaceId,
+    webhook: Uuid,
+    source: &str,
+    id: String,
+    at: Option<Timestamp>,
+) -> Result<QueueMessage> {
+    let message = message(workspace, webhook, id, &HookMessage::Wake { source: source.to_owned() })?;
+    Ok(QueueMessage { deliver_at: at, ..message })
+}
+
+pub(crate) fn parsed<T: DeserializeOwned>(body: &str) -> Result<T> {
+    serde_json::from_str(body).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+fn invalid(error: impl std::fmt::Display) -> Error {
+    Error::Invalid(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_chat_is_always_in_the_same_group_of_its_workspace() {
+        let (workspace, hook) = (WorkspaceId(Uuid::from_u128(1)), Uuid::from_u128(2));
+        let group = |source: &str| wake(workspace, hook, source, "1".into(), None).unwrap().group;
+        assert_eq!(group("chat/1"), group("chat/1"));
+        let groups: std::collections::BTreeSet<_> = (0..100).map(|chat| group(&format!("chat/{chat}"))).collect();
+        assert_eq!(groups.len(), usize::from(GROUPS));
+        assert_eq!(ports::tenant(&group("chat/1")), workspace.to_string());
+        assert_eq!(webhook_of(&group("chat/1")), Some((workspace, hook)));
+        assert_eq!(webhook_of("hook/nonsense"), None);
+    }
+
+    #[test]
+    fn messages_are_read_for_ever() {
+        let source = "chat/7".to_owned();
+        let event = Happening {
+            kind: crate::EventType::TurnEnded,
+            number: 9,
+            at: Timestamp::from_millis(1_800_000_000_000),
+            data: json!({ "turn_id": "t" }).as_object().unwrap().clone(),
+        };
+        let all = vec![HookMessage::Letter { source: source.clone(), event }, HookMessage::Wake { source }];
+        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "hook_messages", &all);
+    }
+}

@@ -1,0 +1,333 @@
+//! The way in to webhooks: made, listed, changed, tried and removed, with their deliveries.
+
+use crate::{
+    delivery::{Delivery, Pace},
+    event::{self, EventType},
+    keys::HookKeys,
+    post::Posts,
+    store,
+    webhook::{SecretName, Webhook},
+};
+use domain::{ChatId, Code, Error, Principal, WorkspaceId};
+use ports::{Clock, Expect, Query, QueueSender, Secret, Table, validate};
+use std::{collections::BTreeSet, sync::Arc};
+use uuid::Uuid;
+use workspace::Workspaces;
+
+/// The most webhooks of a workspace.
+const MOST: usize = 20;
+/// The line of trials.
+const TRIALS: &str = "test";
+
+/// What webhooks need of the host.
+#[derive(Clone)]
+pub struct HookSetup {
+    /// The source of their secrets.
+    pub keys: HookKeys,
+    /// The way out.
+    pub posts: Arc<dyn Posts>,
+    /// The pace of attempts.
+    pub pace: Pace,
+}
+
+/// Webhooks.
+///
+/// # Errors
+/// Of every method: `NOT_FOUND` for a workspace, webhook or delivery that there is not, `UPSTREAM_UNAVAILABLE` when the store does not answer.
+#[derive(Clone)]
+pub struct Webhooks {
+    table: Arc<dyn Table>,
+    queue: Arc<dyn QueueSender>,
+    clock: Arc<dyn Clock>,
+    workspaces: Workspaces,
+    setup: Option<HookSetup>,
+}
+
+/// A webhook to make.
+#[derive(Clone, Debug)]
+pub struct NewWebhook {
+    /// Its name.
+    pub name: String,
+    /// The address.
+    pub url: String,
+    /// The types of events.
+    pub events: BTreeSet<EventType>,
+    /// The only chat.
+    pub chat: Option<ChatId>,
+    /// The only flow.
+    pub flow: Option<String>,
+}
+
+/// Changes of a webhook; none leaves a value as it is.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChange {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another address.
+    pub url: Option<String>,
+    /// Other types of events.
+    pub events: Option<BTreeSet<EventType>>,
+    /// Whether it is told anything.
+    pub enabled: Option<bool>,
+}
+
+/// A webhook with the secret that was just made for it.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The webhook.
+    pub webhook: Webhook,
+    /// Its secret.
+    pub secret: Secret,
+}
+
+/// A page of deliveries, the newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeliveryPage {
+    /// The deliveries.
+    pub deliveries: Vec<Delivery>,
+    /// The cursor of the next page.
+    pub next_cursor: Option<String>,
+}
+
+impl Webhooks {
+    /// Over these; nothing is told before [`Webhooks::set_up`].
+    pub fn new(
+        table: Arc<dyn Table>,
+        queue: Arc<dyn QueueSender>,
+        clock: Arc<dyn Clock>,
+        workspaces: Workspaces,
+    ) -> Self {
+        Self { table, queue, clock, workspaces, setup: None }
+    }
+
+    /// The same, with what webhooks need of the host.
+    #[must_use]
+    pub fn set_up(self, setup: Option<HookSetup>) -> Self {
+        Self { setup, ..self }
+    }
+
+    /// What they need of the host, where it has that.
+    pub fn setup(&self) -> Option<&HookSetup> {
+        self.setup.as_ref()
+    }
+
+    fn ready(&self) -> Result<&HookSetup, Error> {
+        self.setup.as_ref().ok_or_else(|| {
+            Error::new(Code::Unprocessable, "webhooks are not set up on this server")
+                .hint("its operator sets webhooks.secret, from which their secrets are derived")
+        })
+    }
+
+    /// Makes a webhook; the same id again changes nothing, and gives the same secret until that was replaced.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` with the field; `FORBIDDEN` for an address in a private network; `CONFLICT` when the workspace has 20 webhooks;
+    /// `UNPROCESSABLE` where the host has no key for secrets; those of [`Webhooks`].
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        id: Uuid,
+        new: NewWebhook,
+        by: &Principal,
+    ) -> Result<Made, Error> {
+        let setup = self.ready()?;
+        self.workspaces.get(workspace).await?;
+        let NewWebhook { name, url, events, chat, flow } = new;
+        let secret = SecretName { key: setup.keys.newest()?, generation: 1 };
+        let made = Webhook {
+            id,
+            name,
+            url,
+            events,
+            chat,
+            flow,
+            by: by.user(),
+            created_at: self.clock.now(),
+            secret,
+            previous: None,
+            failing_since: None,
+            disabled: None,
+        };
+        made.check()?;
+        setup.posts.check(&made.url)?;
+        let added = store::change(&*self.table, workspace, |set| {
+            if let Some(known) = set.get(id) {
+                return Some(Some(known.clone()));
+            }
+            if set.webhooks.len() >= MOST {
+                return Some(None);
+            }
+            set.webhooks.push(made.clone());
+            Some(Some(made.clone()))
+        });
+        let webhook = added.await.map_err(internal)?.flatten().ok_or_else(|| {
+            Error::new(Code::Conflict, format!("a workspace has {MOST} webhooks at most")).hint("remove one")
+        })?;
+        self.with_secret(workspace, webhook)
+    }
+
+    fn with_secret(&self, workspace: WorkspaceId, webhook: Webhook) -> Result<Made, Error> {
+        let secret = self.ready()?.keys.secret(workspace, webhook.id, &webhook.secret)?.ok_or_else(|| {
+            Error::new(Code::Conflict, "this server lacks the key of the secret").hint("rotate the secret")
+        })?;
+        Ok(Made { webhook, secret })
+    }
+
+    /// The webhooks of a workspace, the oldest first; at most 20.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<Webhook>, Error> {
+        self.workspaces.get(workspace).await?;
+        Ok(store::webhooks(&*self.table, workspace).await.map_err(internal)?.webhooks)
+    }
+
+    /// A webhook.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn get(&self, workspace: WorkspaceId, id: Uuid) -> Result<Webhook, Error> {
+        let set = store::webhooks(&*self.table, workspace).await.map_err(internal)?;
+        set.get(id).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// Changes a webhook. To enable one forgets its failures.
+    ///
+    /// # Errors
+    /// As [`Webhooks::create`].
+    pub async fn change(&self, workspace: WorkspaceId, id: Uuid, change: WebhookChange) -> Result<Webhook, Error> {
+        let setup = self.ready()?;
+        let now = self.clock.now();
+        let apply = |hook: &mut Webhook| {
+            let WebhookChange { name, url, events, enabled } = change.clone();
+            hook.name = name.unwrap_or_else(|| hook.name.clone());
+            hook.url = url.unwrap_or_else(|| hook.url.clone());
+            hook.events = events.unwrap_or_else(|| hook.events.clone());
+            if let Some(enabled) = enabled {
+                hook.enable(enabled, now);
+            }
+        };
+        let mut wanted = self.get(workspace, id).await?;
+        apply(&mut wanted);
+        wanted.check()?;
+        setup.posts.check(&wanted.url)?;
+        self.edit(workspace, id, apply).await
+    }
+
+    /// Gives a webhook another secret. The one before it signs beside it for 24 hours.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE` where the host has no key for secrets; those of [`Webhooks`].
+    pub async fn rotate(&self, workspace: WorkspaceId, id: Uuid) -> Result<Made, Error> {
+        let (key, now) = (self.ready()?.keys.newest()?, self.clock.now());
+        let webhook = self.edit(workspace, id, |hook| hook.rotate(key.clone(), now)).await?;
+        self.with_secret(workspace, webhook)
+    }
+
+    async fn edit(
+        &self,
+        workspace: WorkspaceId,
+        id: Uuid,
+        apply: impl Fn(&mut Webhook) + Send + Sync,
+    ) -> Result<Webhook, Error> {
+        let changed = store::change(&*self.table, workspace, |set| {
+            let hook = set.webhooks.iter_mut().find(|hook| hook.id == id)?;
+            apply(hook);
+            Some(hook.clone())
+        });
+        changed.await.map_err(internal)?.ok_or_else(|| missing(id))
+    }
+
+    /// Removes a webhook, with what it was still to be told.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn delete(&self, workspace: WorkspaceId, id: Uuid) -> Result<(), Error> {
+        let removed = store::change(&*self.table, workspace, |set| {
+            let place = set.webhooks.iter().position(|hook| hook.id == id)?;
+            set.webhooks.remove(place);
+            Some(())
+        });
+        removed.await.map_err(internal)?.ok_or_else(|| missing(id))
+    }
+
+    /// The deliveries of a webhook of the last 30 days, the newest first.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Webhooks`].
+    pub async fn deliveries(
+        &self,
+        workspace: WorkspaceId,
+        id: Uuid,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<DeliveryPage, Error> {
+        self.get(workspace, id).await?;
+        let query = Query::all(store::partition(workspace, id), limit).descending().after(cursor);
+        let page = self.table.query_index(&query).await;
+        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let deliveries = page.items.iter().map(|item| store::parsed(&item.body).map_err(internal));
+        Ok(DeliveryPage { deliveries: deliveries.collect::<Result<_, _>>()?, next_cursor: page.next })
+    }
+
+    /// Sends a delivery again now, also one that was delivered or given up; it is then tried for as long as a new one. It goes before all
+    /// that its chat or task has waiting behind it.
+    ///
+    /// # Errors
+    /// `CONFLICT` for a webhook that is disabled; those of [`Webhooks`].
+    pub async fn retry(&self, workspace: WorkspaceId, id: Uuid, delivery: Uuid) -> Result<Delivery, Error> {
+        self.ready()?;
+        self.enabled(workspace, id).await?;
+        loop {
+            let held = store::delivery(&*self.table, workspace, id, delivery).await.map_err(internal)?;
+            let held = held.ok_or_else(|| Error::not_found("delivery", delivery))?;
+            let mut again = held.value;
+            again.again(self.clock.now());
+            match store::replace(&*self.table, workspace, &again, Expect::Rev(held.rev)).await {
+                Ok(()) => {
+                    self.wake(workspace, &again).await?;
+                    return Ok(again);
+                }
+                Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(internal(error)),
+            }
+        }
+    }
+
+    /// Sends an event of the type `webhook.test`.
+    ///
+    /// # Errors
+    /// As [`Webhooks::retry`].
+    pub async fn test(&self, workspace: WorkspaceId, id: Uuid) -> Result<Delivery, Error> {
+        self.ready()?;
+        self.enabled(workspace, id).await?;
+        let now = self.clock.now();
+        // Each trial has a line of its own: it tells of the receiver now, and not of a trial before it.
+        let line = format!("{TRIALS}/{}", self.clock.id().hyphenated());
+        let delivery = Delivery::new(workspace, id, &line, event::test(workspace, 1, now), now);
+        store::record(&*self.table, workspace, &delivery).await.map_err(internal)?;
+        self.wake(workspace, &delivery).await?;
+        Ok(delivery)
+    }
+
+    async fn enabled(&self, workspace: WorkspaceId, id: Uuid) -> Result<(), Error> {
+        match self.get(workspace, id).await?.disabled {
+            None => Ok(()),
+            Some(_) => Err(Error::new(Code::Conflict, "the webhook is disabled").hint("enable it first")),
+        }
+    }
+
+    async fn wake(&self, workspace: WorkspaceId, delivery: &Delivery) -> Result<(), Error> {
+        let id = self.clock.id().hyphenated().to_string();
+        let wake = store::wake(workspace, delivery.webhook, &delivery.source, id, None).map_err(internal)?;
+        self.queue.send(vec![wake]).await.map_err(internal)
+    }
+}
+
+fn missing(id: Uuid) -> Error {
+    Error::not_found("webhook", id)
+}
+
+fn internal(error: impl std::error::Error + 'static) -> Error {
+    engine::error::internal(error)
+}

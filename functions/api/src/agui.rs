@@ -32,7 +32,7 @@ pub(crate) async fn run_agent(
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let (chat, view) = chat_of(&context, at.workspace_id, &thread).await?;
+    let (chat, view) = chat_of(&context.base, at.workspace_id, &thread).await?;
     let run = match input {
         Input::Words(content) => {
             let words = Words { content, earlier, role: persona, model };

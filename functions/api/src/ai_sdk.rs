@@ -67,7 +67,7 @@ pub(crate) async fn send_ui_message(
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let (chat, view) = chat_of(&context, at.workspace_id, &id).await?;
+    let (chat, view) = chat_of(&context.base, at.workspace_id, &id).await?;
     let run = match input {
         Input::Words(content) => {
             let words = Words { content, earlier, role: persona, model };
@@ -91,7 +91,7 @@ pub(crate) async fn resume_ui_stream(
     Access { at, by, caller, role, files, .. }: Access<Read, InUiChat>,
     ids: Ids,
 ) -> Answer<Response> {
-    let (chat, view) = chat_of(&context, at.workspace_id, &at.id).await?;
+    let (chat, view) = chat_of(&context.base, at.workspace_id, &at.id).await?;
     let Some(view) = view.filter(|view| view.status != ChatStatus::Idle) else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
@@ -119,7 +119,7 @@ pub(crate) async fn stop_ui_stream(
     Access { at, by, .. }: Access<Converse, InUiChat>,
     ids: Ids,
 ) -> Answer<axum::Json<UiStopped>> {
-    let (chat, view) = chat_of(&context, at.workspace_id, &at.id).await?;
+    let (chat, view) = chat_of(&context.base, at.workspace_id, &at.id).await?;
     if view.is_none() {
         let shown: String = at.id.chars().take(64).collect();
         return Err(Error::not_found("chat", shown).into());

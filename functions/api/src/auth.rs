@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::ApiError, login, login::Login};
+use crate::{StreamContext, access::Standing, error::ApiError, langgraph, login, login::Login};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -20,8 +20,16 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 7] =
-    ["/", "/health", "/healthz", "/ready", "/openapi.json", "/.well-known/agent-card.json", login::METADATA];
+const OPEN: [&str; 8] = [
+    "/",
+    "/health",
+    "/healthz",
+    "/langgraph/ok",
+    "/ready",
+    "/openapi.json",
+    "/.well-known/agent-card.json",
+    login::METADATA,
+];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
@@ -162,7 +170,7 @@ impl Auth {
             Door::Loopback => return from_this_machine(&parts.headers, &context.origins),
             Door::Guarded { token, verifier } => (*token, verifier),
         };
-        let Some(given) = bearer(&parts.headers) else {
+        let Some(given) = bearer(&parts.headers).or_else(|| api_key(parts)) else {
             return match (ticket(parts), sought) {
                 (Some(ticket), Some((workspace, sought))) => self.ticket_holder(context, ticket, workspace, sought),
                 _ => Err(Error::new(Code::Unauthorized, "a token is needed")
@@ -214,6 +222,12 @@ fn digest(token: &str) -> [u8; 32] {
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
+}
+
+/// The token of `x-api-key`, where clients of LangGraph send it.
+fn api_key(parts: &Parts) -> Option<&str> {
+    let given = parts.headers.get("x-api-key").filter(|_| parts.uri.path().starts_with(langgraph::BASE))?;
+    given.to_str().ok().map(str::trim).filter(|token| !token.is_empty())
 }
 
 /// The value of `?ticket=`; no character of a ticket is ever escaped.

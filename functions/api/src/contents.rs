@@ -307,7 +307,8 @@ fn type_of(name: &str) -> &'static str {
 }
 
 /// For `filename*` (RFC 8187): everything but letters, digits and a few marks.
-fn percent_encoded(name: &str) -> String {
+/// A text as it can stand in an address (RFC 3986 §2.3).
+pub(crate) fn percent_encoded(name: &str) -> String {
     name.bytes().fold(String::with_capacity(name.len()), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));

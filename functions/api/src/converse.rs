@@ -2,10 +2,12 @@
 //! the turn that answers it is streamed, or waited for.
 
 use crate::{
-    Context,
+    Context, StreamContext,
     access::demand,
     chats::check_model,
     error::{Answer, ApiError, internal},
+    extract::Traced,
+    hub::Within,
     idempotency::Ids,
 };
 use actor::next_number;
@@ -68,13 +70,33 @@ pub(crate) struct Run {
     pub first: u64,
 }
 
+impl<'a> Speaker<'a> {
+    /// The caller of a route whose path names no workspace.
+    pub(crate) async fn within<N>(
+        context: &'a Context,
+        within: &'a Within<N>,
+        ids: Ids,
+        Traced(trace): Traced,
+    ) -> Answer<Self> {
+        within.settle(context).await?;
+        let Within { workspace, by, caller, role, files, .. } = within;
+        let (by, files) = (by.clone(), files.clone());
+        Ok(Self { context, workspace: *workspace, by, caller, role: *role, files, ids, trace })
+    }
+}
+
 impl Speaker<'_> {
-    fn may_approve(&self) -> bool {
+    pub(crate) fn may_approve(&self) -> bool {
         demand(self.caller, self.role, Action::Approve).is_ok()
     }
 
-    fn command(&self) -> CommandId {
+    pub(crate) fn command(&self) -> CommandId {
         CommandId(self.ids.id("command"))
+    }
+
+    /// The command that begins a turn in a chat, under an id that tells the chat.
+    fn turn(&self, chat: ChatId) -> CommandId {
+        CommandId(marked(chat, self.command().0))
     }
 
     /// Refuses, before anything is sent, a request whose answer is streamed or waited for where no streams are.
@@ -102,7 +124,8 @@ impl Speaker<'_> {
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
         let new = chat::NewChat { goal: content, earlier, role, model, may_approve, trace, ..chat::NewChat::default() };
-        let accepted = self.context.chats.create(self.workspace, chat, self.command(), new, &self.by).await?;
+        let command = self.turn(chat);
+        let accepted = self.context.chats.create(self.workspace, chat, command, new, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
     }
 
@@ -128,7 +151,7 @@ impl Speaker<'_> {
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
         let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
-        let accepted = self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
+        let accepted = self.context.chats.post(self.workspace, chat, self.turn(chat), post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first })
     }
 
@@ -200,11 +223,7 @@ impl Speaker<'_> {
 
     /// The one frame of a projection that has no other, once it is there.
     pub(crate) async fn waited(&self, run: Run, projection: Box<dyn Projection<Event = ChatEvent>>) -> Answer<Value> {
-        let body = self.streamed(run, projection, "").await?.into_body();
-        let text = to_bytes(body, MAX_ANSWER).await.map_err(|_| internal())?;
-        let text = String::from_utf8_lossy(&text);
-        let data = text.lines().find_map(|line| line.strip_prefix("data: "));
-        let whole = data.and_then(|data| serde_json::from_str(data).ok());
+        let whole = only_frame(self.streamed(run, projection, "").await?).await?;
         Ok(whole.ok_or_else(|| {
             Error::new(Code::UpstreamUnavailable, "the server ends, and the turn goes on after its start")
                 .detail("chat_id", run.chat.to_string())
@@ -213,10 +232,18 @@ impl Speaker<'_> {
     }
 }
 
+/// The data of the one frame of a stream, once it is there; none when the server ends before.
+pub(crate) async fn only_frame(stream: Response) -> Answer<Option<Value>> {
+    let text = to_bytes(stream.into_body(), MAX_ANSWER).await.map_err(|_| internal())?;
+    let text = String::from_utf8_lossy(&text);
+    let data = text.lines().find_map(|line| line.strip_prefix("data: "));
+    Ok(data.and_then(|data| serde_json::from_str(data).ok()))
+}
+
 /// The chat that a client's own id of a conversation means, and its view if it is there: the chat of the workspace with this id, else one whose
 /// id is made of it. All protocols whose clients choose the id take the same one for the same chat.
 pub(crate) async fn chat_of(
-    context: &Context,
+    context: &StreamContext,
     workspace: WorkspaceId,
     id: &str,
 ) -> Result<(ChatId, Option<ChatView>), Error> {
@@ -229,6 +256,30 @@ pub(crate) async fn chat_of(
         }
     }
     Ok((made, None))
+}
+
+/// Whether a turn that the log of a chat does not have may be one that was accepted, and has not begun.
+pub(crate) async fn may_begin(stage: &StreamContext, view: &ChatView, turn: TurnId) -> Result<bool, Error> {
+    if view.turn_id == Some(turn)
+        || marked(view.chat_id, turn.0) == turn.0
+        || view.queued.iter().any(|queued| queued.turn_id == turn)
+    {
+        return Ok(true);
+    }
+    let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
+    match threads.turn(view.workspace_id, turn).await {
+        Ok(record) => Ok(record.thread_id == view.chat_id),
+        Err(error) if error.code == Code::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// An id that was drawn, with a mark of the chat as its last 32 bits: so a turn that was accepted is told from one of another chat before the log
+/// has it.
+fn marked(chat: ChatId, drawn: Uuid) -> Uuid {
+    let (high, low) = drawn.as_u64_pair();
+    let mark = Uuid::new_v5(&chat.0, &[high.to_be_bytes(), (low >> 32).to_be_bytes()].concat());
+    Uuid::from_u64_pair(high, (low & !0xffff_ffff) | (mark.as_u64_pair().0 >> 32))
 }
 
 /// Whether the chat waits for a person, as its view has it.

@@ -8,10 +8,11 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// The headers of answers that clients read, beside those that every page can read anyway (Fetch, "CORS-safelisted response-header
 /// name"). A test holds all answers to this list.
-pub const EXPOSED: [HeaderName; 11] = [
+pub const EXPOSED: [HeaderName; 12] = [
     header::ACCEPT_RANGES,
     header::ALLOW,
     header::CONTENT_DISPOSITION,
+    header::CONTENT_LOCATION,
     header::CONTENT_RANGE,
     header::ETAG,
     header::LOCATION,
@@ -23,7 +24,7 @@ pub const EXPOSED: [HeaderName; 11] = [
 ];
 
 /// The headers of requests that pages may send.
-const ACCEPTED: [HeaderName; 11] = [
+const ACCEPTED: [HeaderName; 12] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     header::IF_MATCH,
@@ -32,6 +33,7 @@ const ACCEPTED: [HeaderName; 11] = [
     HeaderName::from_static(idempotency::KEY),
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("traceparent"),
+    HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-client-id"),
     HeaderName::from_static("x-workspace-id"),
     HeaderName::from_static(REQUEST_ID),

@@ -55,6 +55,18 @@ pub trait Streams: Send + Sync {
         after: Option<&str>,
     ) -> ports::Result<Response>;
 
+    /// The same over the log of a task.
+    ///
+    /// # Errors
+    /// Those of [`Streams::open`].
+    async fn open_task(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn Projection<Event = TaskEvent>>,
+        span: Span,
+        headers: &HeaderMap,
+    ) -> ports::Result<Response>;
+
     /// Whether this process serves streams. Where it does not, a request that would command and then stream is refused before its command.
     fn are_here(&self) -> bool {
         true

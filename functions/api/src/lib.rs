@@ -39,6 +39,7 @@ mod idempotency;
 mod insight;
 mod jwks;
 mod keys;
+mod langgraph;
 mod login;
 mod marks;
 mod mcp;

@@ -70,18 +70,6 @@ impl OfResponse {
     }
 }
 
-async fn speaker<'a, N>(
-    context: &'a Context,
-    within: &'a Within<N>,
-    ids: Ids,
-    Traced(trace): Traced,
-) -> Answer<Speaker<'a>> {
-    within.settle(context).await?;
-    let Within { workspace, by, caller, role, files, .. } = within;
-    let (by, files) = (by.clone(), files.clone());
-    Ok(Speaker { context, workspace: *workspace, by, caller, role: *role, files, ids, trace })
-}
-
 /// The personas, as models of OpenAI's API.
 #[utoipa::path(get, path = "/openai/v1/models", tag = "openai",
     responses((status = 200, description = "All of them.", body = Value)))]
@@ -90,7 +78,7 @@ pub(crate) async fn list_openai_models(
     within: Within<Read>,
     ids: Ids,
 ) -> Answer<axum::Json<Value>> {
-    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     Ok(axum::Json(wire::models(speaker.personas().await?.into_iter())))
 }
 
@@ -103,7 +91,7 @@ pub(crate) async fn get_openai_model(
     Path(OfModel { model }): Path<OfModel>,
     ids: Ids,
 ) -> Answer<axum::Json<Value>> {
-    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     Ok(axum::Json(wire::model(&persona(&speaker, &model).await?)))
 }
 
@@ -121,7 +109,7 @@ pub(crate) async fn create_completion(
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { model, input, stream, with_usage, .. } = wire::completion(&body)?;
-    let speaker = speaker(&context, &within, ids, traced).await?;
+    let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
     let model = persona(&speaker, &model).await?;
     let run = match input {
@@ -165,7 +153,7 @@ pub(crate) async fn create_response(
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<Response> {
     let request = wire::response(&body)?;
-    let speaker = speaker(&context, &within, ids, traced).await?;
+    let speaker = Speaker::within(&context, &within, ids, traced).await?;
     let (stream, background) = (request.stream, request.background);
     if stream || !background {
         speaker.demand_streams("send background true and stream false, and poll the response")?;
@@ -241,7 +229,7 @@ pub(crate) async fn get_response(
     ids: Ids,
 ) -> Answer<Response> {
     let id = at.id()?;
-    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let found = current(&speaker, id).await?;
     if !stream {
         return Ok(axum::Json(found.whole()).into_response());
@@ -260,7 +248,7 @@ pub(crate) async fn cancel_response(
     ids: Ids,
 ) -> Answer<axum::Json<Value>> {
     let id = at.id()?;
-    let speaker = speaker(&context, &within, ids, Traced(None)).await?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let found = current(&speaker, id).await?;
     let view = context.chats.get(speaker.workspace, id.chat).await?;
     if view.turn_id == Some(id.part.turn) {

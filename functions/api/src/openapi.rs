@@ -1,10 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
-    explain, files, flows, forks, health, home, hub, insight, keys, login, mcp, members, models, openai, personas,
-    planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks,
-    tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp, members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -52,6 +49,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "openai", description = "Completions and responses for clients of OpenAI's API, with personas as models."),
         (name = "clients", description = "The protocols of front ends: AI SDK and AG-UI."),
         (name = "a2a", description = "The Agent2Agent protocol: turns as tasks, personas as skills."),
+        (name = "langgraph", description = "The protocol of the LangGraph server, with personas and flows as assistants."),
         (name = "hub", description = "The code agent hub: threads of personas and of coding agents, each in a folder."),
         (name = "health", description = "For operators.")
     )
@@ -170,6 +168,35 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(openai::create_response))
         .routes(routes!(openai::get_response))
         .routes(routes!(openai::cancel_response))
+        .routes(routes!(langgraph::langgraph_ok))
+        .routes(routes!(langgraph::langgraph_info))
+        .routes(routes!(langgraph::search_assistants))
+        .routes(routes!(langgraph::get_assistant))
+        .routes(routes!(langgraph::get_assistant_graph))
+        .routes(routes!(langgraph::get_assistant_schemas))
+        .routes(routes!(langgraph::create_thread))
+        .routes(routes!(langgraph::search_threads))
+        .routes(routes!(langgraph::get_thread, langgraph::update_thread, langgraph::delete_thread))
+        .routes(routes!(langgraph::copy_thread))
+        .routes(routes!(langgraph::get_thread_state, langgraph::update_thread_state))
+        .routes(routes!(langgraph::read_checkpoint_state))
+        .routes(routes!(langgraph::get_checkpoint_state))
+        .routes(routes!(langgraph::get_history))
+        .routes(routes!(langgraph::create_run, langgraph::list_runs))
+        .routes(routes!(langgraph::stream_run))
+        .routes(routes!(langgraph::wait_run))
+        .routes(routes!(langgraph::get_run))
+        .routes(routes!(langgraph::cancel_run))
+        .routes(routes!(langgraph::create_stateless_run))
+        .routes(routes!(langgraph::stream_stateless_run))
+        .routes(routes!(langgraph::wait_stateless_run))
+        .routes(routes!(langgraph::create_cron))
+        .routes(routes!(langgraph::create_thread_cron))
+        .routes(routes!(langgraph::search_crons))
+        .routes(routes!(langgraph::change_cron, langgraph::delete_cron))
+        .routes(routes!(langgraph::put_item, langgraph::get_item, langgraph::delete_item))
+        .routes(routes!(langgraph::search_items))
+        .routes(routes!(langgraph::list_namespaces))
         .routes(routes!(hub::healthz))
         .routes(routes!(hub::list_hub_agents))
         .routes(routes!(hub::list_hub_models))
@@ -199,6 +226,8 @@ pub(crate) fn streams() -> OpenApiRouter<Arc<StreamContext>> {
         .routes(routes!(events::watch_task))
         .routes(routes!(hub::watch_thread))
         .routes(routes!(hub::watch_turn))
+        .routes(routes!(langgraph::join_run))
+        .routes(routes!(langgraph::join_run_stream))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
 
 /// Routes that are open to all and stand on nothing.
-const ALONE: [&str; 6] = ["agent_card", "health", "healthz", "home", "openapi", "resource_metadata"];
+const ALONE: [&str; 7] = ["agent_card", "health", "healthz", "home", "langgraph_ok", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 7] = ["agent_card", "health", "healthz", "home", "ready", "openapi", "resource_metadata"];
+const OPEN: [&str; 8] =
+    ["agent_card", "health", "healthz", "home", "langgraph_ok", "ready", "openapi", "resource_metadata"];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 24] = [
+const PACED: [&str; 32] = [
     "agent_stream",
     "approve_plan",
     "check_flow",
@@ -21,10 +22,14 @@ const PACED: [&str; 24] = [
     "compact_thread",
     "create_chat",
     "create_completion",
+    "create_cron",
     "create_evaluation",
     "create_response",
+    "create_run",
     "create_schedule",
+    "create_stateless_run",
     "create_task",
+    "create_thread_cron",
     "create_turn",
     "edit_message",
     "export_workspace",
@@ -37,16 +42,25 @@ const PACED: [&str; 24] = [
     "send_ui_message",
     "take_a2a_request",
     "take_a2a_request_in",
+    "stream_run",
+    "stream_stateless_run",
     "upload",
+    "wait_run",
+    "wait_stateless_run",
 ];
 /// Routes that read the manifests of flows.
-const FLOWS: [&str; 14] = [
+const FLOWS: [&str; 24] = [
     "answer_task",
     "change_task",
     "check_flow",
     "create_evaluation",
+    "create_run",
+    "create_stateless_run",
     "create_task",
     "draw_flow",
+    "get_assistant",
+    "get_assistant_graph",
+    "get_assistant_schemas",
     "get_evaluation",
     "get_flow",
     "get_history",
@@ -55,16 +69,23 @@ const FLOWS: [&str; 14] = [
     "pause_task",
     "replay_task",
     "retry_task",
+    "search_assistants",
+    "stream_run",
+    "stream_stateless_run",
+    "wait_run",
+    "wait_stateless_run",
 ];
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 12] = [
+const ATTACHING: [&str; 18] = [
     "agent_stream",
     "approve_plan",
     "create_chat",
     "create_completion",
     "create_response",
+    "create_run",
+    "create_stateless_run",
     "create_turn",
     "edit_message",
     "post_message",
@@ -72,6 +93,10 @@ const ATTACHING: [&str; 12] = [
     "send_ui_message",
     "take_a2a_request",
     "take_a2a_request_in",
+    "stream_run",
+    "stream_stateless_run",
+    "wait_run",
+    "wait_stateless_run",
 ];
 /// Routes that write or read a whole workspace.
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
@@ -124,7 +149,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
         add(&[Code::InvalidArgument]);
     }
     // The workspace of a route of the hub is named beside its path.
-    let beside = tagged(&["a2a", "hub", "openai"]) && !is(&ALONE);
+    let beside = tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);
     let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
     if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
@@ -161,7 +186,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&FLOWS)
         || is(&ATTACHING)
         || tagged(&CONTENTS)
-        || tagged(&["a2a", "agents", "hub", "openai", "clients"])
+        || tagged(&["a2a", "agents", "hub", "langgraph", "openai", "clients"])
         || is(&PORTABLE)
     {
         add(&[Code::ContentDamaged, Code::ContentMissing]);

@@ -112,7 +112,7 @@ fn times_of(
 }
 
 /// Refuses an action that the caller could not begin now.
-async fn may_begin(
+pub(crate) async fn may_begin(
     context: &Context,
     workspace: WorkspaceId,
     caller: &Caller,

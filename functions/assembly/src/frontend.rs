@@ -4,7 +4,7 @@ use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
 use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
-use domain::{ActorRef, ChatEvent, WorkspaceId};
+use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
 use doors::{Projection, Span};
 use http::HeaderMap;
 use ports::{DeadLetterQueue, Folders, KnownSecrets, ModelInfo};
@@ -131,6 +131,15 @@ impl Streams for OwnFeeds {
         after: Option<&str>,
     ) -> ports::Result<Response> {
         self.feeds.projected(actor, projection, span, Cursor::from_request(headers, after)).await
+    }
+    async fn open_task(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn Projection<Event = TaskEvent>>,
+        span: Span,
+        headers: &HeaderMap,
+    ) -> ports::Result<Response> {
+        self.feeds.projected(actor, projection, span, Cursor::from_request(headers, None)).await
     }
     async fn open_changes(
         &self,

@@ -4,7 +4,7 @@
 use crate::{FunctionError, assemble::Account};
 use async_trait::async_trait;
 use axum::response::Response;
-use domain::{ActorRef, ChatEvent, WorkspaceId};
+use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
 use doors::{Projection, Span};
 use http::HeaderMap;
 use std::time::Duration;
@@ -41,6 +41,15 @@ impl api::Streams for Elsewhere {
         _: Span,
         _: &HeaderMap,
         _: Option<&str>,
+    ) -> ports::Result<Response> {
+        Err(ports::Error::unavailable("event streams", NotHere))
+    }
+    async fn open_task(
+        &self,
+        _: ActorRef,
+        _: Box<dyn Projection<Event = TaskEvent>>,
+        _: Span,
+        _: &HeaderMap,
     ) -> ports::Result<Response> {
         Err(ports::Error::unavailable("event streams", NotHere))
     }

@@ -7,6 +7,7 @@ pub mod acp;
 pub mod agui;
 pub mod ai_sdk;
 pub mod hub;
+pub mod langgraph;
 pub mod mcp;
 pub mod openai;
 mod part;

@@ -7,15 +7,17 @@ use buildscale_doors::{
     a2a::{Shows, Task, TaskId},
     agui::Events,
     ai_sdk::Chunks,
+    langgraph::{ChatRun, Conversation, Mode, RunId, Status, TaskRun},
     openai::{Completion, Response, ResponseId, StartingAfter},
 };
-use domain::{ChatEvent, ChatId, Timestamp};
+use domain::{ChatEvent, ChatId, TaskEvent, Timestamp, task_native};
 use serde_json::Value;
 use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
 use uuid::Uuid;
 
-/// Text, tools, failures and stops; parallel calls, a question, files and a pause; reasoning, a crash, a plan, a permission and limits.
-const LOGS: [(&str, &str); 7] = [
+/// Text, tools, failures and stops; parallel calls, a question, files and a pause; reasoning, a crash, a plan, a permission and limits. Then one thing
+/// each, as a hub recorded it.
+const LOGS: [(&str, &str); 16] = [
     ("simple", "planner/simple.json"),
     ("tool", "planner/tool.json"),
     ("failed", "planner/failed.json"),
@@ -23,9 +25,29 @@ const LOGS: [(&str, &str); 7] = [
     ("complex", "planner/complex.json"),
     ("thread", "golden/hub/thread.log.json"),
     ("asks", "clients/asks.log.json"),
+    ("text", "clients/text.log.json"),
+    ("reasoning", "clients/reasoning.log.json"),
+    ("parallel", "clients/parallel.log.json"),
+    ("failed-call", "clients/failed-call.log.json"),
+    ("files", "clients/files.log.json"),
+    ("question", "clients/question.log.json"),
+    ("permission", "clients/permission.log.json"),
+    ("stop", "clients/stop.log.json"),
+    ("crash", "clients/crash.log.json"),
 ];
 
-const PROTOCOLS: [&str; 7] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui", "a2a", "a2a-whole"];
+const PROTOCOLS: [&str; 10] = [
+    "response",
+    "completion",
+    "completion-whole",
+    "ai-sdk",
+    "ag-ui",
+    "a2a",
+    "a2a-whole",
+    "langgraph",
+    "langgraph-messages",
+    "langgraph-whole",
+];
 
 type View = Box<dyn Projection<Event = ChatEvent>>;
 
@@ -59,8 +81,15 @@ fn view(protocol: &str, part: Part) -> View {
         "ai-sdk" => Box::new(Chunks::of(chat(), part)),
         "a2a" => Box::new(task(part, part.number, Shows::Updates)),
         "a2a-whole" => Box::new(task(part, part.number, Shows::Whole(Some(2)))),
+        "langgraph" => run(part, &[Mode::Values, Mode::Tuples, Mode::Updates, Mode::Custom, Mode::Tools]),
+        "langgraph-messages" => run(part, &[Mode::Messages]),
+        "langgraph-whole" => Box::new(ChatRun::whole(part, "the thread".into(), model)),
         _ => Box::new(Events::new(part, "the thread".into(), "the run".into())),
     }
+}
+
+fn run(part: Part, modes: &[Mode]) -> View {
+    Box::new(ChatRun::new(part, "the thread".into(), "assistant".into(), modes.to_vec()))
 }
 
 /// All parts of a log, those that have not begun left out.
@@ -98,6 +127,57 @@ fn each(check: impl Fn(&str, &[ChatEvent], Part)) {
     }
 }
 
+fn write(text: &mut String, frames: &[Frame]) {
+    for Frame { number, event, data } in frames {
+        // Protocols whose data has the name of the event say it once.
+        let event = event.filter(|event| data["type"] != *event).map(|event| format!("{event} ")).unwrap_or_default();
+        writeln!(text, "{number} {event}{data}").unwrap();
+    }
+}
+
+fn golden(name: &str, text: &str) {
+    let path = file(&format!("clients/{name}"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(wanted, text, "{name}: BLESS=1 renders it anew");
+}
+
+/// A flow with a question and a split, in our own format and as LangGraph has it.
+#[test]
+fn a_recorded_task_is_rendered_like_this() {
+    let text = std::fs::read_to_string(file("clients/flow.log.json")).unwrap();
+    let log: Vec<TaskEvent> = serde_json::from_str(&text).unwrap();
+    let mut native = String::new();
+    for (number, event) in (1..).zip(&log) {
+        if let Some((name, data)) = task_native::encode(event) {
+            writeln!(native, "{number} {name} {data}").unwrap();
+        }
+    }
+    golden("flow.native", &native);
+    let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
+    for (name, modes) in
+        [("langgraph", Some(vec![Mode::Values, Mode::Updates, Mode::Custom])), ("langgraph-whole", None)]
+    {
+        let mut text = String::new();
+        for number in 0..2 {
+            let run = RunId { of: config.task.0, number };
+            writeln!(text, "# run {run}").unwrap();
+            let mut view = TaskRun::new(run, "the thread".into(), "shout".into(), modes.clone());
+            let mut frames = Vec::new();
+            for (number, event) in (1..).zip(&log) {
+                if !view.is_over() {
+                    view.take_in(number, Timestamp::default(), event, &mut frames);
+                }
+            }
+            assert!(view.is_over());
+            write(&mut text, &frames);
+        }
+        golden(&format!("flow.{name}"), &text);
+    }
+}
+
 #[test]
 fn recorded_logs_are_rendered_like_this() {
     for (name, path) in LOGS {
@@ -106,16 +186,9 @@ fn recorded_logs_are_rendered_like_this() {
             let mut text = String::new();
             for part in parts(&log) {
                 writeln!(text, "# turn {} part {}", part.turn, part.number).unwrap();
-                for frame in frames(protocol, part, &log) {
-                    writeln!(text, "{} {}", frame.number, frame.data).unwrap();
-                }
+                write(&mut text, &frames(protocol, part, &log));
             }
-            let path = file(&format!("clients/{name}.{protocol}"));
-            if std::env::var_os("BLESS").is_some() {
-                std::fs::write(&path, &text).unwrap();
-            }
-            let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(wanted, text, "{name} {protocol}: BLESS=1 renders it anew");
+            golden(&format!("{name}.{protocol}"), &text);
         }
     }
 }
@@ -125,7 +198,8 @@ fn every_part_ends_and_its_end_is_the_last_frame() {
     let ends = |protocol: &str, data: &Value| match protocol {
         "response" => ["response.completed", "response.incomplete", "response.failed"].contains(&kind(data)),
         "completion" => data["usage"].is_object() || data["error"].is_object(),
-        "completion-whole" => true,
+        "completion-whole" | "langgraph-whole" => true,
+        "langgraph" | "langgraph-messages" => data["run_id"].is_string() && data["status"].is_string(),
         "ai-sdk" => ["finish", "abort", "error"].contains(&kind(data)),
         "a2a-whole" => true,
         _ => ["RUN_FINISHED", "RUN_ERROR"].contains(&kind(data)),
@@ -261,4 +335,30 @@ fn a_watched_task_goes_on_over_its_questions() {
     let at = states.iter().position(|state| *state == "TASK_STATE_INPUT_REQUIRED").unwrap();
     assert_eq!((states[0], states[at + 1]), ("TASK_STATE_WORKING", "TASK_STATE_WORKING"));
     assert_eq!((states.last(), view.is_over()), (Some(&"TASK_STATE_COMPLETED"), true));
+}
+
+#[test]
+fn the_states_of_a_thread_grow_and_its_last_one_is_that_of_its_stream() {
+    each(|name, log, part| {
+        let mut conversation = Conversation::default();
+        for (number, event) in (1..).zip(log) {
+            conversation.take_in(number, Timestamp::default(), event);
+        }
+        let history = conversation.history();
+        let states = history.states("the thread", usize::MAX, None);
+        let lengths: Vec<usize> =
+            states.iter().map(|state| state["values"]["messages"].as_array().unwrap().len()).collect();
+        assert!(lengths.is_sorted_by(|newer, older| newer >= older), "{name}: {lengths:?}");
+        for (newer, older) in states.iter().zip(&states[1..]) {
+            assert_eq!(newer["parent_checkpoint"], older["checkpoint"], "{name}");
+        }
+        let run = history.run(part.into());
+        let waits = parts(log).last() == Some(&part) && !history.interrupts().is_empty();
+        assert!(waits || run.is_some_and(|run| run.status.is_over()), "{name} {part:?}: {run:?}");
+        let frames = frames("langgraph", part, log);
+        let end = frames.last().unwrap().data["status"].as_str().unwrap().to_owned();
+        if run.is_some_and(|run| run.status != Status::Running) && parts(log).last() == Some(&part) {
+            assert_eq!(run.unwrap().status.name(), end, "{name} {part:?}");
+        }
+    });
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 
 /// The agent that is the persona of chats without a `role`.
-pub(super) const OURS: &str = "buildscale";
+pub(crate) const OURS: &str = "buildscale";
 const OURS_ROLE: &str = "assistant";
 /// An agent of a path, which is not found where another place is invalid.
 const PATH: &str = "path";

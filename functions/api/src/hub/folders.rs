@@ -13,7 +13,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 
 /// The folder of a workspace's files, as its sandbox knows it: the one root where the machine itself has none.
-pub(super) const HOME: &str = "/workspace";
+pub(crate) const HOME: &str = "/workspace";
 /// The most folders in an answer.
 const MOST: usize = 50;
 /// The longest path, in bytes.

@@ -127,8 +127,8 @@ async fn pages_of_other_origins_are_kept_out_unless_they_are_allowed() {
     ask("https://evil.example").await.refuses(403, "FORBIDDEN");
     let allowed = ask("http://localhost:5173").await.is(200);
     assert_eq!(allowed.header("access-control-allow-origin"), "http://localhost:5173");
-    let exposed = "accept-ranges,allow,content-disposition,content-range,etag,location,retry-after,www-authenticate,\
-        idempotency-replayed,x-request-id,x-vercel-ai-ui-message-stream";
+    let exposed = "accept-ranges,allow,content-disposition,content-location,content-range,etag,location,retry-after,\
+        www-authenticate,idempotency-replayed,x-request-id,x-vercel-ai-ui-message-stream";
     assert_eq!(allowed.header("access-control-expose-headers"), exposed);
     let closed = Door::open();
     let headers = [("host", "rebound.example"), ("origin", "http://rebound.example")];

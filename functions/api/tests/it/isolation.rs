@@ -6,6 +6,7 @@
 
 mod attacks;
 mod homes;
+mod langgraph;
 mod limits;
 mod members;
 mod modes;

@@ -179,6 +179,7 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
             .replace("/api/v1/workspaces/{workspace_id}", &workspace)
             .replace("{file_id}", file.rsplit('/').next().unwrap())
             .replace("{chat_id}", chat.rsplit('/').next().unwrap())
+            .replace("{thread_id}", chat.rsplit('/').next().unwrap())
             .replace("{task_id}", &task)
             .replace("{tag}", "open");
         // Routes of the hub want the name of a client; others refuse a parameter that they do not know.

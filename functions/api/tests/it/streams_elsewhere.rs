@@ -20,7 +20,9 @@ async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
             json!({ "threadId": "t", "runId": "r", "messages": [message], "state": {}, "tools": [], "context": [], "forwardedProps": {} }),
         ),
     ];
-    for (path, body) in requests {
+    let run = json!({ "assistant_id": "assistant", "input": { "messages": [message] } });
+    let of_langgraph = [("/langgraph/runs/stream".to_owned(), run.clone()), ("/langgraph/runs/wait".to_owned(), run)];
+    for (path, body) in requests.into_iter().chain(of_langgraph) {
         let refused = door.json("POST", &path, body).await;
         let text = refused.json.to_string();
         assert_eq!(refused.status, 503, "{path}: {text}");
@@ -43,4 +45,11 @@ async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
     assert_eq!(taken.text("status"), "queued");
     let taken = a2a("SendMessage", json!({ "returnImmediately": true })).await.is(200);
     assert_eq!(taken.json["result"]["task"]["status"]["state"], "TASK_STATE_SUBMITTED", "{}", taken.json);
+    let run = json!({ "assistant_id": "assistant", "input": { "messages": "Hello" } });
+    let taken = door.json("POST", "/langgraph/runs", run).await.is(200);
+    let run = format!("/langgraph/threads/{}/runs/{}", taken.text("thread_id"), taken.text("run_id"));
+    assert_eq!(door.get(&run).await.is(200).text("status"), "pending");
+    for way in ["join", "stream"] {
+        door.get(&format!("{run}/{way}")).await.refuses(503, "UPSTREAM_UNAVAILABLE");
+    }
 }

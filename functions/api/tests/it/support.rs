@@ -161,6 +161,15 @@ impl Streams for LocalStreams {
     ) -> ports::Result<Response> {
         self.feeds.projected(actor, projection, span, stream::Cursor::from_request(headers, after)).await
     }
+    async fn open_task(
+        &self,
+        actor: ActorRef,
+        projection: Box<dyn doors::Projection<Event = TaskEvent>>,
+        span: doors::Span,
+        headers: &HeaderMap,
+    ) -> ports::Result<Response> {
+        self.feeds.projected(actor, projection, span, stream::Cursor::from_request(headers, None)).await
+    }
     /// These tests ask only who may watch; deployables test the changes themselves.
     async fn open_changes(
         &self,

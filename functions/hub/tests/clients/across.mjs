@@ -1,6 +1,8 @@
-// One turn: begun by the AI SDK, watched by the client of OpenAI, answered by AG-UI, and read by the client of OpenAI.
+// One turn: begun by the AI SDK, watched by the client of OpenAI, answered by AG-UI, and read by the client of OpenAI. The thread goes on with a
+// question that the client of LangGraph resumes.
 import { Chat } from '@ai-sdk/react';
 import { HttpAgent } from '@ag-ui/client';
+import { Client } from '@langchain/langgraph-sdk';
 import { DefaultChatTransport } from 'ai';
 import OpenAI from 'openai';
 import { base, finish, workspace } from './common.mjs';
@@ -28,4 +30,18 @@ out.answered = agent.messages.filter((message) => message.role === 'assistant').
 
 const rest = await openai.responses.retrieve(`${response}_1`);
 out.read = [rest.status, rest.output_text, rest.previous_response_id === response];
+
+// For the client of LangGraph the turn is a run, and the answer to the request another one.
+const apiUrl = `${base}/langgraph`;
+const { runs, threads } = new Client({ apiUrl, apiKey: 'any', defaultHeaders: { 'X-Workspace-Id': workspace } });
+const values = (await runs.join(chat.id, `${turnId}_1`)).messages;
+out.joined = [values.map(({ type }) => type), values.at(-1).content, (await runs.get(chat.id, turnId)).status];
+await chat.sendMessage({ text: 'ask me' });
+out.asks = (await threads.get(chat.id)).status;
+const resumed = [];
+for await (const { event, data } of runs.stream(chat.id, 'assistant', { command: { resume: { colour: 'red' } }, streamMode: 'messages-tuple' })) {
+  if (event === 'messages' && data[0].type === 'AIMessageChunk') resumed.push(data[0].content);
+}
+const question = `resp_${chatId}${chat.lastMessage.metadata.turnId}`.replaceAll('-', '');
+out.resumed = [resumed.join(''), (await openai.responses.retrieve(`${question}_1`)).output_text];
 finish(out);

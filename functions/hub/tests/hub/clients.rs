@@ -194,11 +194,141 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
 }
 
 #[tokio::test]
+async fn assistants_of_langgraph_run_in_threads() -> Result {
+    let told = told("langgraph.mjs").await?;
+    let nodes = ["begin", "check", "parts", "each", "join", "end"];
+    assert_eq!(
+        told["assistants"],
+        json!({ "personas": true, "byId": "shout", "nodes": nodes, "persona": 4, "schemas": ["messages"] })
+    );
+    assert_eq!(told["empty"], json!(["idle", null, {}]));
+    assert_eq!(
+        told["modes"],
+        json!({
+            "created": true, "last": "success", "pieces": 4, "complete": 8, "reasoning": "I think about it.",
+            "types": ["human", "ai", "tool", "ai", "tool", "tool", "ai", "tool", "ai"],
+            "texts": ["I write the file.", "I look at it.", "I change it.", "The file of modes is done."],
+            "updates": ["agent", "tools", "agent", "tools", "agent", "tools", "agent"], "custom": ["file", "usage"],
+            "tools": [
+                "on_tool_start write", "on_tool_end write", "on_tool_start read", "on_tool_end read", "on_tool_start ls",
+                "on_tool_end ls", "on_tool_start edit", "on_tool_end edit",
+            ],
+        })
+    );
+    assert_eq!(
+        told["state"],
+        json!({
+            "same": true, "next": [], "history": [9, 8, 7, 6, 4, 3, 2, 1], "linked": true, "at": 8, "byId": 8,
+            "before": 7,
+        })
+    );
+    assert_eq!((&told["search"], &told["joined"]), (&json!([true, 1]), &json!([true, true])));
+    let updates = ["updates"; 7];
+    assert_eq!(told["replayed"], json!([&["metadata"][..], &updates, &["end"]].concat()));
+    assert_eq!(told["own"], json!(["my-own-thread", [409, "CONFLICT", "thread_id"], "my-own-thread"]));
+    assert_eq!((&told["waited"], &told["again"]), (&json!(["Said."]), &json!(["Said.", "Said."])));
+    assert_eq!((&told["stateless"], &told["background"]), (&json!(["Said."]), &json!([true, 3, "success"])));
+    assert_eq!(told["listed"], json!(["success", "success", "success"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn threads_of_langgraph_wait_and_are_stopped() -> Result {
+    let told = told("langgraph-waits.mjs").await?;
+    assert_eq!(
+        told["permission"],
+        json!({
+            "asks": ["write", "interrupted", true], "after": ["May I?", POET], "runs": ["success", "interrupted"],
+            "next": [[null, 0], ["agent", 0], ["tools", 1], ["tools", 0], ["agent", 0]],
+        })
+    );
+    assert_eq!(
+        (&told["declined"], &told["question"]),
+        (&json!("Then I stay as I am."), &json!(["Which colour?", "You said red."]))
+    );
+    assert_eq!(told["nothing"], json!([409, "CONFLICT", "command"]));
+    assert_eq!((&told["rejected"], &told["interrupting"]), (&json!([409, "CONFLICT", null]), &json!("Said.")));
+    assert_eq!((&told["interrupted"], &told["left"]), (&json!("interrupted"), &json!("interrupted")));
+    assert_eq!((&told["cancelled"], &told["copied"]), (&json!(["interrupted", "Said."]), &json!([10, true])));
+    assert_eq!(told["deleted"], json!([404, "NOT_FOUND", null]));
+    assert_eq!(
+        told["refusals"],
+        json!([
+            [400, "INVALID_ARGUMENT", "stream_mode"],
+            [400, "INVALID_ARGUMENT", "multitask_strategy"],
+            [400, "INVALID_ARGUMENT", "checkpoint"],
+            [400, "INVALID_ARGUMENT", "command"],
+            [404, "NOT_FOUND", "assistant_id"],
+            [400, "INVALID_ARGUMENT", "assistant_id"],
+            [404, "NOT_FOUND", null],
+            [400, "INVALID_ARGUMENT", "values"],
+            [400, "INVALID_ARGUMENT", "metadata"],
+            [400, "INVALID_ARGUMENT", "query"],
+        ])
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn flows_crons_and_the_store_are_there_for_langgraph() -> Result {
+    let told = told("langgraph-flows.mjs").await?;
+    let output = json!({ "all": ["a!", "b!"], "colour": "red" });
+    assert_eq!(
+        told["flow"],
+        json!({
+            "first": ["metadata", "values", "begin", "values", "__interrupt__", "values", "end"],
+            "asks": "Which colour?", "second": ["check", "parts", "join", "end"], "values": output, "children": 2,
+            "state": output, "runs": ["success", "interrupted"], "status": "idle", "search": 1,
+            "once": [409, "CONFLICT", "input"],
+        })
+    );
+    assert_eq!(told["breakpoint"], json!([["check"], 1]));
+    assert_eq!(told["crons"], json!([["*/5 * * * *", "0 9 * * mon-fri"], "Europe/Berlin", "string", true, 1, true]));
+    assert_eq!(told["noCrons"], true);
+    assert_eq!(
+        told["store"],
+        json!({
+            "item": { "colour": "red", "n": 1 }, "none": null, "search": ["users.ann", "users.bob"], "filter": 1,
+            "namespaces": [["users", "ann"], ["users", "bob"]], "left": 1,
+        })
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn use_stream_of_langgraph_asks_stops_and_comes_back() -> Result {
+    let told = told("langgraph-react.mjs").await?;
+    assert_eq!(told["asks"], json!([["human", "ai"], "write"]));
+    assert_eq!((&told["resumed"], &told["again"]), (&json!([POET, null, 4]), &json!([1, 6, null])));
+    assert_eq!((&told["back"], &told["stopped"]), (&json!(["Said.", true]), &json!([true, true])));
+    assert_eq!((&told["rejoined"], &told["cancelled"]), (&json!([true, 2]), &json!([true, 0])));
+    Ok(())
+}
+
+#[tokio::test]
+async fn langgraph_for_python_works_alike() -> Result {
+    let told = told("langgraph_client.py").await?;
+    assert_eq!(told["assistants"], true);
+    assert_eq!(told["events"], json!(["end", "messages", "metadata", "updates", "values"]));
+    assert_eq!((&told["text"], &told["asks"]), (&json!("Said."), &json!("colour")));
+    assert_eq!((&told["answered"], &told["joined"]), (&json!("You said blue."), &json!("Said.")));
+    assert_eq!((&told["status"], &told["history"]), (&json!("success"), &json!(true)));
+    assert_eq!(
+        (&told["store"], &told["refused"]),
+        (&json!({ "text": "kept" }), &json!(["BadRequestError", "webhook"]))
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_turn_goes_on_from_one_protocol_to_the_next() -> Result {
     let told = told("across.mjs").await?;
     assert_eq!(told["begun"], "approval-requested");
     assert_eq!(told["watched"], json!(["response.completed", "write"]));
     assert_eq!(told["answered"], POET);
     assert_eq!(told["read"], json!(["completed", POET, true]));
+    assert_eq!(told["joined"], json!([["human", "ai", "tool", "ai"], POET, "interrupted"]));
+    assert_eq!(told["asks"], "interrupted");
+    assert_eq!(told["resumed"], json!(["You said red.", "You said red."]));
     Ok(())
 }

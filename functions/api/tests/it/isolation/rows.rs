@@ -45,6 +45,12 @@ const fn like(route: &'static str, needs: Needs, like: &'static [(&'static str, 
 /// The workspace of a route of the hub, whose paths name none.
 const HERE: &str = "workspaceId={workspace_id}";
 
+/// An assistant, a run, and a body of a run and of a cron at the routes of LangGraph.
+const ASSISTANT: &[(&str, &str)] = &[("assistant_id", "agent")];
+const RUN: &[(&str, &str)] = &[("run_id", "turn_id")];
+const SAYS: &str = r#"{"assistant_id": "assistant", "input": {"messages": "more"}}"#;
+const CRON: &str = r#"{"assistant_id": "assistant", "schedule": "0 9 * * *", "input": {"messages": "more"}}"#;
+
 /// One row a route.
 pub const ROWS: &[Row] = {
     use Action::{Administer, Approve, Converse, Own, Read, Run, Write};
@@ -129,6 +135,58 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"threadId": "c", "runId": "r", "messages": [{"role": "user", "content": "more"}]}"#,
         ),
+        row("GET /langgraph/ok", Nothing, "", ""),
+        row("GET /langgraph/info", Credential(None), "", ""),
+        row("POST /langgraph/assistants/search", In(Read), HERE, "{}"),
+        Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}", In(Read), ASSISTANT) },
+        Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}/graph", In(Read), ASSISTANT) },
+        Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}/schemas", In(Read), ASSISTANT) },
+        row("POST /langgraph/threads", In(Converse), HERE, "{}"),
+        row("POST /langgraph/threads/search", In(Read), HERE, "{}"),
+        row("GET /langgraph/threads/{thread_id}", In(Read), HERE, ""),
+        row("DELETE /langgraph/threads/{thread_id}", In(Converse), HERE, ""),
+        row("POST /langgraph/threads/{thread_id}/copy", In(Converse), HERE, ""),
+        row("GET /langgraph/threads/{thread_id}/state", In(Read), HERE, ""),
+        Row {
+            query: HERE,
+            ..like("GET /langgraph/threads/{thread_id}/state/{checkpoint_id}", In(Read), &[("checkpoint_id", "v")])
+        },
+        row("POST /langgraph/threads/{thread_id}/state", In(Converse), HERE, "{}"),
+        row("POST /langgraph/threads/{thread_id}/state/checkpoint", In(Read), HERE, "{}"),
+        row("PATCH /langgraph/threads/{thread_id}", In(Converse), HERE, "{}"),
+        row("POST /langgraph/threads/{thread_id}/history", In(Read), HERE, "{}"),
+        row("GET /langgraph/threads/{thread_id}/runs", In(Read), HERE, ""),
+        row("POST /langgraph/threads/{thread_id}/runs", In(Converse), HERE, SAYS),
+        row("POST /langgraph/threads/{thread_id}/runs/stream", In(Converse), HERE, SAYS),
+        // An answer that is waited for does not come here: nothing runs.
+        row("POST /langgraph/threads/{thread_id}/runs/wait", In(Converse), HERE, r#"{"assistant_id": "assistant"}"#),
+        Row { query: HERE, ..like("GET /langgraph/threads/{thread_id}/runs/{run_id}", In(Read), RUN) },
+        Row {
+            query: "workspaceId={workspace_id}&cancel_on_disconnect=1",
+            ..like("GET /langgraph/threads/{thread_id}/runs/{run_id}/join", In(Read), RUN)
+        },
+        Row { query: HERE, ..like("GET /langgraph/threads/{thread_id}/runs/{run_id}/stream", In(Read), RUN) },
+        Row { query: HERE, ..like("POST /langgraph/threads/{thread_id}/runs/{run_id}/cancel", In(Converse), RUN) },
+        row("POST /langgraph/runs", In(Converse), HERE, SAYS),
+        row("POST /langgraph/runs/stream", In(Converse), HERE, SAYS),
+        row("POST /langgraph/runs/wait", In(Converse), HERE, r#"{"assistant_id": "assistant"}"#),
+        row("POST /langgraph/runs/crons", In(Converse), HERE, CRON),
+        row("POST /langgraph/threads/{thread_id}/runs/crons", In(Converse), HERE, CRON),
+        row("POST /langgraph/runs/crons/search", In(Read), HERE, "{}"),
+        Row {
+            query: HERE,
+            body: r#"{"enabled": false}"#,
+            ..like("PATCH /langgraph/runs/crons/{cron_id}", In(Converse), &[("cron_id", "schedule_id")])
+        },
+        Row {
+            query: HERE,
+            ..like("DELETE /langgraph/runs/crons/{cron_id}", In(Converse), &[("cron_id", "schedule_id")])
+        },
+        row("PUT /langgraph/store/items", In(Write), HERE, r#"{"namespace": ["a"], "key": "k", "value": {}}"#),
+        row("GET /langgraph/store/items", In(Read), "workspaceId={workspace_id}&namespace=a&key=k", ""),
+        row("DELETE /langgraph/store/items", In(Write), HERE, r#"{"namespace": ["a"], "key": "k"}"#),
+        row("POST /langgraph/store/items/search", In(Read), HERE, "{}"),
+        row("POST /langgraph/store/namespaces", In(Read), HERE, "{}"),
         row("GET /api/v1/models", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas", Credential(None), "", ""),
         row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),
@@ -429,7 +487,9 @@ fn every_route_into_a_workspace_needs_a_role_there() {
         let inside = row.route.contains("/{workspace_id}") || row.query.contains("{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
         let reads = row.method() == "GET"
-            || ["/check", "/mcp", "/search", "/stream-tickets", "/presence"].iter().any(|end| row.route.ends_with(end));
+            || ["/check", "/checkpoint", "/history", "/mcp", "/namespaces", "/search", "/stream-tickets", "/presence"]
+                .iter()
+                .any(|end| row.route.ends_with(end));
         if let Needs::In(action) = row.needs {
             assert_eq!(action == Action::Read, reads, "{} changes something, or does not", row.route);
         }

@@ -1,0 +1,228 @@
+//! The protocol of the LangGraph server, `/langgraph`: requests become commands of chats, tasks, schedules and files, and their logs become states
+//! and streams by [`doors::langgraph`].
+//!
+//! A path of this door names no workspace, as those of the code agent hub.
+
+mod assistants;
+mod crons;
+mod joins;
+mod log;
+mod runs;
+mod start;
+mod store;
+mod threads;
+
+pub(crate) use assistants::*;
+pub(crate) use crons::*;
+pub(crate) use joins::*;
+pub(crate) use runs::*;
+pub(crate) use store::*;
+pub(crate) use threads::*;
+
+use crate::{StreamContext, converse::chat_of, extract::Open};
+use domain::{ChatId, ChatStatus, ChatView, Code, Error, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
+use doors::langgraph::{Conversation, Course};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::IntoParams;
+
+/// Below it are the routes of this door: `x-api-key` has a token there.
+pub(crate) const BASE: &str = "/langgraph/";
+/// Entries of a task's log that are read at once.
+const PAGE: usize = 128;
+/// The most threads, states or items that are answered at once.
+const MOST: usize = 100;
+
+/// The thread of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfThread {
+    /// The thread: a chat or a task, or the client's own id.
+    #[param(example = "019bf537-f228-7cd3-aa1c-3da8af302e12")]
+    thread_id: String,
+}
+
+/// The run of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfRun {
+    /// The thread.
+    thread_id: String,
+    /// The run.
+    #[param(example = "019bf537-f228-7cd3-aa1c-3da8af302e13")]
+    run_id: String,
+}
+
+impl Open for OfThread {}
+impl Open for OfRun {}
+
+/// Something that a client's id of a thread means.
+pub(crate) enum Thread {
+    /// A chat.
+    Chat(Box<ChatView>),
+    /// A task of a flow.
+    Task(Box<TaskView>),
+    /// A thread that was made, and has no run yet.
+    Empty(ChatId, domain::Timestamp),
+    /// Nothing yet; it would be this chat.
+    Nothing(ChatId),
+}
+
+impl Thread {
+    /// The thread of a workspace that a client means by this id.
+    pub(crate) async fn find(stage: &StreamContext, workspace: WorkspaceId, id: &str) -> Result<Self, Error> {
+        if id.is_empty() || id.len() > 200 {
+            return Err(Error::invalid("thread_id", "the id of a thread has 1 to 200 bytes"));
+        }
+        let (made, view) = chat_of(stage, workspace, id).await?;
+        if let Some(view) = view {
+            return Ok(Self::Chat(Box::new(view)));
+        }
+        let own: Option<uuid::Uuid> = id.parse().ok();
+        let tasks = own.into_iter().flat_map(|id| [TaskId(id), TaskId::root(id)]).chain([TaskId::root(made.0)]);
+        for task in tasks {
+            if let Some(view) = found(stage.tasks.get(workspace, task).await)? {
+                return Ok(Self::Task(Box::new(view)));
+            }
+        }
+        let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
+        for chat in own.map(ChatId).into_iter().chain([made]) {
+            if let Some(thread) = found(threads.get(workspace, chat).await)? {
+                return Ok(Self::Empty(chat, thread.record.created_at));
+            }
+        }
+        Ok(Self::Nothing(made))
+    }
+
+    /// The thread, if it is there.
+    pub(crate) fn there(self, id: &str) -> Result<Self, Error> {
+        match self {
+            Self::Nothing(_) => {
+                let shown: String = id.chars().take(64).collect();
+                Err(Error::not_found("thread", shown).hint("make it: POST /langgraph/threads"))
+            }
+            thread => Ok(thread),
+        }
+    }
+}
+
+fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The states of a chat's thread.
+pub(crate) async fn conversation(
+    stage: &StreamContext,
+    workspace: WorkspaceId,
+    chat: ChatId,
+) -> Result<Conversation, Error> {
+    let mut conversation = Conversation::default();
+    let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
+    let take_in = |number, at, event: &domain::ChatEvent| {
+        conversation.take_in(number, at, event);
+    };
+    threads.log(workspace, chat, 1, take_in).await?;
+    Ok(conversation)
+}
+
+/// The states of a task's thread.
+pub(crate) async fn course(stage: &StreamContext, workspace: WorkspaceId, task: TaskId) -> Result<Course, Error> {
+    let (mut course, mut next) = (Course::of(task), 1);
+    let actor = domain::ActorRef::Task { workspace, task }.into();
+    loop {
+        let page = actor::read_after::<TaskEvent>(&*stage.table, &actor, next - 1, PAGE)
+            .await
+            .map_err(|error| crate::ApiError::from(error).error)?;
+        for entry in &page.entries {
+            for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
+                course.take_in(number, entry.at, event);
+            }
+            next = next.max(entry.next);
+        }
+        if !page.more {
+            return Ok(course);
+        }
+    }
+}
+
+/// The state of a thread, by its name in the protocol.
+fn status_of_chat(view: &ChatView) -> &'static str {
+    match view.status {
+        ChatStatus::Idle => "idle",
+        ChatStatus::Paused => "error",
+        _ if crate::converse::waits(view) => "interrupted",
+        _ => "busy",
+    }
+}
+
+fn status_of_task(view: &TaskView) -> &'static str {
+    match view.phase {
+        TaskPhase::Finished if view.status == domain::Status::Failure => "error",
+        TaskPhase::Finished => "idle",
+        TaskPhase::Parked => "error",
+        TaskPhase::Paused => "interrupted",
+        _ if !view.waiting_for.is_empty() => "interrupted",
+        _ => "busy",
+    }
+}
+
+/// Keeps the fields of an answer that the client selects; all of them without a selection.
+fn selected(mut answer: Value, select: Option<&Vec<String>>) -> Value {
+    if let (Some(select), Some(fields)) = (select.filter(|select| !select.is_empty()), answer.as_object_mut()) {
+        fields.retain(|name, _| select.contains(name));
+    }
+    answer
+}
+
+/// The field of a body as a list of texts.
+fn texts(body: &Map<String, Value>, field: &str) -> Result<Option<Vec<String>>, Error> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(list)) if list.len() <= 1_000 && list.iter().all(Value::is_string) => {
+            Ok(Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
+        }
+        Some(_) => Err(Error::invalid(field, format!("{field} is a list of texts"))),
+    }
+}
+
+/// The field of a body as a text.
+fn text<'a>(body: &'a Map<String, Value>, field: &str) -> Result<Option<&'a str>, Error> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::invalid(field, format!("{field} is a text"))),
+    }
+}
+
+/// The part of a list that a body asks for: how many to leave out, and how many to take.
+fn part(body: &Map<String, Value>, usual: usize, most: usize) -> Result<(usize, usize), Error> {
+    let number = |field: &str, usual: usize, range: std::ops::RangeInclusive<usize>| match body.get(field) {
+        None | Some(Value::Null) => Ok(usual),
+        Some(value) => {
+            let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+            number
+                .filter(|number| range.contains(number))
+                .ok_or_else(|| Error::invalid(field, format!("{field} is {} to {}", range.start(), range.end())))
+        }
+    };
+    Ok((number("offset", 0, 0..=10_000)?, number("limit", usual, 1..=most)?))
+}
+
+/// Whether this door answers, as its clients ask.
+#[utoipa::path(get, path = "/langgraph/ok", tag = "langgraph", operation_id = "langgraph_ok",
+    responses((status = 200, description = "It does.", body = Value)))]
+pub(crate) async fn langgraph_ok() -> axum::Json<Value> {
+    axum::Json(json!({ "ok": true }))
+}
+
+/// The version, and which parts of the protocol are there.
+#[utoipa::path(get, path = "/langgraph/info", tag = "langgraph", operation_id = "langgraph_info",
+    responses((status = 200, description = "They.", body = Value)))]
+pub(crate) async fn langgraph_info(_: crate::extract::By) -> axum::Json<Value> {
+    let flags = json!({ "assistants": true, "crons": true, "langsmith": false });
+    axum::Json(json!({ "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
+}

@@ -1,0 +1,232 @@
+//! Crons: the schedules of the workspace.
+
+use super::{MOST, OfThread, Thread, assistants::meant, part, selected, text, texts};
+use crate::{
+    Context,
+    access::{Converse, Read},
+    converse::Speaker,
+    error::Answer,
+    extract::{Json, Open, Path, Traced},
+    hub::Within,
+    idempotency::Ids,
+    pace::Paced,
+    schedules::may_begin,
+};
+use ::schedule::{Action, Missed, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
+use axum::extract::State;
+use domain::{CommandId, Error, Mode};
+use doors::langgraph::{self as wire, Input, Kind};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+/// The fields of a cron beside those of its run.
+const FIELDS: [&str; 4] = ["schedule", "timezone", "enabled", "on_run_completed"];
+
+/// The cron of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfCron {
+    /// The cron, which is a schedule.
+    cron_id: Uuid,
+}
+
+impl Open for OfCron {}
+
+/// A schedule as a cron. One that was made elsewhere shows its rule.
+fn shown(view: &ScheduleView) -> Value {
+    let (schedule, zone) = match &view.times {
+        Times::Rule { rrule, time_zone, .. } => {
+            (wire::expression(&view.name, rrule).unwrap_or_else(|| rrule.clone()), Some(time_zone))
+        }
+        Times::Once { at } => (at.to_string(), None),
+    };
+    let said = |content: &str| json!({ "messages": [{ "type": "human", "content": content }] });
+    let (assistant, thread, input) = match &view.action {
+        Action::Chat { goal, role, .. } => {
+            (Some(Kind::Persona.id(role.as_deref().unwrap_or("assistant"))), None, said(goal))
+        }
+        Action::Message { chat_id, content } => (None, Some(chat_id), said(content)),
+        Action::Task { flow, input } => (Some(Kind::Flow.id(flow)), None, input.clone()),
+    };
+    json!({
+        "cron_id": view.schedule_id, "assistant_id": assistant, "thread_id": thread, "schedule": schedule, "timezone": zone,
+        "created_at": view.created_at, "updated_at": view.created_at, "payload": { "assistant_id": assistant, "input": input },
+        "user_id": view.user_id, "next_run_date": view.next_at, "end_time": null, "metadata": {},
+        "enabled": view.status != ScheduleStatus::Paused, "on_run_completed": "keep",
+    })
+}
+
+/// The times of a body, and the name that keeps its expression.
+fn times(body: &Map<String, Value>) -> Result<Option<(String, NewTimes)>, Error> {
+    let Some(expression) = text(body, "schedule")? else { return Ok(None) };
+    let name = expression.split_whitespace().collect::<Vec<_>>().join(" ");
+    let time_zone = text(body, "timezone")?.unwrap_or("UTC").to_owned();
+    Ok(Some((name, NewTimes::Rule { rrule: wire::rule(expression)?, time_zone, begins: None })))
+}
+
+/// The run of a cron: `body` without the fields of the cron itself.
+fn run(body: &Map<String, Value>) -> Result<wire::Run, Error> {
+    let fields = body.iter().filter(|(name, _)| !FIELDS.contains(&name.as_str()));
+    let run = wire::Run::read(&fields.map(|(name, value)| (name.clone(), value.clone())).collect())?;
+    if !run.breakpoints.is_empty() {
+        return Err(Error::invalid("interrupt_before", "a run that begins by itself has nobody to go on for it"));
+    }
+    Ok(run)
+}
+
+async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> Result<Action, Error> {
+    let assistant = meant(speaker, &run.assistant).await?;
+    let input = match run.input {
+        Input::New(input) => input,
+        Input::Nothing if assistant.kind == Kind::Flow => Value::Null,
+        _ => return Err(Error::invalid("input", "a cron has an input").hint("send input with a message")),
+    };
+    match (assistant.kind, thread) {
+        (Kind::Flow, None) => Ok(Action::Task { flow: assistant.name, input }),
+        (Kind::Flow, Some(_)) => Err(Error::invalid("thread_id", "each run of a flow has a thread of its own")
+            .hint("make the cron without a thread")),
+        (Kind::Persona, None) => {
+            let wire::Words { content, .. } = wire::words(&input)?;
+            Ok(Action::Chat { goal: content, role: Some(assistant.name), model: run.model, mode: Mode::default() })
+        }
+        (Kind::Persona, Some(id)) => {
+            let found = Thread::find(&speaker.context.base, speaker.workspace, id).await?.there(id)?;
+            let Thread::Chat(view) = found else {
+                return Err(
+                    Error::invalid("thread_id", "the thread has no chat yet").hint("run the assistant in it once")
+                );
+            };
+            Ok(Action::Message { chat_id: view.chat_id, content: wire::words(&input)?.content })
+        }
+    }
+}
+
+async fn created(
+    context: &Context,
+    within: &Within<Converse>,
+    ids: Ids,
+    thread: Option<&str>,
+    body: &Map<String, Value>,
+) -> Answer<axum::Json<Value>> {
+    let run = run(body)?;
+    let (name, times) = times(body)?.ok_or_else(|| Error::invalid("schedule", "a cron has its schedule"))?;
+    let speaker = Speaker::within(context, within, ids, Traced(None)).await?;
+    let action = action(&speaker, thread, run).await?;
+    may_begin(context, speaker.workspace, speaker.caller, speaker.role, &action).await?;
+    let new = NewSchedule { name, times, missed: Missed::default(), action };
+    let (id, command) = (speaker.ids.id("schedule"), CommandId(speaker.ids.id("create")));
+    let mut view = context.schedules.create(speaker.workspace, id, command, new, &speaker.by).await?;
+    if body.get("enabled") == Some(&Value::Bool(false)) {
+        let command = CommandId(speaker.ids.id("pause"));
+        context.schedules.pause(speaker.workspace, id, command, true, &speaker.by).await?;
+        view.status = ScheduleStatus::Paused;
+    }
+    Ok(axum::Json(shown(&view)))
+}
+
+/// Makes a cron whose runs have a thread of their own each.
+#[utoipa::path(post, path = "/langgraph/runs/crons", tag = "langgraph", operation_id = "create_cron",
+    request_body(content = Value, description = "`schedule` (five fields), `timezone`, `enabled`, and a run."),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn create_cron(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    created(&context, &within, ids, None, &body).await
+}
+
+/// Makes a cron whose runs are in one thread.
+#[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs/crons", tag = "langgraph",
+    operation_id = "create_thread_cron", params(OfThread), request_body(content = Value, description = "As that of `runs/crons`."),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn create_thread_cron(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    _: Paced,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    created(&context, &within, ids, Some(&thread_id), &body).await
+}
+
+/// The crons, the oldest first.
+#[utoipa::path(post, path = "/langgraph/runs/crons/search", tag = "langgraph", operation_id = "search_crons",
+    request_body(content = Value, description = "`assistant_id`, `thread_id`, `enabled`, `limit`, `offset`, `select`."),
+    responses((status = 200, description = "A part of them.", body = Value)))]
+pub(crate) async fn search_crons(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    wire::plain(&body, &["assistant_id", "thread_id", "enabled", "limit", "offset", "select"])?;
+    let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
+    let (thread, enabled) = (text(&body, "thread_id")?, body.get("enabled").and_then(Value::as_bool));
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    let assistant = match text(&body, "assistant_id")? {
+        Some(by) => meant(&speaker, by).await.map(|one| Some(one.kind.id(&one.name).to_string()))?,
+        None => None,
+    };
+    let (mut crons, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = context.schedules.list(speaker.workspace, MOST, cursor).await?;
+        crons.extend(page.schedules.iter().map(shown));
+        cursor = page.next_cursor;
+        if cursor.is_none() || crons.len() > 1_000 {
+            break;
+        }
+    }
+    let fits = |cron: &Value| {
+        assistant.as_ref().is_none_or(|id| cron["assistant_id"] == **id)
+            && thread.is_none_or(|id| cron["thread_id"] == id)
+            && enabled.is_none_or(|enabled| cron["enabled"] == enabled)
+    };
+    let page = crons.into_iter().filter(fits).skip(offset).take(limit);
+    Ok(axum::Json(page.map(|cron| selected(cron, select.as_ref())).collect()))
+}
+
+/// Changes a cron: its schedule, its run, or whether it is enabled.
+#[utoipa::path(patch, path = "/langgraph/runs/crons/{cron_id}", tag = "langgraph", operation_id = "change_cron",
+    params(OfCron), request_body(content = Value, description = "`schedule`, `timezone`, `enabled`."),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn change_cron(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfCron { cron_id }): Path<OfCron>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    wire::plain(&body, &FIELDS)?;
+    let (workspace, by) = (within.workspace, &within.by);
+    if let Some((name, times)) = times(&body)? {
+        let change = ScheduleChange { name: Some(name), times: Some(times), ..ScheduleChange::default() };
+        context.schedules.change(workspace, cron_id, CommandId(ids.id("change")), change, by).await?;
+    }
+    let mut view = context.schedules.get(workspace, cron_id).await?;
+    if let Some(enabled) = body.get("enabled").and_then(Value::as_bool) {
+        context.schedules.pause(workspace, cron_id, CommandId(ids.id("pause")), !enabled, by).await?;
+        view = context.schedules.get(workspace, cron_id).await?;
+    }
+    Ok(axum::Json(shown(&view)))
+}
+
+/// Deletes a cron; threads that it began stay.
+#[utoipa::path(delete, path = "/langgraph/runs/crons/{cron_id}", tag = "langgraph", operation_id = "delete_cron",
+    params(OfCron), responses((status = 204, description = "It is going.")))]
+pub(crate) async fn delete_cron(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfCron { cron_id }): Path<OfCron>,
+    ids: Ids,
+) -> Answer<StatusCode> {
+    context.schedules.delete(within.workspace, cron_id, CommandId(ids.id("delete")), &within.by).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

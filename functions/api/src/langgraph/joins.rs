@@ -1,0 +1,219 @@
+//! Runs that were made: read, listed, joined, cancelled.
+
+use super::{
+    MOST, OfRun, OfThread, Thread, conversation, course,
+    log::{Started, found, open, stop, values},
+    runs::{pending, placed},
+};
+use crate::{
+    Context, StreamContext,
+    access::{Converse, Read},
+    converse::{Speaker, may_begin},
+    error::{Answer, ApiError},
+    extract::{Path, Query, Traced, page_length},
+    hub::Within,
+    idempotency::Ids,
+};
+use axum::{extract::State, response::Response};
+use domain::{Code, Error, TurnId, WorkspaceId};
+use doors::langgraph::{self as wire, Mode, RunId, RunState};
+use http::{HeaderMap, StatusCode, Uri};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// The way of a join.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Join {
+    /// Whether the run is stopped when the client goes: `1` or `0`.
+    #[param(default = "0")]
+    cancel_on_disconnect: Option<String>,
+}
+
+/// The modes of a joined stream.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes parameters that may come more than once, and are read from the address")]
+pub(crate) struct JoinModes {
+    /// A mode, once for each: `values`, `messages`, `messages-tuple`, `updates`, `custom`, `tools`. Without any: `values`, `messages-tuple`, `updates`
+    /// and `custom`.
+    stream_mode: Option<String>,
+}
+
+/// The way of a cancellation.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Cancel {
+    /// Whether the answer comes when the run has ended: `1` or `0`.
+    #[param(default = "0")]
+    wait: Option<String>,
+    /// `interrupt`: what was done stays.
+    #[param(default = "interrupt")]
+    action: Option<String>,
+}
+
+/// The part of the list of runs.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    /// At most this many; 1 to 100.
+    #[param(default = 10, minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    /// So many of the newest are left out.
+    #[param(default = 0, maximum = 10_000)]
+    offset: Option<usize>,
+    /// Only those that are, or were, like this.
+    status: Option<String>,
+}
+
+/// The modes of a joined stream that names none: nobody keeps those that the run was started with, and a page that comes back needs these.
+const JOINED: [Mode; 4] = [Mode::Values, Mode::Tuples, Mode::Updates, Mode::Custom];
+
+fn is_set(flag: Option<&str>) -> bool {
+    matches!(flag, Some("1" | "true"))
+}
+
+/// The runs of a thread as its log has them, and the run of this id.
+async fn seen(stage: &StreamContext, workspace: WorkspaceId, at: &OfRun) -> Answer<(Started, RunState)> {
+    let id: RunId = at.run_id.parse()?;
+    let thread = Thread::find(stage, workspace, &at.thread_id).await?.there(&at.thread_id)?;
+    let started = found(id, &at.thread_id, &thread)?;
+    let all = runs(stage, workspace, &thread).await?;
+    let next = all.last().is_some_and(|last| last.id.of == id.of && last.id.number + 1 == id.number);
+    let may_begin = match (all.iter().find(|run| run.id == id), &thread) {
+        (Some(run), _) => return Ok((started, *run)),
+        (None, Thread::Chat(view)) if id.number == 0 => may_begin(stage, view, TurnId(id.of)).await?,
+        (None, Thread::Task(_)) if id.number == 0 => true,
+        (None, _) => next,
+    };
+    if !may_begin {
+        return Err(Error::not_found("run", id).into());
+    }
+    Ok((started, pending(id, stage.clock.now())))
+}
+
+async fn runs(stage: &StreamContext, workspace: WorkspaceId, thread: &Thread) -> Result<Vec<RunState>, Error> {
+    Ok(match thread {
+        Thread::Chat(view) => conversation(stage, workspace, view.chat_id).await?.history().runs().to_vec(),
+        Thread::Task(view) => course(stage, workspace, view.task_id).await?.history().runs().to_vec(),
+        Thread::Empty(..) | Thread::Nothing(_) => Vec::new(),
+    })
+}
+
+/// A run.
+#[utoipa::path(get, path = "/langgraph/threads/{thread_id}/runs/{run_id}", tag = "langgraph", operation_id = "get_run",
+    params(OfRun), responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn get_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(at): Path<OfRun>,
+) -> Answer<axum::Json<Value>> {
+    let (started, run) = seen(&context.base, within.workspace, &at).await?;
+    Ok(axum::Json(wire::run(&run, &at.thread_id, &started.kind.id(&started.graph).to_string())))
+}
+
+/// The runs of a thread, the newest first.
+#[utoipa::path(get, path = "/langgraph/threads/{thread_id}/runs", tag = "langgraph", operation_id = "list_runs",
+    params(OfThread, Listing), responses((status = 200, description = "A part of them.", body = Value)))]
+pub(crate) async fn list_runs(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    Query(Listing { limit, offset, status }): Query<Listing>,
+) -> Answer<axum::Json<Value>> {
+    let limit = page_length(limit, 10, MOST)?;
+    let thread = Thread::find(&context.base, within.workspace, &thread_id).await?.there(&thread_id)?;
+    let mut all = runs(&context.base, within.workspace, &thread).await?;
+    all.reverse();
+    let of = match &thread {
+        Thread::Chat(view) => wire::Kind::Persona.id(&view.role).to_string(),
+        Thread::Task(view) => wire::Kind::Flow.id(&view.flow.name).to_string(),
+        Thread::Empty(..) | Thread::Nothing(_) => String::new(),
+    };
+    let fits = |run: &&RunState| status.as_ref().is_none_or(|status| run.status.name() == status);
+    let page = all.iter().filter(fits).skip(offset.unwrap_or(0)).take(limit);
+    Ok(axum::Json(page.map(|run| wire::run(run, &thread_id, &of)).collect()))
+}
+
+/// Waits for the end of a run, and answers with its last values.
+#[utoipa::path(get, path = "/langgraph/threads/{thread_id}/runs/{run_id}/join", tag = "langgraph", operation_id = "join_run",
+    params(OfRun), responses((status = 200, description = "The values; `__error__` has a failure.", body = Value)))]
+pub(crate) async fn join_run(
+    State(context): State<Arc<StreamContext>>,
+    within: Within<Read>,
+    Path(at): Path<OfRun>,
+    Query(join): Query<Join>,
+) -> Answer<axum::Json<Value>> {
+    let (started, _) = seen(&context, within.workspace, &at).await?;
+    only_watches(&context, &join)?;
+    Ok(axum::Json(values(&context, within.workspace, &started).await?))
+}
+
+/// The events of a run: those after `Last-Event-ID`, or all of them.
+#[utoipa::path(get, path = "/langgraph/threads/{thread_id}/runs/{run_id}/stream", tag = "langgraph",
+    operation_id = "join_run_stream",
+    params(OfRun, Join, JoinModes, ("Last-Event-ID" = Option<String>, Header, description = "The `id:` of the last event that the client has; -1 for none.")),
+    responses((status = 200, description = "The events of the run.", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn join_run_stream(
+    State(context): State<Arc<StreamContext>>,
+    within: Within<Read>,
+    Path(at): Path<OfRun>,
+    Query(join): Query<Join>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let asked: Vec<&str> = pairs.filter(|(name, _)| *name == "stream_mode").map(|(_, value)| value).collect();
+    let modes = if asked.is_empty() { JOINED.to_vec() } else { Mode::all(asked)? };
+    let (started, _) = seen(&context, within.workspace, &at).await?;
+    only_watches(&context, &join)?;
+    let response = open(&context, within.workspace, &started, Some(modes.clone()), Some(&headers)).await?;
+    Ok(placed(response, &started, &modes))
+}
+
+/// A client that joins has the right to look, and stops nothing by going. It joins where streams are.
+fn only_watches(stage: &StreamContext, join: &Join) -> Result<(), Error> {
+    if !stage.streams.are_here() {
+        return Err(Error::new(Code::UpstreamUnavailable, "this server holds no streams")
+            .hint("ask for the run until it has ended, then for the state of its thread"));
+    }
+    if !is_set(join.cancel_on_disconnect.as_deref()) {
+        return Ok(());
+    }
+    Err(Error::invalid("cancel_on_disconnect", "a client that joins a run does not stop it by going")
+        .hint("cancel the run, or start it with on_disconnect cancel"))
+}
+
+/// Stops a run: what was done stays. One that is over stays as it is.
+#[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs/{run_id}/cancel", tag = "langgraph",
+    operation_id = "cancel_run", params(OfRun, Cancel),
+    responses((status = 202, description = "It was told to stop."), (status = 204, description = "It has ended.")))]
+pub(crate) async fn cancel_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(at): Path<OfRun>,
+    Query(Cancel { wait, action }): Query<Cancel>,
+    ids: Ids,
+) -> Result<StatusCode, ApiError> {
+    if action.as_deref().is_some_and(|action| action != "interrupt") {
+        return Err(Error::invalid("action", "a run is stopped, and not undone")
+            .hint("send action interrupt; POST /api/v1/workspaces/ID/rewind takes work back")
+            .into());
+    }
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    let waits = is_set(wait.as_deref());
+    if waits {
+        speaker.demand_streams("cancel it without wait, and ask for its state")?;
+    }
+    let (started, run) = seen(&context.base, within.workspace, &at).await?;
+    stop(&context, within.workspace, started.log, speaker.command(), &within.by).await?;
+    if !waits {
+        return Ok(StatusCode::ACCEPTED);
+    }
+    if !run.status.is_over() {
+        values(&context.base, within.workspace, &started).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

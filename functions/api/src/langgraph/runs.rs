@@ -1,0 +1,234 @@
+//! New runs: streamed, waited for, or in the background.
+
+use super::{
+    OfThread,
+    log::{Log, Started, open, stop, values},
+    start::start,
+};
+use crate::{
+    Context,
+    access::Converse,
+    contents::percent_encoded,
+    converse::Speaker,
+    error::Answer,
+    extract::{Json, Path, TraceParent, Traced},
+    hub::Within,
+    idempotency::Ids,
+    pace::Paced,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{CommandId, Principal, Timestamp, WorkspaceId};
+use doors::langgraph::{self as wire, Mode, RunId, RunState, Status};
+use futures::{StreamExt, stream};
+use http::{HeaderValue, header};
+use serde_json::{Map, Value};
+use std::{convert::Infallible, sync::Arc};
+
+/// Stops a run when its client goes before its end.
+struct Guard {
+    context: Arc<Context>,
+    workspace: WorkspaceId,
+    by: Principal,
+    log: Option<Log>,
+}
+
+impl Guard {
+    fn of(context: &Arc<Context>, within: &Within<Converse>, started: &Started, is_on: bool) -> Self {
+        let log = is_on.then_some(started.log);
+        Self { context: context.clone(), workspace: within.workspace, by: within.by.clone(), log }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Some(log) = self.log.take() else { return };
+        let (context, workspace, by) = (self.context.clone(), self.workspace, self.by.clone());
+        tokio::spawn(async move {
+            let command = CommandId(context.base.clock.id());
+            if let Err(error) = stop(&context, workspace, log, command, &by).await {
+                tracing::warn!(error = %error.error, "a run goes on although its client is gone");
+            }
+        });
+    }
+}
+
+/// The headers by which a client finds a run again.
+pub(super) fn placed(mut response: Response, started: &Started, modes: &[Mode]) -> Response {
+    let place = format!("/threads/{}/runs/{}", percent_encoded(&started.thread), started.log.id());
+    let modes: Vec<String> = modes.iter().map(|mode| format!("stream_mode={}", mode.name())).collect();
+    let stream = format!("{place}/stream?{}", modes.join("&"));
+    for (name, value) in [(header::CONTENT_LOCATION, place), (header::LOCATION, stream)] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The events of a new run.
+async fn streamed(
+    context: Arc<Context>,
+    within: Within<Converse>,
+    (ids, traced): (Ids, Traced),
+    thread: Option<String>,
+    body: &Map<String, Value>,
+) -> Answer<Response> {
+    let run = wire::Run::read(body)?;
+    let speaker = Speaker::within(&context, &within, ids, traced).await?;
+    speaker.demand_streams("create the run in the background, and ask for its state")?;
+    let (modes, stops) = (run.modes.clone(), run.stops_with_client);
+    let started = start(&speaker, thread, run).await?;
+    let guard = Guard::of(&context, &within, &started, stops);
+    let response = open(&context.base, within.workspace, &started, Some(modes.clone()), None).await?;
+    let (parts, body) = response.into_parts();
+    let bytes = stream::unfold((body.into_data_stream(), Some(guard)), async |(mut bytes, guard)| {
+        match (bytes.next().await, guard) {
+            (Some(Ok(next)), guard) => Some((Ok::<_, Infallible>(next), (bytes, guard))),
+            (_, Some(mut guard)) => {
+                guard.log = None;
+                None
+            }
+            (_, None) => None,
+        }
+    });
+    Ok(placed(Response::from_parts(parts, Body::from_stream(bytes)), &started, &modes))
+}
+
+/// The last values of a new run.
+async fn waited(
+    context: Arc<Context>,
+    within: Within<Converse>,
+    (ids, traced): (Ids, Traced),
+    thread: Option<String>,
+    body: &Map<String, Value>,
+) -> Answer<Response> {
+    let run = wire::Run::read(body)?;
+    let speaker = Speaker::within(&context, &within, ids, traced).await?;
+    speaker.demand_streams("create the run in the background, and ask for its state")?;
+    let stops = run.stops_with_client;
+    let started = start(&speaker, thread, run).await?;
+    let mut guard = Guard::of(&context, &within, &started, stops);
+    let values = values(&context.base, within.workspace, &started).await?;
+    guard.log = None;
+    Ok(placed(axum::Json(values).into_response(), &started, &[Mode::Values]))
+}
+
+/// A new run in the background.
+async fn created(
+    context: &Arc<Context>,
+    within: &Within<Converse>,
+    (ids, traced): (Ids, Traced),
+    thread: Option<String>,
+    body: &Map<String, Value>,
+) -> Answer<Response> {
+    let run = wire::Run::read(body)?;
+    let speaker = Speaker::within(context, within, ids, traced).await?;
+    let modes = run.modes.clone();
+    let started = start(&speaker, thread, run).await?;
+    let now = context.base.clock.now();
+    let state = pending(started.log.id(), now);
+    let run = wire::run(&state, &started.thread, &started.kind.id(&started.graph).to_string());
+    Ok(placed(axum::Json(run).into_response(), &started, &modes))
+}
+
+pub(super) fn pending(id: RunId, at: Timestamp) -> RunState {
+    RunState { id, status: Status::Pending, created_at: at, updated_at: at }
+}
+
+/// Runs an assistant in a thread, and answers with the events of the run: a message (`input`), or the answer to an interrupt (`command.resume`).
+#[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs/stream", tag = "langgraph", operation_id = "stream_run",
+    params(OfThread, TraceParent),
+    request_body(content = Value, description = "As the SDKs send it. A field that cannot be honoured is refused by its name."),
+    responses((status = 200, description = "The events of the run.", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn stream_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    streamed(context, within, (ids, traced), Some(thread_id), &body).await
+}
+
+/// Runs an assistant in a thread, and answers with its last values.
+#[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs/wait", tag = "langgraph", operation_id = "wait_run",
+    params(OfThread, TraceParent), request_body(content = Value, description = "As that of `runs/stream`."),
+    responses((status = 200, description = "The values; `__error__` has a failure.", body = Value)))]
+pub(crate) async fn wait_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    waited(context, within, (ids, traced), Some(thread_id), &body).await
+}
+
+/// Runs an assistant in a thread, in the background.
+#[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs", tag = "langgraph", operation_id = "create_run",
+    params(OfThread, TraceParent), request_body(content = Value, description = "As that of `runs/stream`."),
+    responses((status = 200, description = "The run.", body = Value)))]
+pub(crate) async fn create_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    created(&context, &within, (ids, traced), Some(thread_id), &body).await
+}
+
+/// Runs an assistant in a thread of its own, which is kept, and answers with the events of the run.
+#[utoipa::path(post, path = "/langgraph/runs/stream", tag = "langgraph", operation_id = "stream_stateless_run",
+    params(TraceParent), request_body(content = Value, description = "As in a thread."),
+    responses((status = 200, description = "The events of the run.", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn stream_stateless_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    streamed(context, within, (ids, traced), None, &body).await
+}
+
+/// Runs an assistant in a thread of its own, and answers with its last values.
+#[utoipa::path(post, path = "/langgraph/runs/wait", tag = "langgraph", operation_id = "wait_stateless_run",
+    params(TraceParent), request_body(content = Value, description = "As in a thread."),
+    responses((status = 200, description = "The values; `__error__` has a failure.", body = Value)))]
+pub(crate) async fn wait_stateless_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    waited(context, within, (ids, traced), None, &body).await
+}
+
+/// Runs an assistant in a thread of its own, in the background.
+#[utoipa::path(post, path = "/langgraph/runs", tag = "langgraph", operation_id = "create_stateless_run",
+    params(TraceParent), request_body(content = Value, description = "As in a thread."),
+    responses((status = 200, description = "The run.", body = Value)))]
+pub(crate) async fn create_stateless_run(
+    State(context): State<Arc<Context>>,
+    within: Within<Converse>,
+    _: Paced,
+    ids: Ids,
+    traced: Traced,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<Response> {
+    created(&context, &within, (ids, traced), None, &body).await
+}

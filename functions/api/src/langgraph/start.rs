@@ -1,0 +1,172 @@
+//! The start of a run: its command is sent, and the log that it is in is found.
+
+use super::{
+    Thread,
+    assistants::meant,
+    course,
+    log::{Log, Started},
+};
+use crate::{
+    access::demand,
+    converse::{Reply, Run, Speaker, Words},
+    error::Answer,
+};
+use domain::{ChatId, ChatView, Code, Error, OnBusy, TaskId, TaskView};
+use doors::langgraph::{self as wire, Input, Kind, Resumed, RunId, Strategy};
+use engine::NewTask;
+use identity::Action;
+use serde_json::{Map, Value, json};
+
+/// Sends the command of a run in a thread; without a thread it makes one.
+pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wire::Run) -> Answer<Started> {
+    let context = speaker.context;
+    let assistant = meant(speaker, &run.assistant).await?;
+    let (kind, graph) = (assistant.kind, assistant.name);
+    if kind == Kind::Flow {
+        demand(speaker.caller, speaker.role, Action::Run)?;
+    } else if !run.breakpoints.is_empty() {
+        return Err(Error::invalid("interrupt_before", "only a flow pauses before its nodes")
+            .hint("a persona asks for permission where its policies say so")
+            .into());
+    }
+    let (thread, found) = match thread {
+        None => {
+            let chat = ChatId(speaker.ids.id("chat"));
+            (chat.to_string(), Thread::Empty(chat, context.base.clock.now()))
+        }
+        Some(id) => {
+            let found = Thread::find(&context.base, speaker.workspace, &id).await?;
+            let found = if run.makes_thread { found } else { found.there(&id)? };
+            (id, found)
+        }
+    };
+    let log = match (found, kind) {
+        (Thread::Chat(view), Kind::Persona) if view.role == graph => Log::Chat(go_on(speaker, &view, run).await?),
+        (Thread::Task(view), Kind::Flow) if view.flow.name == graph => {
+            Log::Task(go_on_task(speaker, &view, run).await?)
+        }
+        (Thread::Chat(view), _) => return Err(another(&view.role).into()),
+        (Thread::Task(view), _) => return Err(another(&view.flow.name).into()),
+        (Thread::Empty(chat, _) | Thread::Nothing(chat), kind) => begin(speaker, chat, kind, &graph, run).await?,
+    };
+    Ok(Started { thread, kind, graph, log })
+}
+
+fn another(assistant: &str) -> Error {
+    Error::invalid("assistant_id", "another assistant has this thread")
+        .hint(format!("go on with {assistant}, or make another thread"))
+}
+
+/// The first run of a thread.
+async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: Kind, graph: &str, run: wire::Run) -> Answer<Log> {
+    let input = match run.input {
+        Input::New(input) => input,
+        Input::Nothing if kind == Kind::Flow => Value::Null,
+        Input::Nothing => return Err(nothing().into()),
+        Input::Resume(_) => return Err(not_asked().into()),
+    };
+    if kind == Kind::Persona {
+        let wire::Words { content, earlier } = wire::words(&input)?;
+        let words = Words { content, earlier, role: Some(graph.to_owned()), model: run.model };
+        return Ok(Log::Chat(speaker.begin(chat, words).await?));
+    }
+    if run.model.is_some() {
+        return Err(Error::invalid("config", "the agents of a flow have models of their own").into());
+    }
+    let stepping = run.breakpoints.iter().any(|node| node == "*");
+    let breakpoints = if stepping { Vec::new() } else { run.breakpoints };
+    let new = NewTask { input, stepping, breakpoints, trace: speaker.trace, ..NewTask::default() };
+    let tasks = &speaker.context.tasks;
+    let task = tasks.create(speaker.workspace, TaskId::root(chat.0), graph, new, &speaker.by).await?;
+    Ok(Log::Task(RunId { of: task.task_id.0, number: 0 }))
+}
+
+/// A further run in a chat.
+async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer<Run> {
+    match run.input {
+        Input::New(input) => {
+            let words = wire::words(&input)?;
+            if !words.earlier.is_empty() {
+                return Err(Error::invalid("input", "the thread has the messages before this one")
+                    .hint("send the new message alone")
+                    .into());
+            }
+            if run.model.is_some() {
+                return Err(Error::invalid("config", "the chat has its model already")
+                    .hint("change it: PATCH /api/v1/workspaces/ID/chats/ID")
+                    .into());
+            }
+            let on_busy = match run.strategy {
+                Strategy::Enqueue => OnBusy::Enqueue,
+                Strategy::Reject => OnBusy::Reject,
+                Strategy::Interrupt => OnBusy::Interrupt,
+            };
+            Ok(speaker.post(view.chat_id, words.content, on_busy).await?)
+        }
+        Input::Resume(value) => {
+            let data = view.waiting_for.first().map(|open| &open["data"]).ok_or_else(not_asked)?;
+            let id = data["question_id"].as_str().or_else(|| data["permission_id"].as_str()).unwrap_or_default();
+            let reply = match wire::resumed(&value, id)? {
+                Resumed::Decision { approved, reason } => Reply::Decision { approved, reason },
+                Resumed::Given(value) => Reply::Given(value),
+            };
+            let id = id.parse().map_err(|_| not_asked())?;
+            Ok(speaker.reply(view.chat_id, id, reply).await?)
+        }
+        Input::Nothing => Err(nothing().into()),
+    }
+}
+
+/// A further run of a task: the answer to a question, or on from a breakpoint.
+async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> Answer<RunId> {
+    let (workspace, task, tasks) = (speaker.workspace, view.task_id, &speaker.context.tasks);
+    let course = course(&speaker.context.base, workspace, task).await?;
+    let number = course.history().runs().last().map_or(0, |run| run.id.number + 1);
+    let next = RunId { of: task.0, number };
+    match run.input {
+        Input::New(_) => Err(Error::new(Code::Conflict, "the thread of a flow has one input")
+            .detail("field", "input")
+            .hint("make another thread for another run of the flow")
+            .into()),
+        Input::Resume(value) => {
+            let node = course.waits().ok_or_else(not_asked)?;
+            let interrupt = course.history().interrupts().first().ok_or_else(not_asked)?;
+            let answers = match wire::resumed(&value, interrupt["id"].as_str().unwrap_or_default())? {
+                Resumed::Decision { approved, reason } => match reason {
+                    Some(comment) => json!({ "approved": approved, "comment": comment }),
+                    None => json!({ "approved": approved }),
+                },
+                Resumed::Given(value) => value,
+            };
+            let answers = named(answers, &interrupt["value"]["questions"])?;
+            let given = engine::Answers { answers, may_approve: speaker.may_approve() };
+            tasks.answer(workspace, task, node, given, speaker.command(), &speaker.by).await?;
+            Ok(next)
+        }
+        Input::Nothing if course.waits().is_some() && course.history().interrupts().is_empty() => {
+            tasks.resume(workspace, task, false, speaker.command(), &speaker.by).await?;
+            Ok(next)
+        }
+        Input::Nothing => Err(nothing().into()),
+    }
+}
+
+/// Answers by the names of the questions. One value is the answer to one question.
+fn named(given: Value, questions: &Value) -> Result<Map<String, Value>, Error> {
+    match (given, questions.as_array().map(Vec::as_slice)) {
+        (Value::Object(answers), _) => Ok(answers),
+        (value, Some([one])) => Ok(Map::from_iter([(one["name"].as_str().unwrap_or_default().to_owned(), value)])),
+        _ => Err(Error::invalid("command", "there are several questions, and one answer")
+            .hint("send an object with an answer by the name of each")),
+    }
+}
+
+fn nothing() -> Error {
+    Error::invalid("input", "there is nothing to do").hint("send input with a message, or command with resume")
+}
+
+fn not_asked() -> Error {
+    Error::new(Code::Conflict, "nothing is asked in this thread")
+        .detail("field", "command")
+        .hint("the thread's interrupts list what is; send input with a message")
+}

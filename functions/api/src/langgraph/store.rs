@@ -1,0 +1,192 @@
+//! The store: items are JSON files below `/store`, which agents and people read and write as any other file.
+
+use super::{MOST, part, text, texts};
+use crate::{
+    Context,
+    access::{Read, Write},
+    error::Answer,
+    extract::{Json, Query},
+    hub::Within,
+    idempotency::Ids,
+    writes::author,
+};
+use axum::extract::State;
+use domain::{Code, Error};
+use doors::langgraph::{self as wire, Item};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeSet, sync::Arc};
+use utoipa::IntoParams;
+use workspace::{Content, Expect, Workspace};
+
+/// Files that are looked through for one page.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// The place of an item.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct At {
+    /// Its namespace: labels with dots between them.
+    #[param(example = "users.ann")]
+    namespace: String,
+    /// Its key.
+    key: String,
+}
+
+async fn opened<N>(context: &Context, within: &Within<N>) -> Answer<Workspace> {
+    Ok(context.base.workspaces.open(within.workspace, within.files.clone()).await?)
+}
+
+fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
+    let value: Value = serde_json::from_slice(&content.bytes).map_err(|_| {
+        Error::new(Code::Unprocessable, format!("{} is no JSON", content.info.path)).hint("write the item anew")
+    })?;
+    let (created, updated) = (content.info.created_at, content.info.updated_at);
+    Ok(json!({
+        "namespace": item.namespace, "key": item.key, "value": value, "created_at": created, "updated_at": updated,
+    }))
+}
+
+/// The namespace and the key of a body.
+fn place(body: &Map<String, Value>) -> Result<Item, Error> {
+    let namespace = texts(body, "namespace")?.unwrap_or_default();
+    let key = text(body, "key")?.unwrap_or_default().to_owned();
+    Ok(Item { namespace, key })
+}
+
+/// Writes an item: the next version of its file.
+#[utoipa::path(put, path = "/langgraph/store/items", tag = "langgraph", operation_id = "put_item",
+    request_body(content = Value, description = "`namespace`, `key`, and an object as `value`."),
+    responses((status = 204, description = "It is written.")))]
+pub(crate) async fn put_item(
+    State(context): State<Arc<Context>>,
+    within: Within<Write>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<StatusCode> {
+    wire::plain(&body, &["namespace", "key", "value"])?;
+    let Item { namespace, key } = place(&body)?;
+    let value = body.get("value").filter(|value| value.is_object());
+    let value = value.ok_or_else(|| Error::invalid("value", "the value of an item is an object"))?;
+    let path = wire::item(&namespace, &key)?;
+    let text = format!("{value:#}\n");
+    let writer = author(&within.caller, ids.writer(within.by.clone()));
+    opened(&context, &within).await?.write(&path, text, Expect::Any, &writer).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An item; null when there is none.
+#[utoipa::path(get, path = "/langgraph/store/items", tag = "langgraph", operation_id = "get_item", params(At),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn get_item(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Query(At { namespace, key }): Query<At>,
+) -> Answer<axum::Json<Value>> {
+    let namespace: Vec<String> = namespace.split('.').map(str::to_owned).collect();
+    let path = wire::item(&namespace, &key)?;
+    match opened(&context, &within).await?.read(&path, None).await {
+        Ok(content) => Ok(axum::Json(shown(&Item { namespace, key }, &content)?)),
+        Err(error) if error.code == Code::NotFound => Ok(axum::Json(Value::Null)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes an item: its file goes into the trash. Again is harmless.
+#[utoipa::path(delete, path = "/langgraph/store/items", tag = "langgraph", operation_id = "delete_item",
+    request_body(content = Value, description = "`namespace` and `key`."),
+    responses((status = 204, description = "It is gone.")))]
+pub(crate) async fn delete_item(
+    State(context): State<Arc<Context>>,
+    within: Within<Write>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<StatusCode> {
+    wire::plain(&body, &["namespace", "key"])?;
+    let Item { namespace, key } = place(&body)?;
+    let path = wire::item(&namespace, &key)?;
+    let writer = author(&within.caller, ids.writer(within.by.clone()));
+    match opened(&context, &within).await?.rm(&path, &writer).await {
+        Ok(_) => Ok(StatusCode::NO_CONTENT),
+        Err(error) if error.code == Code::NotFound => Ok(StatusCode::NO_CONTENT),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The items in a namespace and those below it, in the order of their paths.
+async fn items(workspace: &Workspace, prefix: &[String]) -> Result<Vec<(Item, domain::FilePath)>, Error> {
+    let found = match workspace.list_tree(&wire::folder(prefix)?, LOOKED_THROUGH).await {
+        Ok((found, _)) => found,
+        Err(error) if error.code == Code::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut items: Vec<_> = found.into_iter().filter_map(|info| Some((Item::of(&info.path)?, info.path))).collect();
+    items.sort_by(|one, other| one.1.as_str().cmp(other.1.as_str()));
+    Ok(items)
+}
+
+/// The items of a namespace and those below it.
+#[utoipa::path(post, path = "/langgraph/store/items/search", tag = "langgraph", operation_id = "search_items",
+    request_body(content = Value, description = "`namespace_prefix`, `filter` with the wanted values of fields, `limit`, `offset`."),
+    responses((status = 200, description = "A part of them.", body = Value)))]
+pub(crate) async fn search_items(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    if body.get("query").is_some_and(|query| !query.is_null()) {
+        return Err(Error::invalid("query", "the store is not searched by meaning")
+            .hint("search the files: GET /api/v1/workspaces/ID/search")
+            .into());
+    }
+    wire::plain(&body, &["namespace_prefix", "filter", "limit", "offset"])?;
+    let (offset, limit) = part(&body, 10, MOST)?;
+    let filter = body.get("filter").and_then(Value::as_object).cloned().unwrap_or_default();
+    let workspace = opened(&context, &within).await?;
+    let (mut found, mut skipped) = (Vec::new(), 0);
+    for (item, path) in items(&workspace, &texts(&body, "namespace_prefix")?.unwrap_or_default()).await? {
+        // Files that are no items may lie in the folder, too.
+        let Ok(one) = workspace.read(&path, None).await.and_then(|content| shown(&item, &content)) else { continue };
+        if !filter.iter().all(|(name, wanted)| one["value"][name] == *wanted) {
+            continue;
+        }
+        if skipped < offset {
+            skipped += 1;
+            continue;
+        }
+        found.push(one);
+        if found.len() == limit {
+            break;
+        }
+    }
+    Ok(axum::Json(json!({ "items": found })))
+}
+
+/// The namespaces that have items.
+#[utoipa::path(post, path = "/langgraph/store/namespaces", tag = "langgraph", operation_id = "list_namespaces",
+    request_body(content = Value, description = "`prefix`, `suffix`, `max_depth`, `limit`, `offset`."),
+    responses((status = 200, description = "A part of them.", body = Value)))]
+pub(crate) async fn list_namespaces(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    wire::plain(&body, &["prefix", "suffix", "max_depth", "limit", "offset"])?;
+    let (offset, limit) = part(&body, 100, 1_000)?;
+    let suffix = texts(&body, "suffix")?.unwrap_or_default();
+    let depth = body.get("max_depth").and_then(Value::as_u64).and_then(|depth| usize::try_from(depth).ok());
+    let workspace = opened(&context, &within).await?;
+    let found = items(&workspace, &texts(&body, "prefix")?.unwrap_or_default()).await?;
+    let all: BTreeSet<Vec<String>> = found
+        .into_iter()
+        .map(|(item, _)| item.namespace)
+        .filter(|namespace| namespace.ends_with(&suffix))
+        .map(|mut namespace| {
+            namespace.truncate(depth.unwrap_or(usize::MAX));
+            namespace
+        })
+        .collect();
+    let page: Vec<Vec<String>> = all.into_iter().skip(offset).take(limit).collect();
+    Ok(axum::Json(json!({ "namespaces": page })))
+}

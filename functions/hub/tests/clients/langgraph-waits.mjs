@@ -1,0 +1,67 @@
+// The client of LangGraph: interrupts, runs beside each other, cancellations, clients that go, copies, refusals.
+import { finish, until } from './common.mjs';
+import { all, client, of, refused, said, texts } from './langgraph-common.mjs';
+
+const { threads, runs, store } = client;
+const out = {};
+
+const wish = (await threads.create()).thread_id;
+const asked = of(await all(runs.stream(wish, 'assistant', { ...said('become a poet'), streamMode: ['values', 'updates'] })), 'values').at(-1);
+const [permission] = asked.__interrupt__;
+const waiting = await threads.get(wish);
+const allowed = { command: { resume: { decisions: [{ type: 'approve' }] } } };
+const poet = await all(runs.stream(wish, 'assistant', { ...allowed, streamMode: 'values' }));
+out.permission = {
+  asks: [permission.value.action_requests[0].name, waiting.status, Object.values(waiting.interrupts)[0][0].id === permission.id],
+  next: (await threads.getHistory(wish, { limit: 9 })).map(({ next, tasks }) => [next[0], tasks[0]?.interrupts.length ?? 0]),
+  after: texts(of(poet, 'values').at(-1)),
+  runs: (await runs.list(wish)).map(({ status }) => status),
+};
+const no = (await threads.create()).thread_id;
+await runs.wait(no, 'assistant', said('become a poet'));
+out.declined = texts(await runs.wait(no, 'assistant', { command: { resume: { decisions: [{ type: 'reject', message: 'no' }] } } })).at(-1);
+const question = (await threads.create()).thread_id;
+const questions = await runs.wait(question, 'assistant', said('ask me'));
+out.question = [questions.__interrupt__[0].value.question];
+out.question.push(texts(await runs.wait(question, 'assistant', { command: { resume: 'red' } })).at(-1));
+out.nothing = await refused(() => runs.wait(question, 'assistant', { command: { resume: 'red' } }));
+
+const running = (thread) => until(async () => (await runs.list(thread)).find(({ status }) => status === 'running'));
+const slow = (await threads.create()).thread_id;
+const long = await runs.create(slow, 'assistant', said('slow'));
+await running(slow);
+out.rejected = await refused(() => runs.create(slow, 'assistant', { ...said('say it'), multitaskStrategy: 'reject' }));
+out.interrupting = texts(await runs.wait(slow, 'assistant', { ...said('say it'), multitaskStrategy: 'interrupt' })).at(-1);
+out.interrupted = (await runs.get(slow, long.run_id)).status;
+const stopped = await runs.create(slow, 'assistant', said('slow'));
+const behind = await runs.create(slow, 'assistant', { ...said('say it'), multitaskStrategy: 'enqueue' });
+await running(slow);
+await runs.cancel(slow, stopped.run_id, true);
+out.cancelled = [(await runs.get(slow, stopped.run_id)).status, texts(await runs.join(slow, behind.run_id)).at(-1)];
+
+const left = (await threads.create()).thread_id;
+const abort = new AbortController();
+const leaving = all(runs.stream(left, 'assistant', { ...said('slow'), onDisconnect: 'cancel', signal: abort.signal })).catch(() => []);
+await running(left);
+abort.abort();
+await leaving;
+out.left = await until(async () => (await runs.list(left)).map(({ status }) => status).find((status) => status !== 'running'));
+
+const copy = await threads.copy(slow);
+out.copied = [copy.values.messages.length, copy.thread_id !== slow];
+await threads.delete(copy.thread_id);
+out.deleted = await refused(() => threads.get(copy.thread_id));
+
+out.refusals = [
+  await refused(() => all(runs.stream(wish, 'assistant', { ...said('x'), streamMode: 'events' }))),
+  await refused(() => runs.create(wish, 'assistant', { ...said('x'), multitaskStrategy: 'rollback' })),
+  await refused(() => runs.create(wish, 'assistant', { ...said('x'), checkpoint: { checkpoint_id: '1' } })),
+  await refused(() => runs.create(wish, 'assistant', { command: { update: { messages: [] } } })),
+  await refused(() => runs.create(wish, 'nobody', said('x'))),
+  await refused(() => runs.create(wish, 'reviewer', said('x'))),
+  await refused(() => runs.create('none', 'assistant', said('x'))),
+  await refused(() => threads.updateState(wish, { values: { messages: [] } })),
+  await refused(() => threads.create({ metadata: { user: 'ann' } })),
+  await refused(() => store.searchItems(['users'], { query: 'colours' })),
+];
+finish(out);

@@ -1,0 +1,389 @@
+//! Threads that are chats, and their runs.
+
+use super::{
+    Mode,
+    frames::{Form, Out},
+    ids::RunId,
+    messages,
+    state::{History, Point, RunState, Status, Values},
+};
+use crate::{
+    Beat, End, Frame, Part, Projection, Watch,
+    part::ASK,
+    plan::{Plan, parsed},
+};
+use domain::{CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, Timestamp, event::Question};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The node that asks the model.
+const AGENT: &str = "agent";
+/// The node that carries out calls.
+const TOOLS: &str = "tools";
+
+/// The fold of a chat's log into the states of its thread.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    history: History,
+    /// The length of its messages as text, in bytes.
+    size: usize,
+    /// The part that the log is in, while a turn runs.
+    now: Option<Part>,
+    /// The call that waits for a person.
+    waits: Option<CallId>,
+    /// Calls of the last message that have no answer yet.
+    calls: BTreeSet<CallId>,
+    error: Option<Error>,
+    /// Whether the turn is no part of the conversation.
+    is_internal: bool,
+}
+
+impl From<Part> for RunId {
+    fn from(part: Part) -> Self {
+        Self { of: part.turn.0, number: part.number }
+    }
+}
+
+impl Conversation {
+    /// The states so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Takes in the next event; tells whether there is a new checkpoint.
+    pub fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent) -> bool {
+        let before = self.history.points.len();
+        match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
+                (self.now, self.is_internal) = (Some(Part::first(*turn_id)), false);
+                self.begin(at);
+            }
+            ChatEvent::CompactionBegan { internal: true, .. } => {
+                self.is_internal = true;
+                self.history.runs.pop();
+            }
+            _ if self.is_internal => {}
+            ChatEvent::MessageAdded { message } => {
+                self.say(messages::of(message));
+                let (source, next) = match message {
+                    Message::Assistant { calls, .. } => {
+                        self.calls = calls.iter().map(|call| call.call_id).collect();
+                        ("loop", if calls.is_empty() { None } else { Some(TOOLS) })
+                    }
+                    _ => ("input", Some(AGENT)),
+                };
+                self.point(number, at, source, next);
+            }
+            ChatEvent::Steered { words } => {
+                self.say(messages::human(words.command_id.0, &words.content));
+                self.point(number, at, "input", Some(AGENT));
+            }
+            ChatEvent::Observed { call_id, tool, output, success, .. } => {
+                self.goes_on(*call_id, at);
+                self.say(messages::tool(*call_id, tool, output, *success));
+                if self.calls.remove(call_id) && self.calls.is_empty() {
+                    self.point(number, at, "loop", Some(AGENT));
+                }
+            }
+            ChatEvent::PermissionResolved { .. } => {
+                if let Some(call) = self.waits {
+                    self.goes_on(call, at);
+                }
+            }
+            ChatEvent::Asked { question_id, call_id, questions, .. } => {
+                self.interrupt(number, at, *call_id, question(question_id.0, *call_id, questions));
+            }
+            ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
+                let value = json!({
+                    "action_requests": [{ "name": tool, "args": parsed(args), "description": reason }],
+                    "review_configs": [{ "action_name": tool, "allowed_decisions": ["approve", "reject"] }],
+                    "tool_call_id": call_id,
+                });
+                self.interrupt(number, at, *call_id, interrupt(permission_id.0, &value));
+            }
+            ChatEvent::Failed { error } => self.error = Some(error.clone()),
+            ChatEvent::Done { stop_reason, .. } => {
+                let (status, error) = ended(*stop_reason, self.error.take());
+                self.end(number, at, status, error);
+            }
+            ChatEvent::Stopped { .. } => self.end(number, at, Status::Interrupted, None),
+            ChatEvent::Paused { reason, .. } => {
+                self.last(number, at, Some(paused(reason)));
+                self.close(at, Status::Error);
+            }
+            ChatEvent::Unpaused { .. } if self.now.is_some() => {
+                if let Some(run) = self.history.runs.last_mut() {
+                    run.status = Status::Running;
+                }
+            }
+            _ => {}
+        }
+        self.history.points.len() > before
+    }
+
+    fn say(&mut self, message: Value) {
+        self.size += message.to_string().len();
+        self.history.messages.push(message);
+    }
+
+    fn begin(&mut self, at: Timestamp) {
+        if let Some(part) = self.now {
+            let run = RunState { id: part.into(), status: Status::Running, created_at: at, updated_at: at };
+            self.history.runs.push(run);
+        }
+    }
+
+    /// The call that waited for a person goes on, in the next run.
+    fn goes_on(&mut self, call: CallId, at: Timestamp) {
+        if self.waits.take_if(|waits| *waits == call).is_some() {
+            self.begin(at);
+        }
+    }
+
+    fn point(&mut self, number: u64, at: Timestamp, source: &'static str, next: Option<&str>) {
+        let Some(part) = self.now else { return };
+        self.history.points.push(Point {
+            number,
+            at,
+            run: part.into(),
+            source,
+            values: Values::Messages(self.history.messages.len()),
+            next: next.into_iter().map(str::to_owned).collect(),
+            interrupts: Vec::new(),
+            error: None,
+            size: self.size,
+        });
+    }
+
+    fn interrupt(&mut self, number: u64, at: Timestamp, call: CallId, interrupt: Value) {
+        self.point(number, at, "loop", Some(TOOLS));
+        if let Some(point) = self.history.points.last_mut() {
+            point.interrupts = vec![interrupt];
+        }
+        self.close(at, Status::Interrupted);
+        self.waits = Some(call);
+        self.now = self.now.map(Part::next);
+    }
+
+    fn close(&mut self, at: Timestamp, status: Status) {
+        if let Some(run) = self.history.runs.last_mut().filter(|run| !run.status.is_over()) {
+            (run.status, run.updated_at) = (status, at);
+        }
+    }
+
+    /// The turn is over.
+    fn end(&mut self, number: u64, at: Timestamp, status: Status, error: Option<Error>) {
+        self.last(number, at, error);
+        self.close(at, status);
+        (self.now, self.waits) = (None, None);
+        self.calls.clear();
+    }
+
+    /// The last state says that nothing comes next and nothing is asked.
+    fn last(&mut self, number: u64, at: Timestamp, error: Option<Error>) {
+        let is_settled = self.history.points.last().is_some_and(|point| {
+            point.next.is_empty() && Values::Messages(self.history.messages.len()) == point.values
+        });
+        if self.now.is_none() || (is_settled && error.is_none()) {
+            return;
+        }
+        self.point(number, at, "loop", None);
+        if let Some(point) = self.history.points.last_mut() {
+            point.error = error.map(|error| json!({ "error": error.code, "message": error.message }).to_string());
+        }
+    }
+}
+
+fn interrupt(id: uuid::Uuid, value: &Value) -> Value {
+    json!({ "id": id, "value": value, "when": "during", "resumable": true, "ns": [TOOLS] })
+}
+
+fn question(id: uuid::Uuid, call: CallId, questions: &[Question]) -> Value {
+    let text = questions.iter().map(|one| one.question.as_str()).collect::<Vec<_>>().join("\n");
+    interrupt(id, &json!({ "type": "question", "question": text, "questions": questions, "tool_call_id": call }))
+}
+
+fn paused(reason: &str) -> Error {
+    Error::new(Code::Paused, format!("the chat is paused: {reason}"))
+}
+
+/// The state of a run that ended by itself, and its failure.
+fn ended(reason: StopReason, error: Option<Error>) -> (Status, Option<Error>) {
+    let limit = |name: &str| Some(Error::new(Code::LimitReached, format!("the run reached its limit: {name}")));
+    match reason {
+        StopReason::EndTurn | StopReason::Refusal | StopReason::MaxOutputTokens => (Status::Success, None),
+        StopReason::TimeLimit => (Status::Timeout, limit("time")),
+        StopReason::StepLimit => (Status::Error, limit("steps")),
+        StopReason::TokenLimit => (Status::Error, limit("tokens")),
+        StopReason::CostLimit => (Status::Error, limit("cost")),
+        StopReason::ContextLimit => (Status::Error, limit("context")),
+        StopReason::Error => {
+            (Status::Error, Some(error.unwrap_or_else(|| Error::new(Code::Internal, "the run failed"))))
+        }
+    }
+}
+
+/// The view of a part of a turn as a run.
+#[derive(Debug)]
+pub struct ChatRun {
+    form: Arc<Form>,
+    /// Counts the checkpoints since the fold began.
+    step: u32,
+    watch: Watch,
+    conversation: Conversation,
+    plan: Plan,
+    /// The message that is being written: its id, its words and its reasoning.
+    partial: Option<(MessageId, String, String)>,
+    /// Answers of tools since the last message.
+    results: Vec<Value>,
+    begun: bool,
+    over: bool,
+}
+
+impl ChatRun {
+    /// The view of this part in these modes, under the client's id of the thread.
+    pub fn new(part: Part, thread: String, graph: String, modes: Vec<Mode>) -> Self {
+        Self::with(part, thread, graph, Some(modes))
+    }
+
+    /// The view that has one frame: the last values, or the failure.
+    pub fn whole(part: Part, thread: String, graph: String) -> Self {
+        Self::with(part, thread, graph, None)
+    }
+
+    fn with(part: Part, thread: String, graph: String, modes: Option<Vec<Mode>>) -> Self {
+        Self {
+            form: Arc::new(Form { thread, run: part.into(), graph, modes }),
+            step: 0,
+            watch: Watch::of(part),
+            conversation: Conversation::default(),
+            plan: Plan::default(),
+            partial: None,
+            results: Vec::new(),
+            begun: false,
+            over: false,
+        }
+    }
+
+    fn wrote(&mut self, id: MessageId, text: &str, reasoning: &str, out: &mut Out<'_>) {
+        out.tuple(AGENT, || messages::piece(id, text, reasoning));
+        if !out.wants(Mode::Messages) {
+            return;
+        }
+        let begins = self.partial.as_ref().is_none_or(|(of, ..)| *of != id);
+        if begins {
+            self.partial = Some((id, String::new(), String::new()));
+        }
+        if let Some((_, words, thoughts)) = &mut self.partial {
+            words.push_str(text);
+            thoughts.push_str(reasoning);
+            out.message(AGENT, &messages::ai(id, words, thoughts, &[]), begins, false);
+        }
+    }
+
+    fn show(&mut self, beat: &Beat<'_>, out: &mut Out<'_>) {
+        self.plan.take_in(beat);
+        match beat {
+            Beat::Began => {
+                self.begun = true;
+                out.begin();
+                if out.form.run.number > 0 {
+                    out.values(|| self.conversation.history.values());
+                }
+            }
+            Beat::Thought(id, text) => self.wrote(*id, "", text, out),
+            Beat::Said(id, text) => self.wrote(*id, text, "", out),
+            Beat::Called { call, tool, args, .. } => {
+                let input =
+                    || json!({ "event": "on_tool_start", "toolCallId": call, "name": tool, "input": parsed(args) });
+                out.tool(input);
+            }
+            Beat::Answered { call, tool, output, success } => {
+                out.tool(|| match success {
+                    true => {
+                        json!({ "event": "on_tool_end", "toolCallId": call, "name": tool, "output": parsed(output) })
+                    }
+                    false => json!({ "event": "on_tool_error", "toolCallId": call, "name": tool, "error": output }),
+                });
+                let message = messages::tool(*call, tool, output, *success);
+                out.tuple(TOOLS, || message.clone());
+                out.message(TOOLS, &message, true, true);
+                self.results.push(message);
+            }
+            Beat::Wrote { file, path, v } => {
+                out.custom(|| json!({ "type": "file", "file_id": file, "path": path, "v": v }));
+            }
+            Beat::Step { .. } => out.custom(|| json!({ "type": "plan", "plan": self.plan.value() })),
+            Beat::Used(usage) => out.custom(|| json!({ "type": "usage", "usage": usage })),
+            Beat::Asked { call, questions, .. } => {
+                let input = || json!({ "event": "on_tool_start", "toolCallId": call, "name": ASK, "input": { "questions": questions } });
+                out.tool(input);
+            }
+            Beat::Permission { .. } | Beat::Ended(_) => {}
+        }
+    }
+
+    /// A step is done: its output, and the state after it.
+    fn stepped(&mut self, event: &ChatEvent, out: &mut Out<'_>) {
+        match event {
+            ChatEvent::MessageAdded { message: message @ Message::Assistant { id, calls, .. } } => {
+                if !calls.is_empty() {
+                    out.tuple(AGENT, || messages::calls(*id, calls));
+                }
+                let whole = messages::of(message);
+                let begins = self.partial.take().is_none_or(|(of, ..)| of != *id);
+                out.message(AGENT, &whole, begins, true);
+                out.update(AGENT, || json!({ "messages": [whole] }));
+            }
+            ChatEvent::Observed { .. } => {
+                let results = std::mem::take(&mut self.results);
+                out.update(TOOLS, || json!({ "messages": results }));
+            }
+            _ => {}
+        }
+        out.values(|| self.conversation.history.values());
+    }
+
+    fn end(&mut self, end: &End, out: &mut Out<'_>) {
+        self.over = true;
+        let history = &self.conversation.history;
+        let (status, error) = match end {
+            End::Waits => {
+                out.update("__interrupt__", || json!(history.interrupts()));
+                out.values(|| history.interrupted());
+                (Status::Interrupted, None)
+            }
+            End::Done(reason, error) => ended(*reason, error.clone()),
+            End::Stopped(_) => (Status::Interrupted, None),
+            End::Paused(reason) => (Status::Error, Some(paused(reason))),
+            End::Deleted => (Status::Error, Some(Error::new(Code::Cancelled, "the chat was deleted"))),
+        };
+        out.end(status, error.as_ref(), history.interrupted());
+    }
+}
+
+impl Projection for ChatRun {
+    type Event = ChatEvent;
+
+    fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        let is_new = self.conversation.take_in(number, at, event);
+        let beats = self.watch.take_in(event);
+        self.step += u32::from(is_new);
+        let form = self.form.clone();
+        let mut out = Out { form: &form, step: self.step, number, frames };
+        let waits = matches!(beats.last(), Some(Beat::Ended(End::Waits)));
+        for beat in &beats {
+            self.show(beat, &mut out);
+        }
+        if is_new && self.begun && !self.over && !waits && beats.first() != Some(&Beat::Began) {
+            self.stepped(event, &mut out);
+        }
+        if let Some(Beat::Ended(end)) = beats.last() {
+            self.end(end, &mut out);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+}

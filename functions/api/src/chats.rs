@@ -13,8 +13,8 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
 use domain::{
-    AgentOptions, ChatId, ChatView, Code, CommandId, Error, FileId, Limits, Message, Mode, ThreadAgent, TurnId,
-    WorkspaceId,
+    AgentOptions, ChatId, ChatView, Code, CommandId, Error, FileId, Limits, Message, Mode, Scenario, ThreadAgent,
+    TurnId, WorkspaceId,
 };
 use http::StatusCode;
 use identity::Action;
@@ -42,25 +42,33 @@ pub(crate) struct InChat {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewChat {
-    /// The goal: the first message, at most 200 KiB of UTF-8.
+    /// The goal: the first message, at most 200 KiB of UTF-8. `topic` is another name of it.
     #[schema(
         min_length = 1,
         max_length = 204_800,
         example = "Compare the reports in /data and write a summary to /projects/summary.md"
     )]
+    #[serde(alias = "topic")]
     goal: String,
+    /// How the chat works; without it as a conversation.
+    #[serde(default)]
+    #[schema(value_type = schema::Scenario)]
+    scenario: Scenario,
+    /// The personas of the team, one for each of its agents, for `parallel_agents` and `co_work`; three of the box when none.
+    #[schema(max_items = 8, example = json!(["builder", "researcher", "reviewer"]))]
+    agents: Option<Vec<String>>,
     /// Files to attach, by id.
     #[serde(default)]
     #[schema(value_type = Vec<Uuid>)]
     files: Vec<FileId>,
-    /// The persona, a folder in `/system/agents`; `assistant` when none.
+    /// The persona, a folder in `/system/agents`; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
+    /// `builder` when none.
     role: Option<String>,
     /// The model, of `GET /api/v1/models`; the default one when none.
     model: Option<String>,
-    /// The mode of the agent.
-    #[serde(default)]
-    #[schema(value_type = schema::Mode)]
-    mode: Mode,
+    /// The mode of the agent; `chat` when none. Only for `chat_mode` and `autonomous`: the other scenarios have modes of their own.
+    #[schema(value_type = Option<schema::Mode>)]
+    mode: Option<Mode>,
     /// The limits of each turn; a limit that is left out has its default.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
@@ -137,7 +145,7 @@ struct WithHistory {
 }
 
 /// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists. One in `build` mode
-/// carries out `plan_v` of `plan_id`, which needs the right to approve.
+/// carries out `plan_v` of `plan_id`, which needs the right to approve; so does a scenario that is given a plan with its `plan_v`.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, TraceParent),
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
@@ -149,22 +157,19 @@ pub(crate) async fn create_chat(
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
-    let NewChat { goal, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd } = new;
-    if mode.is_wider_than(Mode::default()) {
-        demand(&caller, role, Action::Approve)?;
-    }
+    let NewChat { goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd } =
+        new;
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     if agent.is_some() {
         demand(&caller, role, Action::Approve)?;
     }
     let thread = thread(&context, agent, cwd).await?;
-    let new = chat::NewChat {
+    let mut new = chat::NewChat {
         goal,
         files,
         role: persona,
         model,
-        mode,
         limits,
         plan: plan_id,
         plan_v,
@@ -173,6 +178,10 @@ pub(crate) async fn create_chat(
         thread,
         ..chat::NewChat::default()
     };
+    chat::set_up(&mut new, scenario, mode, agents)?;
+    if new.mode.is_wider_than(Mode::default()) {
+        demand(&caller, role, Action::Approve)?;
+    }
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))

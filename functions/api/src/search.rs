@@ -84,7 +84,17 @@ pub(crate) async fn search(
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let args = serde_json::to_string(&asked).map_err(|_| crate::error::internal())?;
     let (seen, call_id) = (BTreeMap::new(), CallId(ids.id("call")));
-    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None, may_run: false };
+    let call = Call {
+        workspace,
+        call_id,
+        by,
+        chat: None,
+        seen: &seen,
+        plan_path: None,
+        claims: None,
+        waited: None,
+        may_run: false,
+    };
     let outcome = context.tools.call(&call, TOOL, &args).await;
     match outcome.error {
         Some(error) => Err(error.into()),

@@ -68,7 +68,8 @@ pub(crate) async fn call_tool(
     let seen = BTreeMap::new();
     let call_id = CallId(ids.id("call"));
     let may_run = caller.scopes.has(Action::Run);
-    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None, may_run };
+    let call =
+        Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, claims: None, waited: None, may_run };
     let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
     Ok(axum::Json(schema::ToolResult {
         success: outcome.success,

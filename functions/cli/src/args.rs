@@ -1,6 +1,7 @@
 //! The arguments of `buildscale`.
 
 mod acp;
+mod chat;
 mod context;
 mod dead_letters;
 mod files;
@@ -17,6 +18,7 @@ mod webhooks;
 mod work;
 
 pub(crate) use acp::AcpArgs;
+pub use chat::ChatArgs;
 pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
@@ -32,7 +34,7 @@ pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, Tur
 pub(crate) use webhooks::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// The exit codes, as `--help` lists them.
@@ -170,72 +172,6 @@ pub struct Connection {
     /// Print JSON for programs
     #[arg(long, global = true, help_heading = "Connection")]
     pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct ChatArgs {
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// The workspace, by name or id [default: the first one; one named "default" is made when there is none]
-    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
-    pub(crate) workspace: Option<String>,
-    /// Go on with this chat: its id, the beginning of it, or - for the one that was last active
-    #[arg(long, value_name = "CHAT")]
-    pub(crate) chat: Option<Reference>,
-    /// Go on with the chat that was last active
-    #[arg(long = "continue", short = 'c', conflicts_with = "chat")]
-    pub(crate) resume: bool,
-    /// The persona: a folder of /system/agents
-    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "ROLE")]
-    pub(crate) role: Option<String>,
-    /// The model [default: the hub's]
-    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// How far the agent may go
-    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
-    /// The plan that it works on: a Markdown checklist of the workspace
-    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "PATH")]
-    pub(crate) plan: Option<String>,
-    /// The version of the plan that you have read and approve, for --mode build
-    #[arg(long, requires = "plan", value_name = "N")]
-    pub(crate) plan_version: Option<u64>,
-    /// Attach a file of the workspace to the first message; can be repeated (`files put` uploads)
-    #[arg(long = "file", value_name = "PATH")]
-    pub(crate) files: Vec<String>,
-    /// Run one turn and exit, as it does by itself when standard input is not a terminal
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Print the answer alone, and nothing of the way to it
-    #[arg(long, short, conflicts_with = "events")]
-    pub(crate) quiet: bool,
-    /// Print the agent's work on standard output too, where that is no terminal and has the answer alone otherwise
-    #[arg(long)]
-    pub(crate) events: bool,
-    /// The first message; - reads it from standard input
-    #[arg(value_name = "GOAL")]
-    pub(crate) goal: Vec<String>,
-}
-
-/// How far the agent may go.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Mode {
-    /// Tools run at once; you are asked before each command
-    Chat,
-    /// Only plans are written, and no command runs
-    Plan,
-    /// An approved plan is carried out (see --plan and --plan-version)
-    Build,
-}
-
-impl Mode {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Plan => "plan",
-            Self::Build => "build",
-        }
-    }
 }
 
 #[derive(Debug, Args)]

@@ -83,8 +83,14 @@ pub(crate) struct First {
 /// How the arguments set a new chat up.
 pub(crate) fn setup(args: &ChatArgs) -> Map<String, Value> {
     let mode = args.mode.map(|mode| mode.as_str().to_owned());
-    let fields = [("role", args.role.clone()), ("model", args.model.clone()), ("mode", mode)];
-    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
+    let scenario = args.scenario.map(|scenario| scenario.as_str().to_owned());
+    let fields = [("role", args.role.clone()), ("model", args.model.clone()), ("mode", mode), ("scenario", scenario)];
+    let mut setup: Map<String, Value> =
+        fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect();
+    if !args.agents.is_empty() {
+        setup.insert("agents".into(), json!(args.agents));
+    }
+    setup
 }
 
 fn all_input() -> Result<String, CliError> {

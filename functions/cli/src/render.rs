@@ -109,6 +109,11 @@ impl Renderer {
                 }
             }
             "plan_step" => self.plan_step(data, out)?,
+            "team_started" => {
+                let members = data.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                let roles: Vec<String> = members.iter().map(|member| one_line(text(member, "role"), LINE)).collect();
+                self.line(out, format_args!("  {} {}", style.paint(Look::Dim, "team:"), roles.join(", ")))?;
+            }
             "permission_required" => self.permission(data, out)?,
             "permission_resolved" => {
                 let remark = words::remark(event).unwrap_or_default();

@@ -18,7 +18,10 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
         let all = registry.specs();
         let offered = |spec: &ToolSpec| {
             let kind = registry.kind(&spec.name);
-            reach::has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, kind))
+            let is_for_nobody = kind == Some(ToolKind::Ask) && config.is_unattended();
+            reach::has(config, &spec.name)
+                && kind.is_some_and(|kind| machine.gate.offers(config, kind))
+                && !is_for_nobody
         };
         // Nearly always the same list for everybody, and then nothing is copied.
         if config.tools.is_none() && all.iter().all(offered) {
@@ -175,8 +178,11 @@ fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {
 /// Why `by` may not send this command to this chat, if so: the flow decides what an agent reads and how it is set up, and
 /// a person who changed that would change the meaning of the task's history.
 pub(crate) fn refuses(config: &ChatConfig, command: &ChatCommand, by: &Principal) -> Option<Error> {
-    let agent = config.agent.as_ref()?;
     let theirs = matches!(command, ChatCommand::StartTurn { .. } | ChatCommand::Configure { .. });
+    if let Some(member) = config.member {
+        return (theirs && *by != Principal::System).then(|| of_team(member.chat));
+    }
+    let agent = config.agent.as_ref()?;
     (theirs && *by != Principal::System).then(|| match &agent.executor {
         Some(executor) => of_session(executor.session),
         None => belongs_to(agent.task),
@@ -188,6 +194,9 @@ pub(crate) fn check_not_of_task(view: &ChatView) -> Result<(), Error> {
     if let Some(executor) = view.executor {
         return Err(of_session(executor.session));
     }
+    if let Some(parent) = view.parent_chat_id {
+        return Err(of_team(parent));
+    }
     view.task_id.map_or(Ok(()), |task| Err(belongs_to(task)))
 }
 
@@ -195,6 +204,12 @@ fn of_session(session: ChatId) -> Error {
     Error::new(Code::Conflict, "this chat is an executor of a session of the planner chat")
         .hint(format!("it belongs to the session {session}: say it there, or stop the session"))
         .detail("session_id", session.to_string())
+}
+
+fn of_team(parent: ChatId) -> Error {
+    Error::new(Code::Conflict, "this chat is an agent of the team of another chat")
+        .hint(format!("it belongs to the chat {parent}: say it there, or stop either of them"))
+        .detail("parent_chat_id", parent.to_string())
 }
 
 fn belongs_to(task: TaskId) -> Error {

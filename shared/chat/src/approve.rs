@@ -10,12 +10,13 @@ use crate::{
     gate::GateDecision,
     keys::plan_key,
     machine::ChatEffect,
-    turn::Step,
+    scenario,
+    turn::{Step, unpermitted},
     waits::QueuedBehind,
 };
 use domain::{
-    Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, PermissionRule,
-    Principal, QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
+    Approval, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode,
+    NextPersona, PermissionRule, Principal, QueuedMessage, Status, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
 use tools::ToolKind;
 use workspace::{Access, Workspace};
@@ -67,6 +68,7 @@ impl Chats {
             }
         };
         let approval = self.approval(&files, plan, approve.v, by).await?;
+        let persona = scenario::next_persona(&files, &view).await?;
         let (files, context) = attached::context(&files, &[], Some(&approval.plan_path)).await?;
         let content = approve.content.unwrap_or_else(|| {
             format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
@@ -81,6 +83,7 @@ impl Chats {
             limits: approve.limits,
             interrupt: false,
             approval: Some(Box::new(approval)),
+            persona,
             may_approve: true,
             noted: note.is_some(),
             trace: approve.trace,
@@ -174,11 +177,24 @@ impl Step<'_> {
     /// Asks a person whether a command may run, as the plan that it rests on has changed since its approval.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
         match self.gate_as(call, false) {
+            GateDecision::Ask { reason, .. } if self.is_unattended() => {
+                self.refuse(call, &unpermitted(&format!("{changed}; {reason}")), Status::Partial);
+                self.next_call();
+            }
             GateDecision::Ask { category, reason, always, timeout } => {
                 ask::permission(self, call, category, format!("{changed}; {reason}"), always, timeout);
             }
             GateDecision::Deny { .. } | GateDecision::Permit => self.call_tool(call.clone(), 1),
         }
+    }
+
+    /// Hands the chat over to the persona that carries the approved plan out.
+    pub fn hand_over(&mut self, persona: Option<Box<NextPersona>>) {
+        let (Some(persona), Some(config)) = (persona, self.config().cloned()) else { return };
+        let NextPersona { role, system, tools, model } = *persona;
+        let model = config.model.clone().or(model);
+        let config = Box::new(ChatConfig { role, system, tools, model, ..(*config).clone() });
+        self.push(ChatEvent::Configured { config });
     }
 
     /// Takes down that a version of a plan is approved; the chat is in `build` mode from now on.

@@ -60,6 +60,7 @@ pub(crate) fn answer(
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Plan { .. }
+        | Phase::Team
         | Phase::Steer { .. }
         | Phase::Model { .. }
         | Phase::Agent { .. }

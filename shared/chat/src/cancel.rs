@@ -96,6 +96,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
         Phase::Model { message_id, attempt, .. } => step.cancel(model_key(message_id, attempt)),
         Phase::Agent { leg, attempt, .. } => step.unfollow(leg, attempt),
         Phase::Plan { .. } => step.stop_executors(stop_id, reason),
+        Phase::Team => step.stop_team(stop_id, reason),
         Phase::Slots { .. } | Phase::Backoff { .. } | Phase::Begun => {
             // Before a command that rests on a plan, the turn waits for a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
@@ -133,7 +134,8 @@ pub(crate) fn give_up(step: &mut Step<'_>, stop_id: StopId) {
 pub(crate) fn park(step: &mut Step<'_>, reason: String, command: Option<&ChatCommand>) {
     let state = step.state();
     // Queued turns could not begin here; a task sends its next message only after an answer.
-    let works_for_task = state.queued.is_empty() && state.config.as_ref().is_some_and(|config| config.agent.is_some());
+    let works_for_task = state.queued.is_empty()
+        && state.config.as_ref().is_some_and(|config| config.agent.is_some() || config.member.is_some());
     match &state.turn {
         Some(turn) if state.deleted => {
             let stop_id = turn.stopping.as_ref().map(|(stop_id, _)| *stop_id);
@@ -177,6 +179,7 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Plan { .. }
+        | Phase::Team
         | Phase::Steer { .. }
         | Phase::Begun => turn.last_text.clone(),
     };
@@ -211,6 +214,7 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Steer { .. }
+        | Phase::Team
         | Phase::Permission { .. } => None,
     });
     while let Some(call) = step.next_unanswered() {

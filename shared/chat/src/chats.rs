@@ -9,7 +9,7 @@ use crate::{
     attached, cancel,
     keys::{actor_id, view_index, view_key},
     machine::view,
-    prompt,
+    prompt, scenario,
     session::open,
     settings::Settings,
     state::ChatState,
@@ -19,8 +19,8 @@ use crate::{
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
     ActorKind, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode,
-    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
-    chat::SessionConfig, event::Question,
+    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, ScenarioSetup, StopId, ThreadAgent, TraceContext, TurnId,
+    WorkspaceId, chat::SessionConfig, event::Question,
 };
 use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
@@ -78,6 +78,10 @@ pub struct NewChat {
     pub session: Option<Box<SessionConfig>>,
     /// The conversation before the first message, for the model.
     pub earlier: String,
+    /// The scenario, as [`crate::set_up`] has it; none for a conversation.
+    pub scenario: Option<ScenarioSetup>,
+    /// Words about the scenario, for the model.
+    pub briefing: String,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -178,6 +182,8 @@ impl Chats {
         let (attached, mut context) =
             attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
         context.push_str(&new.earlier);
+        context.push_str(&new.briefing);
+        let scenario = scenario::placed(&files, new.scenario, &mut context).await?;
         let now = self.clock.now();
         let (role, persona, session, system) = match new.session {
             Some(setup) => {
@@ -212,6 +218,8 @@ impl Chats {
             thread: new.thread.map(Box::new),
             forked_from: None,
             session,
+            scenario,
+            member: None,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);
@@ -227,6 +235,7 @@ impl Chats {
             interrupt: false,
             may_approve: new.may_approve || approval.is_some(),
             approval,
+            persona: None,
             noted: false,
             trace: new.trace,
         };
@@ -298,6 +307,7 @@ impl Chats {
             limits: post.limits,
             interrupt,
             approval: None,
+            persona: None,
             may_approve: post.may_approve,
             noted: queued_behind.is_some(),
             trace: post.trace,

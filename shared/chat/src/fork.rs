@@ -103,6 +103,7 @@ impl Chats {
             system,
             created_at: now,
             forked_from: Some(ForkOf { chat_id: source, seq: taken.seq }),
+            member: None,
             ..*made
         };
         let mut events = vec![ChatEvent::Created { config: Box::new(config.clone()) }];

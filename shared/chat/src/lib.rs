@@ -4,7 +4,7 @@
 //! parts are `turn` (model, tools, limits), `reported` (what effects report), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
 //! (questions, permissions), and `slots`, `backoff` and
 //! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
-//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. `session` is what the turns of the planner chat have beside that. A chat can also be
+//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. `session` is what the turns of the planner chat have beside that; `scenario` sets new chats up, and `team` is for several agents on one plan. A chat can also be
 //! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
 //! turn.
 
@@ -40,6 +40,7 @@ mod reading;
 mod report;
 mod reported;
 mod resume;
+mod scenario;
 mod session;
 mod settings;
 mod shelf;
@@ -48,6 +49,7 @@ mod slots;
 mod state;
 mod steer;
 mod stretch;
+mod team;
 mod threads;
 mod transcript;
 mod turn;
@@ -69,11 +71,13 @@ pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report};
 pub use perform::ChatEffects;
 pub use prompt::system_text;
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
+pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions};
 pub use settings::Settings;
 pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
 pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};
+pub use team::look::{Look, Looked};
 pub use threads::{
     ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
 };

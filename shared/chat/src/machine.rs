@@ -9,13 +9,14 @@ use crate::{
     keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
     phase::Phase,
     reported, resume,
-    state::{ChatState, QueuedTurn},
+    state::{ChatState, QueuedTurn, Turn},
+    team::look::{Look, Looked},
     turn::{self, Step},
 };
 use actor::{ActorId, Announcement, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
     ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatStatus, ChatView, CommandId, Error,
-    FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, Usage, WorkspaceEvent,
+    FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, TurnId, Usage, WorkspaceEvent,
     WorkspaceId,
     chat::SessionConfig,
     event::{SteeringWords, StopReason},
@@ -92,11 +93,13 @@ pub enum ChatEffect {
         /// The call that it is.
         call_id: CallId,
     },
-    /// Have the executors of a session's plan stop, and none of them begin.
+    /// Look at the plan of a team.
+    Look(Box<Look>),
+    /// Have the executors of a session's plan stop, or the agents of a team, and none of them begin.
     StopExecutors {
-        /// The session.
+        /// The session, or the chat that has the team.
         session: ActorId,
-        /// The plan.
+        /// The plan, or the turn of the team.
         plan: CallId,
         /// The request.
         request: StopRequest,
@@ -156,6 +159,13 @@ pub enum Report {
         /// Why the command needs a person's permission all the same.
         changed: Option<String>,
     },
+    /// The plan of a team was looked at.
+    PlanLooked {
+        /// The turn.
+        turn: TurnId,
+        /// What was seen.
+        looked: Box<Result<Looked, Error>>,
+    },
     /// The coding agent of a thread worked.
     Agent {
         /// The stretch of its work.
@@ -192,7 +202,7 @@ pub struct ModelAnswer {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -220,7 +230,7 @@ impl Machine for ChatMachine {
     }
 
     fn in_flight(state: &ChatState) -> bool {
-        state.turn.as_ref().is_some_and(|turn| !turn.phase.is_suspended())
+        state.turn.as_ref().is_some_and(Turn::is_in_flight)
     }
 
     fn waits(&self, effect: &ChatEffect) -> bool {
@@ -229,7 +239,7 @@ impl Machine for ChatMachine {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::StopExecutors { .. } => true,
-            ChatEffect::CheckPlan { .. } => false,
+            ChatEffect::CheckPlan { .. } | ChatEffect::Look(_) => false,
             ChatEffect::CallTool { call, config, .. } => {
                 matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
             }
@@ -258,6 +268,9 @@ impl Machine for ChatMachine {
             (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) => &**config,
             (None, _) => return None,
         };
+        if let Some(member) = config.member {
+            return Some(Tree { root: actor_id(config.workspace, member.chat), members: vec![member.turn.0] });
+        }
         let agent = config.agent.as_ref()?;
         if let Some(executor) = &agent.executor {
             // A stop names the plan, so that it is none of a later plan's executors.
@@ -323,12 +336,13 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             limits,
             interrupt,
             approval,
+            persona,
             may_approve,
             noted: _,
             trace,
         } => {
             let asked = turn::Asked { id, at, content, files, context, limits, may_approve, trace };
-            turn::start(step, asked, turn::How { create, interrupt, approval });
+            turn::start(step, asked, turn::How { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
             let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
@@ -351,6 +365,8 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::Prioritize { priority } => step.prioritize(priority),
         ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
         ChatCommand::ExecutorEnded { answer } => step.executor_ended(*answer),
+        ChatCommand::StepTold { told } => step.step_told(*told),
+        ChatCommand::MemberEnded { end } => step.member_ended(*end),
         ChatCommand::Compact { max_chars } => step.compact(id, at, max_chars),
         ChatCommand::UndoCompaction => step.undo_compaction(by.to_string()),
         ChatCommand::Steer { turn_id, content, files, context, may_approve } => {
@@ -404,6 +420,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         | Phase::Agent { .. }
         | Phase::Place { .. }
         | Phase::Plan { .. }
+        | Phase::Team
         | Phase::Steer { .. }
         | Phase::Tool { .. } => None,
     });
@@ -442,6 +459,8 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         user_id: config.session.as_ref().map(|_| config.user),
         session: config.session.as_deref().cloned(),
         executor: config.agent.as_ref().and_then(|agent| agent.executor.as_deref().copied()),
+        scenario: config.scenario.as_deref().cloned(),
+        parent_chat_id: config.member.map(|member| member.chat),
         created_at: config.created_at,
         active_at: state.active_at,
     }

@@ -25,6 +25,10 @@ fn told(mode: Mode) -> &'static str {
     }
 }
 
+/// Told where nobody answers.
+const UNATTENDED: &str = "\n\n# You work alone\nNobody answers questions or gives permissions in this chat. Decide by yourself, note what you \
+    assumed, and go on until the goal is met. Where something needs a person, leave it and say so at the end.";
+
 /// The system text of a request: that of the chat, its mode, and where the turns are that are left out. It changes with the mode and with a
 /// cut alone, at which the provider's cache of the prefix ends anyway.
 pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> std::sync::Arc<str> {
@@ -32,6 +36,9 @@ pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> std::sync::Arc<s
         return config.system.as_str().into();
     }
     let mut text = format!("{}\n\n{}", config.system, told(config.mode));
+    if config.is_unattended() {
+        text.push_str(UNATTENDED);
+    }
     if let Some(out) = &state.left_out {
         text.push_str("\n\n");
         text.push_str(&context::told(config, out, state.summary.is_some()));
@@ -49,7 +56,9 @@ pub(crate) fn offers(mode: Mode, kind: ToolKind) -> bool {
 
 /// The default path of a chat's plan.
 pub(crate) fn default_plan(config: &ChatConfig) -> FilePath {
-    config.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_else(|| {
+    let given = config.plan.as_ref().map(|plan| plan.path.clone());
+    let chosen = config.scenario.as_ref().and_then(|setup| setup.plan_path.clone());
+    given.or(chosen).unwrap_or_else(|| {
         FilePath::parse(&format!("/chats/{}/plan.md", config.chat)).unwrap_or_else(|_| FilePath::root())
     })
 }

@@ -58,6 +58,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
                 () = context.cancelled.cancelled() => Report::Told,
             },
+            ChatEffect::Look(look) => self.look(*look).await,
             ChatEffect::Agent(work) => self.work_with_agent(*work, &context).await,
             ChatEffect::KillCommand { workspace, call_id } => {
                 if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
@@ -238,7 +239,11 @@ impl ChatEffects {
                     }
                     let seen = seen.into_iter().collect();
                     let (chat, waited) = (Some(config.chat), Some(waited));
-                    let context = Call { workspace, call_id, by, chat, seen: &seen, plan_path, waited, may_run: true };
+                    // A turn ends before its claims do.
+                    let claims = config.member.map(|_| Duration::from_millis(config.limits.max_wall_ms));
+                    let may_run = true;
+                    let context =
+                        Call { workspace, call_id, by, chat, seen: &seen, plan_path, claims, waited, may_run };
                     self.tools.call(&context, name, &args).await
                 }
             },

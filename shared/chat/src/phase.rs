@@ -67,6 +67,8 @@ pub enum Phase {
         /// The call that is the plan.
         call_id: CallId,
     },
+    /// The agents of the team are at work, or the plan is read for them.
+    Team,
     /// A person is asked for permission for the first of `calls`.
     Permission {
         /// The permission.
@@ -99,7 +101,8 @@ impl Phase {
             | Self::Backoff { .. }
             | Self::Place { .. }
             | Self::Steer { .. }
-            | Self::Plan { .. } => true,
+            | Self::Plan { .. }
+            | Self::Team => true,
             Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => false,
         }
     }
@@ -123,6 +126,7 @@ impl Phase {
             | Self::Model { .. }
             | Self::Agent { .. }
             | Self::Tool { .. }
+            | Self::Team
             | Self::Plan { .. } => None,
         }
     }

@@ -32,7 +32,7 @@ impl Step<'_> {
 
 /// Takes in the outcome of a call, or asks a person where the outcome is a question of the workspace's policies.
 pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
-    let asked = step.turn().filter(|_| !step.is_executor()).and_then(|turn| asked_about(turn, call_id, &outcome));
+    let asked = step.turn().filter(|_| !step.is_unattended()).and_then(|turn| asked_about(turn, call_id, &outcome));
     let question = asked.and_then(|(call, reason)| Some((step.question_about(&call, &reason)?, call)));
     match question {
         Some((GateDecision::Ask { category, reason, always, timeout }, call)) => {

@@ -2,7 +2,7 @@
 //!
 //! It is made where a step takes in the event that ends a turn, so that no way of ending a turn can forget it.
 
-use crate::{state::ChatState, uses::Uses};
+use crate::{state::ChatState, team::member, uses::Uses};
 use actor::OutboxMessage;
 use domain::{
     ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, Status, StopReason, TaskCommand, Usage, json_length,
@@ -89,7 +89,13 @@ impl Round {
 
 /// The report on the turn that `event` ends, from the state before it; `error` is the failure that it ends with.
 pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>) -> Option<OutboxMessage> {
-    let config = state.config.as_deref().filter(|config| config.agent.is_some())?;
+    let config = state.config.as_deref()?;
+    if config.member.is_some() {
+        return member::tells(state, event, error.as_ref());
+    }
+    if config.agent.is_none() {
+        return None;
+    }
     let (text, reason) = match event {
         ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
         ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),
@@ -104,6 +110,9 @@ pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>)
 pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
     let config = state.config.as_deref()?;
     let error = Error::new(Code::Cancelled, "the chat of this agent was deleted");
+    if config.member.is_some() {
+        return member::ended(config, "stopped", Some(error));
+    }
     message(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
 
@@ -111,6 +120,9 @@ pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
 pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Error) -> Option<OutboxMessage> {
     let ChatCommand::StartTurn { create, .. } = command else { return None };
     let config = state.config.as_deref().or(create.as_deref())?;
+    if config.member.is_some() {
+        return member::ended(config, "error", Some(error));
+    }
     message(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
                 None => policy::tool_finished(step, call_id, *outcome),
             }
         }
+        (Report::PlanLooked { turn, looked }, Phase::Team) => step.plan_looked(turn, *looked),
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
             if let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) {
                 match changed {
@@ -93,6 +94,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             | Phase::Agent { .. }
             | Phase::Place { .. }
             | Phase::Plan { .. }
+            | Phase::Team
             | Phase::Steer { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }
@@ -124,7 +126,11 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     let context_limit = step.config().map_or(0, |config| config.context_tokens);
     let context_used = answer.usage.input_tokens;
     step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
-    if is_last && !step.has_words() { step.finish(answer.reason) } else { step.next_call() }
+    match is_last && !step.has_words() {
+        true if step.hands_to_team(answer.reason) => step.call_team(),
+        true => step.finish(answer.reason),
+        false => step.next_call(),
+    }
 }
 
 pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {

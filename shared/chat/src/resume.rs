@@ -18,6 +18,10 @@ pub(crate) fn resume(step: &mut Step<'_>) {
         | Phase::Plan { .. }
         | Phase::Steer { .. }
         | Phase::Place { .. } => {}
+        Phase::Team => {
+            step.push(started);
+            step.look_again();
+        }
         Phase::Model { message_id, attempt, .. } => {
             step.push(started);
             step.ask_model(message_id, attempt + 1);

@@ -268,7 +268,7 @@ impl ChatState {
             ChatEvent::AgentUpdated { .. } => {}
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
-            ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } => {}
+            ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } | ChatEvent::Team { .. } => {}
             ChatEvent::CompactionBegan { .. } | ChatEvent::Compacted { .. } | ChatEvent::CompactionUndone { .. } => {
                 self.apply_compaction(event);
             }
@@ -278,6 +278,7 @@ impl ChatState {
             }
         }
         self.apply_to_session(event);
+        self.apply_to_team(event);
         self.count_lines(event);
     }
 
@@ -335,6 +336,7 @@ impl ChatState {
             words: Vec::new(),
             steered: Vec::new(),
             stopping: None,
+            team: None,
             phase: Phase::Begun,
         });
     }

@@ -66,7 +66,7 @@ impl Step<'_> {
             let SteeringWords { command_id: id, at, content, files, context } = words;
             let may_approve = led_by.is_none();
             let asked = Asked { id, at, content, files, context, limits: None, may_approve, trace: None };
-            return turn::start(self, asked, How { create: None, interrupt: false, approval: None });
+            return turn::start(self, asked, How { create: None, interrupt: false, approval: None, persona: None });
         }
         if let Some(by) = led_by.filter(|_| self.has_right()) {
             self.push(ChatEvent::RightsNarrowed { by });

@@ -12,7 +12,8 @@ use crate::{
 use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, ChatStatus, Error, FilePath, Message, Timestamp, WorkspaceId, event::StopReason,
+    ChatConfig, ChatEvent, ChatId, ChatStatus, Code, Error, FileId, FilePath, Message, Principal, Timestamp,
+    WorkspaceId, event::StopReason,
 };
 use ports::{Query, Table};
 use serde::Deserialize;
@@ -229,6 +230,19 @@ impl Transcript {
         }
     }
 
+    /// Makes the file of a team's agent, whose chat no request has made.
+    async fn ensure(&self, config: &ChatConfig) -> Result<(), Error> {
+        if config.member.is_none() {
+            return Ok(());
+        }
+        let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
+        let by = Principal::User { id: config.user };
+        match files.create_projection(&path(config.chat)?, FileId(config.chat.0), head(config), &by.into()).await {
+            Err(error) if error.code != Code::Conflict => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     fn place(&self, chat: ChatId) -> Place {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.len() >= REMEMBERED {
@@ -250,6 +264,7 @@ impl Transcript {
         let known = written.take().is_some();
         let text = render(std::slice::from_ref(entry), 0);
         *written = if !known {
+            self.ensure(config).await?;
             let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
             Some(self.repair(&files, config.workspace, config.chat).await?)
         } else {

@@ -10,11 +10,12 @@ use crate::{
     mode, report,
     session::{carry_out, executor::Refused},
     state::{ChatState, QueuedTurn, Turn},
+    team::member,
 };
 use actor::{EffectKey, OutboxMessage};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
-    Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
+    NextPersona, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
 };
 use ports::ModelRequest;
 use std::{sync::Arc, time::Duration};
@@ -39,6 +40,8 @@ pub(crate) struct How {
     pub create: Option<Box<ChatConfig>>,
     pub interrupt: bool,
     pub approval: Option<Box<Approval>>,
+    /// With an approval: the persona that carries the plan out.
+    pub persona: Option<Box<NextPersona>>,
 }
 
 /// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
@@ -97,6 +100,8 @@ impl<'a> Step<'a> {
         } else if event.is_terminal() {
             let failure = self.failure.take();
             self.reports.extend(report::on_end(self.step.state(), &event, failure));
+        } else if matches!(event, ChatEvent::PlanStep { .. }) {
+            self.reports.extend(member::tells(self.step.state(), &event, None));
         }
         self.step.push(event);
     }
@@ -145,6 +150,7 @@ impl<'a> Step<'a> {
         self.push(ChatEvent::MessageAdded { message });
         match words {
             Some(words) => self.analyse(&words),
+            None if self.begins_team() => self.call_team(),
             None => self.call_model(),
         }
     }
@@ -228,6 +234,9 @@ impl<'a> Step<'a> {
                 continue;
             }
             match self.gate(&call) {
+                GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) && self.is_unattended() => {
+                    self.refuse(&call, NOBODY, Status::Partial);
+                }
                 GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) => {
                     match ask::question(self, &call) {
                         Ok(()) => return,
@@ -238,9 +247,8 @@ impl<'a> Step<'a> {
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
                 }
-                // Nobody watches an executor: the planner reads why it could not, and tells the person.
-                GateDecision::Ask { reason, .. } if self.is_executor() => {
-                    self.refuse(&call, &format!("it needs the permission of a person: {reason}"), Status::Partial);
+                GateDecision::Ask { reason, .. } if self.is_unattended() => {
+                    self.refuse(&call, &unpermitted(&reason), Status::Partial);
                 }
                 GateDecision::Ask { category, reason, always, timeout } => {
                     return ask::permission(self, &call, category, reason, always, timeout);
@@ -248,6 +256,11 @@ impl<'a> Step<'a> {
             }
         }
         self.call_model();
+    }
+
+    /// Whether nobody is there who could be asked.
+    pub fn is_unattended(&self) -> bool {
+        self.config().is_some_and(|config| config.is_unattended())
     }
 
     pub fn gate(&self, call: &ToolCall) -> GateDecision {
@@ -346,6 +359,14 @@ impl<'a> Step<'a> {
     }
 }
 
+/// The answer to questions where nobody is there.
+const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
+
+/// The answer to a call that needs a person's permission where nobody is there.
+pub(crate) fn unpermitted(reason: &str) -> String {
+    format!("not permitted: nobody is there to permit it: {reason}")
+}
+
 /// An error as a model reads it.
 pub(crate) fn describe(error: &Error) -> String {
     match &error.hint {
@@ -355,7 +376,7 @@ pub(crate) fn describe(error: &Error) -> String {
 }
 
 /// A person's message.
-pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval }: How) {
+pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval, persona }: How) {
     if step.state().deleted {
         if let Some(message) = report::gone(step.state()) {
             step.send(message);
@@ -371,6 +392,7 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     }
     if let Some(approval) = approval {
         step.approve(approval);
+        step.hand_over(persona);
     }
     let Some(turn) = step.turn() else { return step.begin(asked) };
     let is_suspended = turn.phase.is_suspended();

@@ -5,8 +5,9 @@ mod view;
 pub use view::{ChatStatus, ChatView, CompactionView, QueuedMessage};
 
 use crate::{
-    CallId, ChatId, ExecutorOf, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Session, Sha256, StopId,
-    TaskId, ThreadAgent, Timestamp, TraceContext, TurnId, UserId, WorkspaceId, event,
+    CallId, ChatId, ExecutorOf, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, NodeId, PermissionId,
+    QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, TaskId, ThreadAgent, Timestamp, ToldStep,
+    TraceContext, TurnId, UserId, WorkspaceId, event,
     task::{AgentAnswer, FlowRef},
 };
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub enum ChatCommand {
         /// The plan that this turn begins to carry out. Only senders with the right to approve send it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Box<Approval>>,
+        /// With an approval: the persona that carries the plan out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        persona: Option<Box<NextPersona>>,
         /// Whether the sender has the right to approve: the approval of a plan applies in such turns alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
@@ -168,6 +172,16 @@ pub enum ChatCommand {
     ExecutorEnded {
         /// Its answer.
         answer: Box<AgentAnswer>,
+    },
+    /// An agent of the chat's team has changed a step of the plan.
+    StepTold {
+        /// The step.
+        told: Box<ToldStep>,
+    },
+    /// An agent of the chat's team has ended its turn.
+    MemberEnded {
+        /// The end.
+        end: Box<MemberEnd>,
     },
 }
 
@@ -299,6 +313,21 @@ pub struct ChatConfig {
     /// Set on a session of the planner chat: its turns begin with an analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<Session>>,
+    /// How it works; none for a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<Box<ScenarioSetup>>,
+    /// Set on the chat of a team's agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<MemberOf>,
+}
+
+impl ChatConfig {
+    /// Whether nobody is there to answer questions of the agent, or to permit calls.
+    pub fn is_unattended(&self) -> bool {
+        let is_autonomous = self.scenario.as_ref().is_some_and(|setup| setup.name == Scenario::Autonomous);
+        let is_executor = self.agent.as_ref().is_some_and(|agent| agent.executor.is_some());
+        is_autonomous || is_executor || self.member.is_some()
+    }
 }
 
 /// The beginning of a fork.

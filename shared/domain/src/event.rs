@@ -11,7 +11,7 @@ pub use parts::{PermissionOutcome, Question, SteeringWords, StopReason};
 
 use crate::{
     AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath,
-    Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, Timestamp,
+    Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, TeamFact, Timestamp,
     TraceContext, TurnId, Usage,
     session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
@@ -490,5 +490,10 @@ pub enum ChatEvent {
         result: Box<StepOutcome>,
         /// The time of it.
         at: Timestamp,
+    },
+    /// Something about the chat's team (spec 000 §4.3).
+    Team {
+        /// The fact.
+        fact: Box<TeamFact>,
     },
 }

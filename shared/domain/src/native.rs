@@ -2,7 +2,7 @@
 
 mod agent;
 
-use crate::{AgentOption, ChatEvent, Message, event::CompactionRecord};
+use crate::{AgentOption, ChatEvent, Message, TeamFact, event::CompactionRecord};
 use serde_json::{Value, json};
 
 /// The name and the data of `event` on the wire; none for a fact that only the machine needs.
@@ -162,6 +162,11 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::Stopped { turn_id, reason, partial_response, .. } => {
             ("stopped", json!({ "reason": reason, "partial_response": partial_response, "turn_id": turn_id }))
         }
+        ChatEvent::Team { fact } => match &**fact {
+            TeamFact::Called { .. } | TeamFact::Looked { .. } => return None,
+            TeamFact::Started { round, members, .. } => ("team_started", json!({ "round": round, "members": members })),
+            TeamFact::MemberEnded { end, .. } => ("member_ended", json!(end)),
+        },
         ChatEvent::Failed { error } => ("error", json!(error)),
         ChatEvent::Paused { reason, .. } => (
             "error",

@@ -4,10 +4,10 @@
 
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId,
-    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MessageId, Mode,
-    PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Session, SessionContext, Sha256,
-    Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage,
-    UserId, WorkspaceId,
+    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MemberEnd, MemberOf,
+    MessageId, Mode, NextPersona, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage,
+    Scenario, ScenarioSetup, Session, SessionContext, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId,
+    TaskPhase, TaskView, ThreadAgent, Timestamp, ToldStep, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     session::Cut,
@@ -146,6 +146,13 @@ fn chat_config() -> ChatConfig {
         thread: Some(Box::new(thread)),
         forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
         session: Some(Box::new(session())),
+        scenario: Some(Box::new(ScenarioSetup {
+            name: Scenario::CoWork,
+            executor: Some("builder".into()),
+            agents: vec!["researcher".into(), "seo-specialist".into()],
+            plan_path: Some(path()),
+        })),
+        member: Some(MemberOf { chat: ChatId(id(40)), turn: TurnId(id(41)) }),
     }
 }
 
@@ -160,6 +167,12 @@ fn commands_of_chats_are_read_for_ever() {
             limits: Some(Limits::default()),
             interrupt: true,
             approval: Some(Box::new(approval())),
+            persona: Some(Box::new(NextPersona {
+                role: "builder".into(),
+                system: "You are a builder.".into(),
+                tools: Some(vec!["write(/projects/**)".into()]),
+                model: Some("a/b".into()),
+            })),
             may_approve: true,
             noted: true,
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
@@ -216,6 +229,23 @@ fn commands_of_chats_are_read_for_ever() {
             context: "<file/>".into(),
             may_approve: true,
         },
+        ChatCommand::StepTold {
+            told: Box::new(ToldStep {
+                step: 2,
+                status: "done".into(),
+                title: "Test it".into(),
+                plan: PlanFile { path: path(), id: FileId(id(12)) },
+                done: 1,
+                total: 3,
+            }),
+        },
+        ChatCommand::MemberEnded {
+            end: Box::new(MemberEnd {
+                chat_id: ChatId(id(2)),
+                stop_reason: "token_limit".into(),
+                error: Some(Error::new(Code::LimitReached, "too long")),
+            }),
+        },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -236,9 +266,11 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Compact { .. } => 14,
         ChatCommand::UndoCompaction => 15,
         ChatCommand::Steer { .. } => 16,
+        ChatCommand::StepTold { .. } => 17,
+        ChatCommand::MemberEnded { .. } => 18,
     };
     let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
-    assert_eq!(known, (0..17).collect());
+    assert_eq!(known, (0..19).collect());
     check("chat_commands", &commands);
 }
 
@@ -421,6 +453,8 @@ fn views_are_read_for_ever() {
         user_id: Some(UserId(id(3))),
         session: Some(session()),
         executor: Some(executor()),
+        scenario: Some(ScenarioSetup { agents: vec!["builder".into()], ..ScenarioSetup::default() }),
+        parent_chat_id: Some(ChatId(id(40))),
         created_at: AT,
         active_at: AT,
     };

@@ -10,8 +10,9 @@ mod contexts;
 
 use buildscale_domain::{
     AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId,
-    Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
-    QuestionId, Sha256, StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    Error, FileId, FilePath, Limits, Member, MemberEnd, Message, MessageId, Mode, PermissionId, PermissionRule,
+    PlanFile, Principal, QuestionId, Scenario, ScenarioSetup, Sha256, StopId, StopReason, Strategy, TeamFact,
+    Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
     session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},
@@ -48,6 +49,13 @@ fn events() -> Vec<ChatEvent> {
             thread: None,
             forked_from: None,
             session: Some(Box::default()),
+            scenario: Some(Box::new(ScenarioSetup {
+                name: Scenario::ParallelAgents,
+                executor: None,
+                agents: vec!["builder".into()],
+                plan_path: None,
+            })),
+            member: None,
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));
@@ -319,6 +327,21 @@ fn events() -> Vec<ChatEvent> {
             }),
             at,
         },
+        ChatEvent::Team { fact: Box::new(TeamFact::Called { at }) },
+        ChatEvent::Team { fact: Box::new(TeamFact::Looked { done: 1, at }) },
+        ChatEvent::Team {
+            fact: Box::new(TeamFact::Started {
+                round: 1,
+                members: vec![Member { chat_id: ChatId(id(44)), role: "builder".into() }],
+                at,
+            }),
+        },
+        ChatEvent::Team {
+            fact: Box::new(TeamFact::MemberEnded {
+                end: MemberEnd { chat_id: ChatId(id(44)), stop_reason: "token_limit".into(), error: None },
+                at,
+            }),
+        },
     ]
     .into_iter()
     .chain(of_agents(at))
@@ -461,13 +484,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::SteerRequested { .. } => 42,
         ChatEvent::SteerAwaited { .. } => 43,
         ChatEvent::Steered { .. } => 44,
+        ChatEvent::Team { .. } => 45,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..45).collect());
+    assert_eq!(places, (0..46).collect());
 }
 
 #[test]

@@ -54,6 +54,8 @@ fn config() -> Arc<ChatConfig> {
         thread: None,
         forked_from: None,
         session: None,
+        scenario: None,
+        member: None,
     })
 }
 

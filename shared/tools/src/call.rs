@@ -20,6 +20,8 @@ pub struct Call<'a> {
     pub seen: &'a BTreeMap<FilePath, Option<Sha256>>,
     /// The chat's plan file, if it has one.
     pub plan_path: Option<FilePath>,
+    /// How long a claim of the caller on a step of a plan lasts; none for one that shares its plan with no other agent.
+    pub claims: Option<Duration>,
     /// How long a command has waited for its sandbox as rows of an actor; none if the call cannot be made again, as in a person's request.
     pub waited: Option<Duration>,
     /// Whether the caller may run flows: else no file that the call writes starts one.

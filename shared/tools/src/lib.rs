@@ -46,7 +46,7 @@ pub use call::{Call, Outcome};
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
 pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, Touch, confined};
-pub use plan::plan_digest;
+pub use plan::{PlanItem, PlanState, free_steps, plan_digest};
 pub use recall::NAME as SEARCH;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;

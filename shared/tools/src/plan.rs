@@ -1,4 +1,11 @@
-//! `plan_write` and `plan_update_step`: the plan is a Markdown checklist in a file, for people and agents alike.
+//! `plan_write` and `plan_update_step`: the plan is a Markdown checklist in a file, for people and agents alike. `checklist` reads and changes
+//! its text, `team` is for several agents on one plan.
+
+mod checklist;
+mod team;
+
+pub use checklist::plan_digest;
+pub use team::{PlanItem, PlanState, free_steps};
 
 use crate::{
     call::{self, Answer, Call, Done},
@@ -6,7 +13,8 @@ use crate::{
     read::as_text,
     write::written,
 };
-use domain::{ChatEvent, Code, Error, FilePath, Sha256};
+use checklist::{Hand, Refused, Status, Step, change, changed, steps};
+use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -15,7 +23,8 @@ use workspace::{Change, Expect};
 pub(crate) const PLAN_WRITE: &str = "Write the plan: a Markdown checklist that people watch. Writes the chat's plan file unless a \
     path is given. Then keep it true with plan_update_step.";
 pub(crate) const PLAN_UPDATE_STEP: &str = "Set the status of one step of the plan, in the file and for all who watch. Set a step \
-    to in_progress when you begin it and to done when it is done.";
+    to in_progress when you begin it and to done when it is done. Where several agents share the plan, in_progress claims the step for you, \
+    and without a number you get the first free one.";
 
 /// How often a tick is made again in a plan that others change at the same time.
 const ATTEMPTS: u32 = 8;
@@ -35,89 +44,22 @@ pub(crate) struct PlanWrite {
     path: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Pending,
-    InProgress,
-    Done,
-    Failed,
-    Skipped,
-}
-
-impl Status {
-    const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Done, Self::Failed, Self::Skipped];
-
-    fn mark(self) -> char {
-        match self {
-            Self::Pending => ' ',
-            Self::InProgress => '~',
-            Self::Done => 'x',
-            Self::Failed => '!',
-            Self::Skipped => '-',
-        }
-    }
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-    fn of(mark: char) -> Option<Self> {
-        let mark = mark.to_ascii_lowercase();
-        Self::ALL.into_iter().find(|status| status.mark() == mark)
-    }
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanUpdateStep {
-    /// The number of the step, from 1.
+    /// The number of the step, from 1. Without it: the step that you have claimed, or the first free one.
     #[schemars(range(min = 1))]
-    step: u32,
+    step: Option<u32>,
     /// Its new status.
     status: Status,
     /// The plan file; the chat's own by default.
     path: Option<String>,
 }
 
-/// One step of a plan, and the position of its mark in the text.
-#[derive(Debug, PartialEq)]
-struct Step<'a> {
-    mark_at: usize,
-    status: Status,
-    title: &'a str,
-}
-
 impl Declare for PlanWrite {
     fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
         into.plans("path", self.path.as_deref())
     }
-}
-
-/// The steps: every task of the list, at any depth, in order.
-fn steps(text: &str) -> Vec<Step<'_>> {
-    let mut steps = Vec::new();
-    let (mut at, mut in_code) = (0, false);
-    for line in text.split_inclusive('\n') {
-        let task = line.trim_start();
-        let indent = line.len() - task.len();
-        if task.starts_with("```") {
-            in_code = !in_code;
-        }
-        let bullet = ["- [", "* [", "+ ["].iter().find_map(|bullet| task.strip_prefix(bullet)).filter(|_| !in_code);
-        if let Some(rest) = bullet
-            && let Some(status) = rest.chars().next().and_then(Status::of)
-            && let Some(title) = rest.get(1..).and_then(|rest| rest.strip_prefix("] "))
-        {
-            steps.push(Step { mark_at: at + indent + "- [".len(), status, title: title.trim() });
-        }
-        at += line.len();
-    }
-    steps
 }
 
 impl Declare for PlanUpdateStep {
@@ -171,17 +113,6 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
     Ok(done)
 }
 
-/// The SHA-256 of a plan with every step pending, so that to tick a step does not change it. None for a text without steps, which
-/// is no plan.
-pub fn plan_digest(text: &str) -> Option<Sha256> {
-    let steps = steps(text);
-    let mut pending = text.to_owned();
-    for step in &steps {
-        pending.replace_range(step.mark_at..step.mark_at + 1, " ");
-    }
-    (!steps.is_empty()).then(|| Sha256::of(pending.as_bytes()))
-}
-
 pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> Answer {
     let path = plan_path(call, args.path.as_deref())?;
     for _ in 0..ATTEMPTS {
@@ -193,17 +124,17 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
             _ => error,
         })?;
         let text = as_text(&content.bytes).unwrap_or_default();
-        let all = steps(text);
-        let step = args.step.checked_sub(1).and_then(|step| all.get(step as usize)).ok_or_else(|| {
-            let message = format!("{path} has {} steps; there is no step {}", all.len(), args.step);
-            Error::invalid("step", message)
-        })?;
-        let mut text = text.to_owned();
-        text.replace_range(step.mark_at..step.mark_at + 1, args.status.mark().encode_utf8(&mut [0; 4]));
-        // A tick changes one mark and nothing else, so the agent need not have read the file; but it must not undo ticks that others made
-        // meanwhile.
+        let role = match &call.by {
+            Principal::Agent { role, .. } => role.as_str(),
+            Principal::User { .. } | Principal::Task { .. } | Principal::System => "",
+        };
+        let hand = Hand { role, chat: call.chat, lease: call.claims, now: call.workspace.now() };
+        let (next, _) = change(text, args.step, args.status, &hand)
+            .map_err(|refused| explained(&refused, &path, &steps(text), hand.now))?;
+        // A tick changes one line and nothing else, so the agent need not have read the file; but it must not undo ticks or claims that others
+        // made meanwhile.
         let expect = content.info.sha256.map_or(Expect::Any, Expect::Hash);
-        match call.workspace.write(&path, text, expect, &call.writer()).await {
+        match call.workspace.write(&path, next, expect, &call.writer()).await {
             Ok(change) => return ticked(call, &change, &args).await,
             Err(error) if error.code == Code::StaleVersion => {}
             Err(error) => return Err(error),
@@ -212,15 +143,44 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
     Err(Error::new(Code::Conflict, format!("{path} is changed by others all the time")).hint("try again"))
 }
 
+/// Why a step is not changed, for the agent, with the steps that it may claim.
+fn explained(refused: &Refused, path: &FilePath, all: &[Step<'_>], now: Timestamp) -> Error {
+    let free: Vec<usize> = (1..).zip(all).filter(|(_, step)| step.is_free(now)).map(|(number, _)| number).collect();
+    let hint = match free.as_slice() {
+        [] => "no step is free: end your turn with a short report".to_owned(),
+        free => format!("free steps: {}", free.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let conflict = |text: String| Error::new(Code::Conflict, text).hint(hint).detail("free", json!(free));
+    match refused {
+        Refused::NoStep => {
+            Error::invalid("step", format!("{path} has {} steps; there is none with this number", all.len()))
+        }
+        Refused::NothingHeld => Error::invalid("step", "you have claimed no step, so its number is needed"),
+        Refused::Claimed(step, holder) => conflict(format!("step {step} is claimed by another agent, {}", holder.role)),
+        Refused::Ended(step, status) => conflict(format!("step {step} has ended: it is {}", status.name())),
+        Refused::Unclaimed(step) => {
+            Error::new(Code::Conflict, format!("you have not claimed step {step}")).hint("set it to in_progress first")
+        }
+        Refused::NothingFree => conflict(format!("no step of {path} is free")),
+    }
+}
+
 /// Told from the version that the call made, so that the call that runs again says the same.
 async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answer {
     let (_, content) = call.workspace.version(change.file_id, change.v).await?;
-    let all = steps(as_text(&content).unwrap_or_default());
+    let text = as_text(&content).unwrap_or_default();
+    let before = match change.v {
+        0 | 1 => None,
+        v => Some(call.workspace.version(change.file_id, v - 1).await?),
+    };
+    let earlier = before.as_ref().and_then(|(_, content)| as_text(content)).unwrap_or_default();
+    let all = steps(text);
+    let step = args.step.or_else(|| changed(earlier, text)).unwrap_or_default();
     let count = |status| u32::try_from(all.iter().filter(|step| step.status == status).count()).unwrap_or(u32::MAX);
     let (done, total) = (count(Status::Done), u32::try_from(all.len()).unwrap_or(u32::MAX));
-    let title = args.step.checked_sub(1).and_then(|step| all.get(step as usize)).map_or("", |step| step.title);
-    let (step, status) = (args.step, args.status.name());
-    let next = all.iter().zip(1..).find(|(step, _)| step.status == Status::Pending);
+    let title = step.checked_sub(1).and_then(|step| all.get(step as usize)).map_or("", |step| step.title);
+    let (status, now) = (args.status.name(), call.workspace.now());
+    let next = all.iter().zip(1..).find(|(step, _)| step.status == Status::Pending && step.is_free(now));
     let mut output = format!("step {step} is {status}: {title} ({done} of {total} done)");
     if let Some((next, number)) = next {
         output.push_str(&format!("\nnext: step {number}, {}", next.title));
@@ -230,10 +190,7 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
         "step": step, "status": status, "title": title, "plan_path": change.path, "done": done, "total": total, "v": change.v,
     });
     // The agent saw one mark of the file and not the rest, unless it had read the version that the tick changed.
-    let before = match change.v {
-        0 | 1 => None,
-        v => Some(call.workspace.version(change.file_id, v - 1).await?.0.sha256),
-    };
+    let before = before.map(|(version, _)| version.sha256);
     answer.seen.retain(|(path, _)| before.is_some() && call.seen.get(path) == Some(&before));
     answer.events.push(ChatEvent::PlanStep {
         step,
@@ -245,32 +202,4 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
         total,
     });
     Ok(answer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tick_changes_no_plan_and_everything_else_does() {
-        let digest = |text: &str| plan_digest(text);
-        let approved = digest("# Plan\n\n- [ ] one\n- [ ] two\n");
-        assert!(approved.is_some());
-        assert_eq!(digest("# Plan\n\n- [x] one\n- [~] two\n"), approved);
-        for other in
-            ["# Plan\n\n- [ ] one\n- [ ] rm -rf\n", "# Plan\n\n- [ ] one\n", "# Plan\n\nfirst\n- [ ] one\n- [ ] two\n"]
-        {
-            assert_ne!(digest(other), approved, "{other}");
-        }
-        assert_eq!(digest("# Notes\n"), None);
-    }
-
-    #[test]
-    fn steps_are_the_tasks_of_the_list_outside_of_code() {
-        let text = "# Plan\n\n- [ ] one\n  * [X] two é\n```\n- [ ] code\n```\n- [?] not\n+ [~] three\n- [x]none\n";
-        let found = steps(text);
-        let told: Vec<_> = found.iter().map(|step| (step.status, step.title)).collect();
-        assert_eq!(told, [(Status::Pending, "one"), (Status::Done, "two é"), (Status::InProgress, "three")]);
-        assert!(found.iter().all(|step| text[step.mark_at..].chars().nth(1) == Some(']')));
-    }
 }

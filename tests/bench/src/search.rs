@@ -78,6 +78,7 @@ async fn grep(embedded: &Embedded, pattern: &str) -> Result<usize> {
         chat: None,
         seen: &seen,
         plan_path: None,
+        claims: None,
         waited: None,
         may_run: true,
     };

@@ -15,6 +15,7 @@ mod people;
 mod planner;
 mod reports;
 mod rewinds;
+mod scenarios;
 mod search;
 mod streams;
 mod tasks;
@@ -99,6 +100,10 @@ pub const JOURNEYS: &[Journey] = {
         tasks::a_flow_is_evaluated [];
         tasks::an_agent_in_a_flow_is_a_chat [Script];
         handoff::a_plan_goes_from_hand_to_hand [Script];
+        scenarios::a_plan_is_approved_by_a_person_and_carried_out_by_another_persona [Script];
+        scenarios::a_team_carries_one_plan_out_and_two_clients_see_it [Script];
+        scenarios::an_autonomous_agent_asks_nobody_and_is_caught_up_with [Script];
+        scenarios::a_topic_becomes_a_campaign [Script];
         handoff::a_key_that_may_not_run_flows_hands_on_nothing [];
         files::a_file_is_changed_moved_removed_and_found_again [];
         files::long_contents_are_bytes_with_ranges [];

@@ -36,6 +36,38 @@ pub enum Mode {
     Build,
 }
 
+/// The way in which a chat works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scenario {
+    /// A conversation: tools run at once, and the agent waits for the next message.
+    ChatMode,
+    /// A planner writes a plan; after a person approved it another persona carries it out. With `plan_id` it is carried out at once.
+    PlanThenExecute,
+    /// As `plan_then_execute`, with several agents that carry the plan out side by side.
+    ParallelAgents,
+    /// The agent works without people until its goal is met or a limit is reached.
+    Autonomous,
+    /// A strategist plans a campaign for a topic, and a team writes it.
+    CoWork,
+}
+
+/// The scenario of a chat.
+#[derive(Serialize, ToSchema)]
+pub struct ScenarioSetup {
+    /// The scenario.
+    pub name: Scenario,
+    /// The persona that carries the plan out once it is approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
+    /// The personas of the team.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The place of the plan before it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_path: Option<String>,
+}
+
 /// The treatment of a message that comes while a turn runs.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -247,6 +279,10 @@ pub struct Chat {
     /// Of an executor: its session, its plan and its step.
     #[schema(value_type = Option<Object>)]
     pub executor: Option<Value>,
+    /// How it works; none for a conversation.
+    pub scenario: Option<ScenarioSetup>,
+    /// Of an agent of a team: the chat that has the team.
+    pub parent_chat_id: Option<Uuid>,
     /// When it was made.
     #[schema(format = DateTime)]
     pub created_at: String,

@@ -123,6 +123,8 @@ stream! {
         "agent_update" => ChatAgentUpdate,
         "file_updated" => ChatFileUpdated,
         "plan_step" => ChatPlanStep,
+        "team_started" => ChatTeamStarted,
+        "member_ended" => ChatMemberEnded,
         "permission_required" => ChatPermissionRequired,
         "permission_resolved" => ChatPermissionResolved,
         "permissions_forgotten" => ChatPermissionsForgotten,

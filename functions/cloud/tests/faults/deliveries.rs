@@ -61,6 +61,7 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
             limits: None,
             interrupt: false,
             approval: None,
+            persona: None,
             may_approve: false,
             noted: false,
             trace: None,

@@ -14,7 +14,7 @@ use crate::{
     state::ChatState,
     turn::Step,
 };
-use actor::{EffectKey, OutboxMessage, StopRequest, Target};
+use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Status, StopId, StopReason, Strategy, ToolCall,
     ToolSpec, Usage,
@@ -246,18 +246,13 @@ impl Step<'_> {
             limits: None,
             interrupt: false,
             approval: None,
+            persona: None,
             may_approve: false,
             noted: false,
             trace: self.turn().and_then(|turn| turn.trace),
         };
         self.push(ChatEvent::StepStarted { call_id, step: number, executor, task: Box::new(task), at });
         self.tell(to, &command, 0);
-    }
-
-    fn tell(&mut self, to: actor::ActorId, command: &ChatCommand, priority: i8) {
-        if let Ok(command) = serde_json::to_value(command) {
-            self.send(OutboxMessage { to, command, deliver_at: None, priority });
-        }
     }
 
     fn end_step(&mut self, step: u32, result: StepOutcome) {

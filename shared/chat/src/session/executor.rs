@@ -32,11 +32,6 @@ pub(crate) enum Refused {
 }
 
 impl Step<'_> {
-    /// Whether this chat carries out a step of a session's plan.
-    pub fn is_executor(&self) -> bool {
-        self.config().and_then(|config| config.agent.as_ref()).is_some_and(|agent| agent.executor.is_some())
-    }
-
     /// Why this chat does not make a call, if it is an executor at one of its limits.
     pub fn executor_refuses(&self, call: &ToolCall) -> Option<Refused> {
         let executor = self.config()?.agent.as_ref()?.executor.as_deref()?;
@@ -137,6 +132,8 @@ pub(crate) fn chat(
         agent: Some(Box::new(agent)),
         thread: None,
         session: None,
+        scenario: None,
+        member: None,
         ..session.clone()
     })
 }

@@ -1,6 +1,8 @@
 //! The turns of a chat: the one that runs or waits, and those that were asked for.
 
-use crate::{backoff::Postponed, compact::Compacting, phase::Phase, report::Round, session::carry_out::Planning};
+use crate::{
+    backoff::Postponed, compact::Compacting, phase::Phase, report::Round, session::carry_out::Planning, team::Team,
+};
 use domain::{
     CallId, ChatEvent, CommandId, FilePath, Limits, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
     Usage, event::SteeringWords,
@@ -150,11 +152,19 @@ pub struct Turn {
     pub steered: Vec<StopId>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
+    /// The agents that carry the plan out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Box<Team>>,
     /// Its present activity.
     pub phase: Phase,
 }
 
 impl Turn {
+    /// Whether effects are in flight.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        !self.phase.is_suspended() || self.team.as_ref().is_some_and(|team| team.looking > 0)
+    }
+
     /// Whether it is no part of the conversation: a person asked for a compaction, and it has nothing else to do.
     pub fn is_internal(&self) -> bool {
         self.compacting.is_some_and(|compacting| compacting.internal)

@@ -44,6 +44,8 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         thread: None,
         forked_from: None,
         session: None,
+        scenario: None,
+        member: None,
     }
 }
 
@@ -61,6 +63,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         limits: None,
         interrupt: false,
         approval: None,
+        persona: None,
         may_approve: false,
         noted: false,
         trace: None,

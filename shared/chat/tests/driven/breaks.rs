@@ -62,6 +62,8 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             thread: None,
             forked_from: None,
             session: None,
+            scenario: None,
+            member: None,
         };
         let body = ChatCommand::StartTurn {
             content: how.into(),
@@ -71,6 +73,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             limits: None,
             interrupt: false,
             approval: None,
+            persona: None,
             may_approve: false,
             noted: false,
             trace: None,

@@ -12,5 +12,6 @@ mod hub;
 mod long;
 mod paused;
 mod prompt;
+mod scenarios;
 mod served;
 mod session;

@@ -10,6 +10,7 @@ mod compact;
 mod modes;
 mod permissions;
 mod play;
+mod scenarios;
 mod served;
 mod session;
 mod steer;
@@ -325,6 +326,7 @@ fn a_turns_limits_only_narrow_the_chats() {
         limits,
         interrupt: false,
         approval: None,
+        persona: None,
         may_approve: false,
         noted: false,
         trace: None,

@@ -69,6 +69,8 @@ impl Play {
             thread: None,
             forked_from: None,
             session: None,
+            scenario: None,
+            member: None,
         };
         change(&mut config);
         Self {
@@ -219,6 +221,7 @@ impl Play {
             limits: None,
             interrupt,
             approval: None,
+            persona: None,
             may_approve: self.may_approve,
             noted: false,
             trace: None,
@@ -237,6 +240,7 @@ impl Play {
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
+            | ChatEffect::Look(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
@@ -306,6 +310,7 @@ impl Play {
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
+            | ChatEffect::Look(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();
@@ -313,16 +318,21 @@ impl Play {
         self.input(Input::Report(Report::ToolFinished { call_id, outcome: Box::new(outcome) }))
     }
 
-    /// The approval of a plan, and the turn that carries it out.
-    pub fn approve(&mut self, v: u64) -> Vec<String> {
-        let approval = Approval {
+    /// The approval of a version of a plan.
+    pub fn approval(&self, v: u64) -> Approval {
+        Approval {
             plan_path: FilePath::parse("/projects/a/plan.md").unwrap_or_else(|_| FilePath::root()),
             plan_id: FileId(Uuid::from_u128(12)),
             v,
             digest: Sha256::of(b"plan"),
             by: self.by.to_string(),
             at: self.at(),
-        };
+        }
+    }
+
+    /// The approval of a plan, and the turn that carries it out.
+    pub fn approve(&mut self, v: u64) -> Vec<String> {
+        let approval = self.approval(v);
         let (content, context) = ("Carry it out".to_owned(), String::new());
         self.command(ChatCommand::StartTurn {
             content,
@@ -332,6 +342,7 @@ impl Play {
             limits: None,
             interrupt: false,
             approval: Some(Box::new(approval)),
+            persona: None,
             may_approve: true,
             noted: false,
             trace: None,
@@ -346,6 +357,7 @@ impl Play {
             | ChatEffect::CallTool { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
+            | ChatEffect::Look(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();

@@ -2,8 +2,8 @@
 
 use super::{Approval, ForkOf, Mode};
 use crate::{
-    ChatId, ExecutorOf, FileId, FilePath, PermissionRule, Session, TaskId, Timestamp, TurnId, Usage, UserId,
-    WorkspaceEvent, WorkspaceId, event::CompactionRecord,
+    ChatId, ExecutorOf, FileId, FilePath, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp, TurnId, Usage,
+    UserId, WorkspaceEvent, WorkspaceId, event::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -150,6 +150,12 @@ pub struct ChatView {
     /// Of an executor: the session, and the step of its plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<ExecutorOf>,
+    /// How it works; none for a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioSetup>,
+    /// Of the chat of a team's agent: the chat that has the team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_chat_id: Option<ChatId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last began or ended an interaction.

@@ -180,6 +180,7 @@ impl Frames {
             | ChatEvent::Analysed { .. }
             | ChatEvent::Planned { .. }
             | ChatEvent::StepStarted { .. }
+            | ChatEvent::Team { .. }
             | ChatEvent::StepEnded { .. } => Vec::new(),
         }
     }

@@ -51,6 +51,7 @@ impl Step<'_> {
             limits: None,
             interrupt: false,
             approval: None,
+            persona: None,
             may_approve: false,
             noted: false,
             trace,

@@ -107,6 +107,8 @@ impl TaskEffects {
             thread: None,
             forked_from: None,
             session: None,
+            scenario: None,
+            member: None,
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),

@@ -111,6 +111,7 @@ impl TaskEffects {
             chat: None,
             seen: &seen,
             plan_path: None,
+            claims: None,
             waited: Some(run.waited),
             may_run: true,
         };

@@ -215,6 +215,8 @@ impl Play {
             thread: None,
             forked_from: None,
             session: None,
+            scenario: None,
+            member: None,
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {

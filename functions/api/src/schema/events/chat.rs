@@ -203,6 +203,37 @@ pub struct ChatPlanStep {
     pub plan_id: Option<Uuid>,
 }
 
+/// The agents of the team begin to carry the plan out, or go on with the steps that became free.
+#[derive(Serialize, ToSchema)]
+pub struct ChatTeamStarted {
+    /// Counts from 1 within the turn.
+    #[schema(minimum = 1)]
+    pub round: u32,
+    /// The agents of this round.
+    pub members: Vec<ChatTeamMember>,
+}
+
+/// An agent of a team.
+#[derive(Serialize, ToSchema)]
+pub struct ChatTeamMember {
+    /// Its chat, which has a stream of its own.
+    pub chat_id: Uuid,
+    /// Its persona.
+    pub role: String,
+}
+
+/// An agent of the team has ended its turn; the steps that it had claimed and not ended are free again.
+#[derive(Serialize, ToSchema)]
+pub struct ChatMemberEnded {
+    /// Its chat.
+    pub chat_id: Uuid,
+    /// Why it ended: a stop reason, or `stopped`.
+    pub stop_reason: String,
+    /// The error, when it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<InnerError>,
+}
+
 /// A call waits for a person's permission.
 #[derive(Serialize, ToSchema)]
 pub struct ChatPermissionRequired {

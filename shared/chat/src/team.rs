@@ -1,0 +1,111 @@
+//! The team of a chat (spec 000 §4.3): several agents carry one plan out side by side.
+//!
+//! Each agent is a chat of its own, with its persona, file and log; the chat that has the team is told of their steps and of the ends of their
+//! turns, by messages. They coordinate through the plan alone: a step is claimed by a conditional write (`tools::plan`). The turn of the chat
+//! begins them and waits; it asks no model. When an agent has ended its turn, the steps that it held are free again (`look`). When all have
+//! ended and steps are free, those that ended by themselves go on, as long as a round gets a step done (`rounds`).
+
+pub(crate) mod drive;
+pub(crate) mod look;
+pub(crate) mod member;
+pub(crate) mod rounds;
+
+use crate::{phase::Phase, state::ChatState};
+use domain::{ChatEvent, ChatId, Member, TeamFact};
+use serde::{Deserialize, Serialize};
+
+/// The team of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Team {
+    /// The round, from 1; 0 before the first one.
+    pub round: u32,
+    /// The agents.
+    pub seats: Vec<Seat>,
+    /// Looks at the plan that are under way.
+    pub looking: u32,
+    /// Steps that were done when the round began.
+    pub done_before: u32,
+    /// Steps that are done, as far as that was told.
+    pub done: u32,
+}
+
+/// An agent of a team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seat {
+    /// The agent, with its last turn.
+    pub member: Member,
+    /// Its state.
+    pub state: SeatState,
+}
+
+/// The states of a team's agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeatState {
+    /// Its turn runs.
+    Works,
+    /// It ended its turn by itself, and may go on.
+    Rests,
+    /// Its turn was stopped, failed, or came to a limit.
+    Out,
+}
+
+impl Team {
+    /// The agents whose turns run.
+    pub(crate) fn working(&self) -> impl Iterator<Item = &Member> {
+        self.of(SeatState::Works)
+    }
+
+    pub(crate) fn of(&self, state: SeatState) -> impl Iterator<Item = &Member> {
+        self.seats.iter().filter(move |seat| seat.state == state).map(|seat| &seat.member)
+    }
+
+    /// The chats of the agents that work no more, in this round.
+    pub(crate) fn ended(&self) -> Vec<ChatId> {
+        let ended = self.seats.iter().filter(|seat| seat.state != SeatState::Works);
+        ended.map(|seat| seat.member.chat_id).collect()
+    }
+
+    fn apply(&mut self, fact: &TeamFact) {
+        match fact {
+            TeamFact::Called { .. } => self.looking = 1,
+            TeamFact::Looked { done, .. } => {
+                self.looking = self.looking.saturating_sub(1);
+                self.done = *done;
+            }
+            TeamFact::Started { round, members, .. } => {
+                (self.round, self.done_before) = (*round, self.done);
+                for member in members {
+                    self.seats.retain(|seat| seat.member.chat_id != member.chat_id);
+                    self.seats.push(Seat { member: member.clone(), state: SeatState::Works });
+                }
+            }
+            TeamFact::MemberEnded { end, .. } => {
+                let of = |seat: &&mut Seat| seat.member.chat_id == end.chat_id;
+                if let Some(seat) = self.seats.iter_mut().find(of) {
+                    seat.state = if end.stop_reason == "end_turn" { SeatState::Rests } else { SeatState::Out };
+                }
+                self.looking += 1;
+            }
+        }
+    }
+}
+
+impl ChatState {
+    /// Folds an event of a team.
+    pub(crate) fn apply_to_team(&mut self, event: &ChatEvent) {
+        let Some(turn) = &mut self.turn else { return };
+        match event {
+            ChatEvent::Team { fact } => {
+                turn.team.get_or_insert_default().apply(fact);
+                turn.phase = Phase::Team;
+            }
+            ChatEvent::PlanStep { done, .. } => {
+                if let Some(team) = &mut turn.team {
+                    team.done = team.done.max(*done);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A team at work: its agents are begun, told of, and stopped.
+
+use super::{
+    look::{Look, Looked},
+    member,
+    rounds::{self, Next},
+};
+use crate::{keys::actor_id, machine::ChatEffect, mode, turn::Step};
+use actor::{EffectKey, OutboxMessage, StopRequest, Target};
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
+    NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId,
+};
+use serde_json::Value;
+use tools::PlanItem;
+
+impl Step<'_> {
+    /// Whether the turn is the team's from its beginning: the plan is there.
+    pub fn begins_team(&self) -> bool {
+        self.config().is_some_and(|config| config.mode != Mode::Plan) && self.has_team(Scenario::ParallelAgents)
+    }
+
+    /// Whether the team goes on where the model has ended the turn: it has written the plan.
+    pub fn hands_to_team(&self, reason: StopReason) -> bool {
+        reason == StopReason::EndTurn && self.has_team(Scenario::CoWork)
+    }
+
+    fn has_team(&self, scenario: Scenario) -> bool {
+        let named = self.config().and_then(|config| config.scenario.as_ref()).map(|setup| setup.name);
+        let is_new = self.turn().is_some_and(|turn| turn.team.is_none());
+        named == Some(scenario) && is_new && self.state().plan_id.is_some()
+    }
+
+    /// Has the team carry the plan out, after a look at the plan.
+    pub fn call_team(&mut self) {
+        self.team(TeamFact::Called { at: self.stamp.at });
+        self.look(0);
+    }
+
+    /// Looks again, after a crash.
+    pub fn look_again(&mut self) {
+        let looking = self.turn().and_then(|turn| turn.team.as_ref()).map_or(0, |team| team.looking);
+        (0..looking).for_each(|number| self.look(number));
+    }
+
+    fn team(&mut self, fact: TeamFact) {
+        self.push(ChatEvent::Team { fact: Box::new(fact) });
+    }
+
+    fn look(&mut self, number: u32) {
+        let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
+        let Some((turn, team)) = self.turn().and_then(|turn| Some((turn, turn.team.as_ref()?))) else { return };
+        let key = EffectKey(format!("look/{}/{}/{}/{number}", turn.id, turn.attempt, team.ended().len()));
+        let agents = config.scenario.as_ref().map(|setup| setup.agents.clone()).unwrap_or_default();
+        let personas = if team.round == 0 { agents } else { Vec::new() };
+        let look = Look { config, turn: turn.id, plan, free: team.ended(), personas };
+        self.run(key, look.into());
+    }
+
+    /// The plan was read.
+    pub fn plan_looked(&mut self, turn: TurnId, looked: Result<Looked, Error>) {
+        if self.turn().is_none_or(|now| now.id != turn || now.team.is_none()) {
+            return;
+        }
+        let Looked { plan, personas } = match looked {
+            Ok(looked) => looked,
+            Err(error) => return self.no_plan(error),
+        };
+        plan.events.into_iter().for_each(|event| self.push(event));
+        let done = u32::try_from(plan.items.iter().filter(|item| item.status == "done").count()).unwrap_or(u32::MAX);
+        self.team(TeamFact::Looked { done, at: self.stamp.at });
+        let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
+        match rounds::next(team, &plan.items) {
+            Next::Wait => {}
+            Next::Begin => self.begin_members(personas),
+            Next::GoOn(chats) => self.go_on(&chats),
+            Next::End => self.end_team(&plan.items),
+        }
+    }
+
+    fn no_plan(&mut self, error: Error) {
+        let stop_id = StopId(self.id());
+        self.stop_team(stop_id, "the plan is gone");
+        self.push(ChatEvent::Failed { error });
+        self.finish(StopReason::Error);
+    }
+
+    fn begin_members(&mut self, personas: Vec<NextPersona>) {
+        let (Some(config), Some(plan)) = (self.config().cloned(), self.plan_file()) else { return };
+        let members: Vec<Member> =
+            personas.iter().map(|persona| Member { chat_id: ChatId(self.id()), role: persona.role.clone() }).collect();
+        let Some((turn, limits)) = self.turn().map(|turn| (turn.id, turn.limits)) else { return };
+        self.team(TeamFact::Started { round: 1, members: members.clone(), at: self.stamp.at });
+        let (at, of) = (self.stamp.at, members.len());
+        for (member, persona) in members.iter().zip(personas) {
+            let created = member::chat(&config, plan.clone(), (turn, limits), member, persona, of, at);
+            self.tell_member(&config, member, &members, 1, Some(created));
+        }
+    }
+
+    fn go_on(&mut self, chats: &[ChatId]) {
+        let Some(config) = self.config().cloned() else { return };
+        let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
+        let round = team.round + 1;
+        let again = team.seats.iter().map(|seat| seat.member.clone()).filter(|one| chats.contains(&one.chat_id));
+        let members: Vec<Member> = again.collect();
+        self.team(TeamFact::Started { round, members: members.clone(), at: self.stamp.at });
+        for member in &members {
+            self.tell_member(&config, member, &members, round, None);
+        }
+    }
+
+    fn tell_member(
+        &mut self,
+        config: &ChatConfig,
+        member: &Member,
+        members: &[Member],
+        round: u32,
+        create: Option<ChatConfig>,
+    ) {
+        let path = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
+        let content = member::words(&self.goal(), &path, members, member.chat_id, round);
+        let Some(turn) = self.turn() else { return };
+        let approval = self.state().approval.clone().filter(|_| turn.may_approve && create.is_some());
+        let start = ChatCommand::StartTurn {
+            content,
+            files: Vec::new(),
+            context: String::new(),
+            create: create.map(Box::new),
+            limits: None,
+            interrupt: false,
+            approval,
+            persona: None,
+            may_approve: turn.may_approve,
+            noted: false,
+            trace: turn.trace,
+        };
+        self.tell(actor_id(config.workspace, member.chat_id), &start, 0);
+    }
+
+    /// The words that the turn began with.
+    fn goal(&self) -> String {
+        let messages = self.state().history.back().map(|turn| turn.messages.as_slice()).unwrap_or_default();
+        let words = messages.iter().find_map(|message| match &**message {
+            Message::User { content, .. } => Some(content.clone()),
+            _ => None,
+        });
+        words.unwrap_or_default()
+    }
+
+    fn plan_file(&self) -> Option<PlanFile> {
+        let state = self.state();
+        Some(PlanFile { path: state.plan_path.clone()?, id: state.plan_id? })
+    }
+
+    /// An agent has changed a step. What comes from an agent of an earlier turn is late, and is dropped.
+    pub fn step_told(&mut self, told: ToldStep) {
+        let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
+        let ToldStep { step, status, title, plan: PlanFile { path: plan_path, id }, done, total } = told;
+        if self.state().plan_id != Some(id) {
+            return;
+        }
+        // Messages of two agents may pass each other.
+        let done = done.max(team.done);
+        self.push(ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total });
+    }
+
+    /// An agent has ended its turn.
+    pub fn member_ended(&mut self, end: MemberEnd) {
+        let team = self.turn().and_then(|turn| turn.team.as_deref());
+        let is_working = |member: &Member| member.chat_id == end.chat_id;
+        let Some(number) = team.and_then(|team| team.working().any(is_working).then_some(team.looking)) else {
+            return self.free(&end);
+        };
+        self.team(TeamFact::MemberEnded { end, at: self.stamp.at });
+        self.look(number);
+    }
+
+    /// Frees the steps of an agent whose team is gone. Should this be lost, the claims end with their lease.
+    fn free(&mut self, end: &MemberEnd) {
+        let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
+        let look = Look { config, turn: TurnId(end.chat_id.0), plan, free: vec![end.chat_id], personas: Vec::new() };
+        let key = EffectKey(format!("free/{}/{}", end.chat_id, self.id()));
+        self.run(key, look.into());
+    }
+
+    fn end_team(&mut self, items: &[PlanItem]) {
+        let id = MessageId(self.id());
+        let (at, content) = (self.stamp.at, rounds::told(items));
+        let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
+        let message = Message::Assistant { id, at, content, calls, reasoning, provider };
+        self.push(ChatEvent::MessageAdded { message });
+        self.finish(StopReason::EndTurn);
+    }
+
+    /// Stops the agents whose turns run.
+    pub fn stop_team(&mut self, stop_id: StopId, reason: &str) {
+        let Some((turn, config)) = self.turn().zip(self.config()) else { return };
+        let Some(team) = turn.team.as_deref() else { return };
+        let (turn, workspace, session) = (turn.id, config.workspace, actor_id(config.workspace, config.chat));
+        let working: Vec<Member> = team.working().cloned().collect();
+        for member in &working {
+            // For one that waits; the request beside the log is for one that runs.
+            let stop = ChatCommand::Stop { stop_id, turn_id: None };
+            self.tell(actor_id(workspace, member.chat_id), &stop, ports::URGENT);
+        }
+        if working.is_empty() {
+            return;
+        }
+        let request = StopRequest { stop_id, target: Target::Tree, at: self.stamp.at, reason: reason.to_owned() };
+        let plan = CallId(turn.0);
+        self.run(EffectKey(format!("stop/{turn}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
+    }
+
+    pub fn tell(&mut self, to: actor::ActorId, command: &ChatCommand, priority: i8) {
+        if let Ok(command) = serde_json::to_value(command) {
+            self.send(OutboxMessage { to, command, deliver_at: None, priority });
+        }
+    }
+}

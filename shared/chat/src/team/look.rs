@@ -1,0 +1,61 @@
+//! The look of a team at its plan: claims of agents that work no more are freed, and the personas of a new team are read.
+
+use crate::{
+    machine::{ChatEffect, Report},
+    perform::ChatEffects,
+    scenario,
+};
+use domain::{ChatConfig, ChatId, Error, FileId, NextPersona, Principal, TurnId};
+use std::sync::Arc;
+use tools::PlanState;
+use workspace::Access;
+
+/// A look to be made.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The chat that has the team.
+    pub config: Arc<ChatConfig>,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The plan.
+    pub plan: FileId,
+    /// The chats of the agents that work no more.
+    pub free: Vec<ChatId>,
+    /// The personas to read.
+    pub personas: Vec<String>,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// The plan.
+    pub plan: PlanState,
+    /// The personas.
+    pub personas: Vec<NextPersona>,
+}
+
+impl ChatEffects {
+    pub(crate) async fn look(&self, look: Look) -> Report {
+        let turn = look.turn;
+        Report::PlanLooked { turn, looked: Box::new(self.looked(look).await) }
+    }
+
+    async fn looked(&self, Look { config, turn: _, plan, free, personas }: Look) -> Result<Looked, Error> {
+        let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+        // A claim is of the platform: it is freed also where the persona of the chat may not write.
+        let files = self.workspaces.open(config.workspace, Access::platform("frees claims in a plan")).await?;
+        let plan = tools::free_steps(&files, plan, &free, &by.clone().into()).await?;
+        let files = self.workspaces.open(config.workspace, Access::of(&by, None)).await?;
+        let mut read = Vec::with_capacity(personas.len());
+        for role in personas {
+            read.push(scenario::read(&files, role).await?);
+        }
+        Ok(Looked { plan, personas: read })
+    }
+}
+
+impl From<Look> for ChatEffect {
+    fn from(look: Look) -> Self {
+        Self::Look(Box::new(look))
+    }
+}

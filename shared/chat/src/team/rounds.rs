@@ -1,0 +1,148 @@
+//! What a team does next, and what its turn says at the end. Pure.
+
+use super::{SeatState, Team};
+use domain::ChatId;
+use tools::PlanItem;
+
+/// The next move of a team.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Agents work, or the plan is being read.
+    Wait,
+    /// The first round begins, with all agents.
+    Begin,
+    /// These agents go on with the steps that are free.
+    GoOn(Vec<ChatId>),
+    /// The turn ends.
+    End,
+}
+
+/// Decides by the plan as it is. A round that gets no step done is the last one, so there are at most as many rounds as steps and one more.
+pub(crate) fn next(team: &Team, items: &[PlanItem]) -> Next {
+    let is_free = items.iter().any(|item| item.is_free);
+    if team.looking > 0 || team.working().next().is_some() {
+        return Next::Wait;
+    }
+    if team.round == 0 {
+        return if is_free { Next::Begin } else { Next::End };
+    }
+    let able: Vec<ChatId> = team.of(SeatState::Rests).map(|member| member.chat_id).collect();
+    match is_free && team.done > team.done_before && !able.is_empty() {
+        true => Next::GoOn(able),
+        false => Next::End,
+    }
+}
+
+/// The last words of the turn: how much is done, and each step that is left.
+pub(crate) fn told(items: &[PlanItem]) -> String {
+    let done = items.iter().filter(|item| item.status == "done").count();
+    let left: Vec<String> = items
+        .iter()
+        .filter(|item| item.status != "done")
+        .map(|item| format!("- step {} ({}): {}", item.step, item.status.replace('_', " "), item.title))
+        .collect();
+    let total = items.len();
+    match left.as_slice() {
+        [] => format!("All {total} steps of the plan are done."),
+        left => format!("{done} of {total} steps of the plan are done. Left:\n{}", left.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team::Seat;
+    use domain::{Member, MemberEnd, TeamFact, Timestamp};
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    const AT: Timestamp = Timestamp::from_millis(0);
+
+    fn member(number: u128) -> Member {
+        Member { chat_id: ChatId(Uuid::from_u128(number)), role: "builder".into() }
+    }
+
+    fn items(statuses: &[&'static str]) -> Vec<PlanItem> {
+        let item = |(step, status): (u32, &&'static str)| PlanItem {
+            step,
+            title: format!("step {step}"),
+            status,
+            is_free: *status == "pending",
+        };
+        (1..).zip(statuses).map(item).collect()
+    }
+
+    #[test]
+    fn the_end_says_what_is_left() {
+        assert_eq!(told(&items(&["done", "done"])), "All 2 steps of the plan are done.");
+        let text = told(&items(&["done", "failed", "in_progress", "pending"]));
+        assert_eq!(
+            text,
+            "1 of 4 steps of the plan are done. Left:\n- step 2 (failed): step 2\n- step 3 (in progress): step 3\n- step 4 (pending): step 4"
+        );
+    }
+
+    #[test]
+    fn the_steps_of_an_agent_that_is_out_are_taken_by_those_that_rest() {
+        let seats = vec![
+            Seat { member: member(1), state: SeatState::Out },
+            Seat { member: member(2), state: SeatState::Rests },
+        ];
+        let team = Team { round: 1, seats, looking: 0, done_before: 0, done: 1 };
+        let left = items(&["done", "pending"]);
+        assert_eq!(next(&team, &left), Next::GoOn(vec![member(2).chat_id]));
+        assert_eq!(next(&Team { done_before: 1, ..team.clone() }, &left), Next::End, "the round got nothing done");
+        assert_eq!(next(&Team { looking: 1, ..team.clone() }, &left), Next::Wait);
+        assert_eq!(next(&team, &items(&["done", "failed"])), Next::End);
+        assert_eq!(next(&Team::default(), &left), Next::Begin);
+        assert_eq!(next(&Team::default(), &items(&["done"])), Next::End);
+    }
+
+    proptest! {
+        /// A team of agents that claim, finish, fail and die as they like comes to an end, and nothing is free then that somebody could take.
+        #[test]
+        fn every_team_ends(agents in 1..5_u128, steps in 1..7_usize, luck in proptest::collection::vec(0..4_u8, 400)) {
+            let mut luck = luck.into_iter().cycle();
+            let mut luck = move || luck.next().unwrap_or_default();
+            let mut team = Team::default();
+            let mut statuses = vec!["pending"; steps];
+            team.apply(&TeamFact::Called { at: AT });
+            team.apply(&TeamFact::Looked { done: 0, at: AT });
+            for turn in 0.. {
+                prop_assert!(turn <= steps + 1, "a round more than there are steps");
+                let members: Vec<Member> = match next(&team, &items(&statuses)) {
+                    Next::Begin => (0..agents).map(member).collect(),
+                    Next::GoOn(chats) => (0..agents).map(member).filter(|one| chats.contains(&one.chat_id)).collect(),
+                    Next::End => break,
+                    Next::Wait => return Err(TestCaseError::fail("it waits for nobody")),
+                };
+                team.apply(&TeamFact::Started { round: team.round + 1, members: members.clone(), at: AT });
+                for one in members {
+                    prop_assert_eq!(next(&team, &items(&statuses)), Next::Wait);
+                    let stop_reason = loop {
+                        let Some(free) = statuses.iter().position(|status| *status == "pending") else { break "end_turn" };
+                        match luck() {
+                            0 => break "end_turn",
+                            1 => break "step_limit",
+                            2 => statuses[free] = "failed",
+                            _ => statuses[free] = "done",
+                        }
+                    };
+                    let end = MemberEnd {
+                        chat_id: one.chat_id,
+                        stop_reason: stop_reason.into(),
+                        error: None,
+                    };
+                    team.apply(&TeamFact::MemberEnded { end, at: AT });
+                    let done = u32::try_from(statuses.iter().filter(|status| **status == "done").count()).unwrap_or_default();
+                    team.apply(&TeamFact::Looked { done, at: AT });
+                }
+            }
+            prop_assert!(team.working().next().is_none());
+            let named = told(&items(&statuses));
+            for item in items(&statuses) {
+                prop_assert_eq!(named.contains(&format!("- step {} ", item.step)), item.status != "done");
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What scenarios change about turns: nobody who is asked, a chat that is handed over, and a turn that is its team's (spec 000 §4).
+
+use crate::play::{Play, ask};
+use actor::Input;
+use buildscale_chat::{ChatEffect, Look, Looked, Report};
+use domain::{
+    ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, NextPersona,
+    PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tools::{Commands, PlanItem, PlanState, Registry};
+use uuid::Uuid;
+
+fn plan() -> PlanFile {
+    PlanFile { path: FilePath::parse("/projects/a/plan.md").unwrap(), id: FileId(Uuid::from_u128(12)) }
+}
+
+fn with(scenario: Scenario, change: impl FnOnce(&mut ChatConfig)) -> Play {
+    let mut play = Play::with(|config| {
+        config.scenario = Some(Box::new(ScenarioSetup { name: scenario, ..ScenarioSetup::default() }));
+        change(config);
+    });
+    play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
+    play
+}
+
+/// A chat whose team of two is to carry a plan out.
+fn parallel() -> Play {
+    with(Scenario::ParallelAgents, |config| {
+        config.plan = Some(plan());
+        config.limits = Limits { max_tokens: 1_000, max_cost_usd: 3.0, ..Limits::default() };
+        if let Some(setup) = &mut config.scenario {
+            setup.agents = vec!["builder".into(), "reviewer".into()];
+        }
+    })
+}
+
+fn look(play: &mut Play) -> Look {
+    let looks: Vec<Look> = play
+        .running
+        .values()
+        .filter_map(|effect| match effect {
+            ChatEffect::Look(look) => Some((**look).clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(looks.len(), 1, "one look at a time");
+    play.running.clear();
+    looks[0].clone()
+}
+
+/// The plan is looked at, and has steps with these statuses.
+fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
+    let look = look(play);
+    let item = |(step, status): (u32, &&'static str)| PlanItem {
+        step,
+        title: format!("part {step}"),
+        status,
+        is_free: *status == "pending",
+    };
+    let items = (1..).zip(statuses).map(item).collect();
+    let plan = PlanState { path: plan().path, items, events: Vec::new() };
+    let persona = |role: &String| NextPersona {
+        role: role.clone(),
+        system: format!("You are a {role}."),
+        tools: Some(vec!["plan_write(/**)".into(), "plan_update_step(/content/**)".into(), "read".into()]),
+        model: None,
+    };
+    let personas = look.personas.iter().map(persona).collect();
+    let looked = Box::new(Ok(Looked { plan, personas }));
+    play.input(Input::Report(Report::PlanLooked { turn: look.turn, looked }))
+}
+
+/// The turns that were begun at agents: the setup of those that are new, and the words.
+fn begun(play: &Play) -> Vec<(Option<ChatConfig>, String)> {
+    let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
+    let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
+        ChatCommand::StartTurn { create, content, .. } => Some((create.map(|config| *config), content)),
+        _ => None,
+    });
+    started.collect()
+}
+
+fn ended(play: &mut Play, chat_id: ChatId, stop_reason: &str) -> Vec<String> {
+    let end = Box::new(MemberEnd { chat_id, stop_reason: stop_reason.into(), error: None });
+    play.command(ChatCommand::MemberEnded { end })
+}
+
+#[test]
+fn an_autonomous_agent_is_told_that_nobody_is_there_and_waits_for_nobody() {
+    let mut play = with(Scenario::Autonomous, |_| {});
+    play.say("go");
+    let request = play.request.clone().unwrap();
+    assert!(request.system.contains("# You work alone"), "{}", request.system);
+    assert!(request.tools.iter().all(|tool| tool.name != "ask_user"), "it is not offered a way to ask");
+    let told = play.answer("", &[ask(), ("exec", json!({ "command": "make" }))]);
+    let observed: Vec<_> = told.iter().filter(|word| word.starts_with("observed")).collect();
+    assert!(observed[0].starts_with("observed false: nobody is there to answer"), "{observed:?}");
+    assert!(observed[1].starts_with("observed false: not permitted: nobody is there"), "{observed:?}");
+    assert_eq!(told.last().map(String::as_str), Some("model_started 1"), "it goes on by itself");
+    play.answer("Done.", &[]);
+    assert!(matches!(play.log.last(), Some(ChatEvent::Done { .. })));
+}
+
+#[test]
+fn the_limit_that_ends_an_autonomous_turn_is_its_stop_reason() {
+    let mut play = with(Scenario::Autonomous, |config| config.limits = Limits { max_steps: 1, ..Limits::default() });
+    play.say("go");
+    play.answer("Working.", &[("ls", json!({ "path": "/" }))]);
+    assert_eq!(play.tool("x").last().map(String::as_str), Some("done StepLimit: Working."));
+}
+
+#[test]
+fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
+    let mut play = with(Scenario::PlanThenExecute, |config| {
+        config.mode = Mode::Plan;
+        config.role = "planner".into();
+        config.tools = Some(vec!["plan_write".into()]);
+    });
+    play.say("plan it");
+    play.answer("There it is.", &[]);
+    let mut approve = play.words("Carry it out", false);
+    let approved = Play::new().approval(3);
+    if let ChatCommand::StartTurn { approval, persona, may_approve, .. } = &mut approve {
+        *approval = Some(Box::new(approved));
+        *may_approve = true;
+        *persona = Some(Box::new(NextPersona {
+            role: "builder".into(),
+            system: "You are a builder.".into(),
+            tools: Some(vec!["write(/projects/**)".into()]),
+            model: Some("a/b".into()),
+        }));
+    }
+    let told = play.command(approve);
+    assert_eq!(told[..3], ["plan_approved", "mode_changed", "configured"], "one entry of the log");
+    let config = play.state.config.clone().unwrap();
+    assert_eq!((config.role.as_str(), config.mode, config.model.as_deref()), ("builder", Mode::Build, Some("a/b")));
+    let request = play.request.clone().unwrap();
+    assert!(request.system.starts_with("You are a builder."), "{}", request.system);
+    assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["write"]);
+}
+
+#[test]
+fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
+    let mut play = parallel();
+    assert_eq!(play.say("build it").last().map(String::as_str), Some("team"));
+    assert_eq!(play.asked.len(), 0, "the chat itself asks no model");
+    assert_eq!(looked(&mut play, &["pending", "pending", "pending"]), ["team", "team"]);
+    let members = begun(&play);
+    assert_eq!(members.len(), 2);
+    for (config, words) in &members {
+        let config = config.as_ref().unwrap();
+        let member = config.member.unwrap();
+        assert_eq!((member.chat, member.turn), (play.config.chat, play.state.turn.as_ref().unwrap().id));
+        assert_eq!((config.limits.max_tokens, config.limits.max_cost_usd), (500, 1.5), "they share the limits");
+        assert_eq!(config.tools.clone().unwrap(), ["read", "plan_update_step"], "steps are changed, the plan is not");
+        assert_eq!(config.plan, Some(plan()));
+        assert!(words.starts_with("build it\n\nYou work on the plan /projects/a/plan.md together with"), "{words}");
+    }
+    let chats: Vec<ChatId> = members.iter().map(|(config, _)| config.as_ref().unwrap().chat).collect();
+
+    let told = |step, done| {
+        let (status, title) = ("done".to_owned(), format!("part {step}"));
+        ChatCommand::StepTold { told: Box::new(ToldStep { step, status, title, plan: plan(), done, total: 3 }) }
+    };
+    assert_eq!(play.command(told(2, 2)), ["plan_step"]);
+    play.command(told(1, 1));
+    let Some(ChatEvent::PlanStep { done, .. }) = play.log.last() else { panic!("{:?}", play.log.last()) };
+    assert_eq!(*done, 2, "messages of two agents may pass each other, and progress does not go back");
+
+    // One is out; the other goes on with the step that it had claimed, and says what is left when it gets no further.
+    assert_eq!(ended(&mut play, chats[0], "token_limit"), ["team"]);
+    assert_eq!(look(&mut play).free, [chats[0]]);
+    let looked_again = play.input(Input::Resume);
+    assert_eq!(looked_again, ["turn_started 2"], "a look that was lost is made again");
+    assert_eq!(looked(&mut play, &["done", "done", "pending"]), ["team"]);
+    ended(&mut play, chats[1], "end_turn");
+    assert_eq!(looked(&mut play, &["done", "done", "pending"]), ["team", "team"], "another round");
+    let again = begun(&play);
+    assert!(again.len() == 3 && again[2].0.is_none() && again[2].1.contains("free again"), "{again:?}");
+    ended(&mut play, chats[1], "end_turn");
+    let end = looked(&mut play, &["done", "done", "pending"]);
+    let text = "2 of 3 steps of the plan are done. Left:\n- step 3 (pending): part 3";
+    assert_eq!(end[1..], [format!("assistant: {text}"), format!("done EndTurn: {text}")]);
+    assert_eq!(ended(&mut play, chats[0], "end_turn"), Vec::<String>::new(), "one that comes late changes nothing");
+}
+
+#[test]
+fn a_plan_without_a_free_step_begins_nobody() {
+    let mut play = parallel();
+    play.say("build it");
+    let told = looked(&mut play, &["done", "done"]);
+    assert_eq!(told.last().map(String::as_str), Some("done EndTurn: All 2 steps of the plan are done."));
+    assert_eq!(begun(&play), []);
+}
+
+#[test]
+fn a_stop_reaches_the_agents_that_work() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending", "pending"]);
+    let members = begun(&play).len();
+    play.command(ChatCommand::Stop { stop_id: StopId(Uuid::from_u128(9)), turn_id: None });
+    let stops = play.scheduled.iter().filter(|sent| sent["type"] == "stop").count();
+    assert_eq!((stops, play.stopped_plans), (members, 1));
+    assert!(matches!(play.log.last(), Some(ChatEvent::Stopped { .. })));
+}
+
+#[test]
+fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people() {
+    let team = MemberOf { chat: ChatId(Uuid::from_u128(7)), turn: TurnId(Uuid::from_u128(8)) };
+    let mut play = Play::with(|config| config.member = Some(team));
+    assert_eq!(play.say("do this"), ["failed CONFLICT"]);
+    play.by = domain::Principal::System;
+    play.say("work");
+    play.answer("", &[("plan_update_step", json!({ "status": "done", "step": 1 }))]);
+    play.tool_ends(tools::Outcome {
+        output: "step 1 is done".into(),
+        success: true,
+        truncated: false,
+        result: Value::Null,
+        error: None,
+        resources: None,
+        seen: vec![],
+        events: vec![ChatEvent::PlanStep {
+            step: 1,
+            status: "done".into(),
+            title: "one".into(),
+            plan_path: plan().path,
+            plan_id: Some(plan().id),
+            done: 1,
+            total: 2,
+        }],
+    });
+    play.answer("Done.", &[]);
+    let told: Vec<ChatCommand> =
+        play.scheduled.iter().map(|sent| serde_json::from_value(sent.clone()).unwrap()).collect();
+    let [ChatCommand::StepTold { told }, ChatCommand::MemberEnded { end }] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert_eq!((told.step, told.done, &told.plan), (1, 1, &plan()));
+    assert_eq!((end.chat_id, end.stop_reason.as_str()), (play.config.chat, "end_turn"));
+}

@@ -168,3 +168,7 @@ def test_a_parameter_that_the_route_needs_or_does_not_have_is_named(hub: Client)
         hub.read("/api/v1/workspaces/{workspace_id}/export")
     with pytest.raises(TypeError, match="has no chat_id"):
         hub.read("/health", chat_id="x")
+    with pytest.raises(ValueError, match="is no workspace_id"):
+        hub.get("/api/v1/workspaces/{workspace_id}/chats", workspace_id="..")
+    with pytest.raises(ValueError, match="is no chat"):
+        next(hub.watch_chat("x", ".."))

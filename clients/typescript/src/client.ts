@@ -142,6 +142,8 @@ export function address(template: string, path: Record<string, string | number> 
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${template} needs ${name}`);
+    // They would lead to another route, however they are encoded.
+    if (value === '.' || value === '..') throw new TypeError(`${value} is no ${name}`);
     return encodeURIComponent(String(value));
   });
   const search = new URLSearchParams();

@@ -1,4 +1,4 @@
-import type {Client} from './client.ts';
+import {address, type Client} from './client.ts';
 import {HubError, refused, Unreachable} from './errors.ts';
 import {backoff, pause} from './pause.ts';
 import type {components} from './schema.ts';
@@ -73,6 +73,7 @@ interface Loose {
 
 async function* watch(hub: Client, source: Source, watching: Watching): AsyncGenerator<Loose> {
   const {signal, onConnection} = watching;
+  const path = streamPath(source);
   let cursor = watching.after === undefined ? undefined : String(watching.after);
   for (let failures = 0; !signal?.aborted;) {
     const parser = new Parser();
@@ -84,7 +85,7 @@ async function* watch(hub: Client, source: Source, watching: Watching): AsyncGen
     let silence = setTimeout(() => connection.abort(), SILENCE_MS);
     try {
       onConnection?.({state: 'connecting'});
-      const answer = await open(hub, source, cursor, watching.ticket ?? false, connection.signal);
+      const answer = await open(hub, source, path, cursor, watching.ticket ?? false, connection.signal);
       onConnection?.({state: 'open'});
       const decoder = new TextDecoder();
       const reader = answer.body!.getReader();
@@ -119,19 +120,19 @@ async function* watch(hub: Client, source: Source, watching: Watching): AsyncGen
   }
 }
 
-async function open(hub: Client, source: Source, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
+async function open(hub: Client, source: Source, path: string, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {accept: 'text/event-stream'};
   if (cursor !== undefined) headers['last-event-id'] = cursor;
   const answer = ticket
     ? await hub.send(await ticketPath(hub, source, signal), {headers, signal, anonymous: true})
-    : await hub.send(streamPath(source), {headers, signal});
+    : await hub.send(path, {headers, signal});
   if (!answer.ok || answer.body === null) throw await refused(answer);
   return answer;
 }
 
 function streamPath({workspace, chat, task}: Source): string {
-  const place = chat === undefined ? (task === undefined ? '' : `/tasks/${task}`) : `/chats/${chat}`;
-  return `/api/v1/workspaces/${workspace}${place}/events`;
+  const place = chat === undefined ? (task === undefined ? '' : '/tasks/{task}') : '/chats/{chat}';
+  return address(`/api/v1/workspaces/{workspace}${place}/events`, {workspace, ...(chat === undefined ? {} : {chat}), ...(task === undefined ? {} : {task})});
 }
 
 async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?: AbortSignal): Promise<string> {

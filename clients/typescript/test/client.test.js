@@ -63,6 +63,11 @@ test('a stream of something that is gone ends with the refusal', async () => {
   await assert.rejects(gone.next(), {code: 'NOT_FOUND'});
 });
 
+test('a parameter that leads to another route is refused', async () => {
+  await assert.rejects(hub.get(CHATS, {path: {workspace_id: '..'}}), /is no workspace_id/);
+  await assert.rejects(watchChat(hub, {workspace, chat: '..'}).next(), /is no chat/);
+});
+
 test('a hub that is not there is unreachable', async () => {
   const nowhere = new Client({url: 'http://127.0.0.1:9', patienceMs: 0});
   await assert.rejects(nowhere.get('/health'), error => error instanceof Unreachable);

@@ -1,13 +1,12 @@
 //! The Agent2Agent protocol: requests of other agents become commands of chats, and turns become tasks by [`doors::a2a`].
 //!
-//! A path of this door names a workspace, or none, as those of the code agent hub. Refusals that the protocol has words for are answers of
-//! JSON-RPC, under the status that their code has on every other route.
+//! A path of this door names a workspace, or none, as those of the code agent hub. Whatever is refused within a request is refused in its answer.
 
 use crate::{
     Context,
     access::{Access, Converse, Read},
     converse::{Reply, Run, Speaker, Words},
-    error::{Answer, ApiError, status_of},
+    error::{Answer, ApiError},
     extract::{Json, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
@@ -25,15 +24,15 @@ use chat::Shelf;
 use domain::{ActorRef, Code, CommandId, Error, OnBusy};
 use doors::{
     Part, Span,
-    a2a::{self as wire, Ask, Card, Kind, Refusal, Request, Sent, Shows, Skill, Task, TaskId},
+    a2a::{self as wire, Ask, Card, Kind, Refusal, Sent, Shows, Skill, Task, TaskId},
 };
 use futures::{StreamExt, stream};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
 /// The version of the protocol that a client speaks.
-const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 /// How long the end of a task that was canceled is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -107,16 +106,14 @@ struct Peer<'a> {
 
 async fn take(peer: &Peer<'_>, body: &Value) -> Response {
     let version = peer.headers.get(VERSION).map(|version| version.to_str().unwrap_or_default().trim());
-    let (id, answered) = match wire::request(body, version) {
-        Ok(Request { id, ask }) => (id.clone(), answer(peer, &id, ask).await),
-        Err((id, refusal)) => (id, Err(refusal)),
+    let (id, asked) = wire::request(body, version);
+    let answered = match asked {
+        Ok(ask) => answer(peer, &id, ask).await,
+        Err(refusal) => Err(refusal),
     };
+    // A refusal is an answer as any other in JSON-RPC. It is not kept under an idempotency key: the request can be sent again.
     answered.unwrap_or_else(|refusal| {
-        let status = match refusal.kind {
-            Kind::Internal => status_of(refusal.error.code),
-            _ => http::StatusCode::OK,
-        };
-        (status, axum::Json(refusal.answer(&id))).into_response()
+        ([(header::CACHE_CONTROL, "no-store")], axum::Json(refusal.answer(&id))).into_response()
     })
 }
 

@@ -1,7 +1,10 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp, members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
+    explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp, members, models, openai,
+    personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering,
+    tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -64,7 +64,7 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     /// Servers of tools that speak the Model Context Protocol, by name; a workspace may declare its own in `/system/mcp.json`.
     pub mcp: BTreeMap<String, mcp::ServerConfig>,
-    /// The web as tools of agents. The hub's alone.
+    /// The web as tools of agents.
     pub web: web::WebConfig,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]

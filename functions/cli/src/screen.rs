@@ -21,6 +21,7 @@ mod pick;
 mod press;
 mod rows;
 mod scroll;
+mod sight;
 mod talk;
 mod terminal;
 mod transcript;

@@ -3,6 +3,6 @@
 /// The store: table and queue.
 pub(crate) const STORE: &str = "buildscale.sqlite3";
 /// The key from which the secrets of webhooks are derived.
-pub(crate) const WEBHOOKS_KEY: &str = "webhooks.key";
+pub(crate) const WEBHOOKS_KEY: &str = "webhooks-key";
 /// The folder that has everybody's files.
 pub(crate) const WORKSPACES: &str = "workspaces";

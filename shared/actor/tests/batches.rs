@@ -295,7 +295,11 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
     assert_eq!((world.runtime.warm_actors(), has_snapshot()), (1, false));
     tokio::time::advance(Duration::from_secs(1)).await;
     world.runtime.flush_idle().await;
-    assert_eq!((world.runtime.warm_actors(), has_snapshot()), (0, true), "its state is durable before it leaves memory");
+    assert_eq!(
+        (world.runtime.warm_actors(), has_snapshot()),
+        (0, true),
+        "its state is durable before it leaves memory"
+    );
     assert_eq!(world.deliver(&world.mail(&[Add(2)])).await.done, 1);
     assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "3");
 }

@@ -93,9 +93,7 @@ pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>)
     if config.member.is_some() {
         return member::tells(state, event, error.as_ref());
     }
-    if config.agent.is_none() {
-        return None;
-    }
+    config.agent.as_ref()?;
     let (text, reason) = match event {
         ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
         ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),

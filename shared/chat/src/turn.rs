@@ -305,7 +305,8 @@ impl<'a> Step<'a> {
         let Some(config) = self.config().cloned() else { return };
         self.started(&call, attempt);
         let state = self.state();
-        let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone());
+        let place = config.scenario.as_ref().and_then(|setup| setup.plan_path.clone());
+        let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone().or(place));
         let allowed = self.is_allowed(&call);
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/team_commands.rs"]
+mod team_commands;
+
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId,
-    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MemberEnd, MemberOf,
-    MessageId, Mode, NextPersona, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage,
-    Scenario, ScenarioSetup, Session, SessionContext, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId,
-    TaskPhase, TaskView, ThreadAgent, Timestamp, ToldStep, TurnId, Usage, UserId, WorkspaceId,
+    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId,
+    Mode, NextPersona, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Scenario,
+    ScenarioSetup, Session, SessionContext, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
+    TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     session::Cut,
@@ -229,24 +232,8 @@ fn commands_of_chats_are_read_for_ever() {
             context: "<file/>".into(),
             may_approve: true,
         },
-        ChatCommand::StepTold {
-            told: Box::new(ToldStep {
-                step: 2,
-                status: "done".into(),
-                title: "Test it".into(),
-                plan: PlanFile { path: path(), id: FileId(id(12)) },
-                done: 1,
-                total: 3,
-            }),
-        },
-        ChatCommand::MemberEnded {
-            end: Box::new(MemberEnd {
-                chat_id: ChatId(id(2)),
-                stop_reason: "token_limit".into(),
-                error: Some(Error::new(Code::LimitReached, "too long")),
-            }),
-        },
     ];
+    let commands: Vec<ChatCommand> = commands.into_iter().chain(team_commands::commands()).collect();
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
         ChatCommand::StartTurn { .. } => 0,

@@ -7,12 +7,14 @@
 
 #[path = "wire/contexts.rs"]
 mod contexts;
+#[path = "wire/team.rs"]
+mod team;
 
 use buildscale_domain::{
     AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId,
-    Error, FileId, FilePath, Limits, Member, MemberEnd, Message, MessageId, Mode, PermissionId, PermissionRule,
-    PlanFile, Principal, QuestionId, Scenario, ScenarioSetup, Sha256, StopId, StopReason, Strategy, TeamFact,
-    Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
+    QuestionId, Scenario, ScenarioSetup, Sha256, StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage,
+    UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
     session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},
@@ -327,23 +329,9 @@ fn events() -> Vec<ChatEvent> {
             }),
             at,
         },
-        ChatEvent::Team { fact: Box::new(TeamFact::Called { at }) },
-        ChatEvent::Team { fact: Box::new(TeamFact::Looked { done: 1, at }) },
-        ChatEvent::Team {
-            fact: Box::new(TeamFact::Started {
-                round: 1,
-                members: vec![Member { chat_id: ChatId(id(44)), role: "builder".into() }],
-                at,
-            }),
-        },
-        ChatEvent::Team {
-            fact: Box::new(TeamFact::MemberEnded {
-                end: MemberEnd { chat_id: ChatId(id(44)), stop_reason: "token_limit".into(), error: None },
-                at,
-            }),
-        },
     ]
     .into_iter()
+    .chain(team::events(at))
     .chain(of_agents(at))
     .chain(contexts::events(at))
     .collect()

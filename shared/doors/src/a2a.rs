@@ -13,7 +13,7 @@ mod task;
 pub use card::{Card, Skill};
 pub use ids::TaskId;
 pub use refusal::{Kind, Refusal};
-pub use request::{Ask, Request, Sent, request};
+pub use request::{Ask, Sent, request};
 pub use task::{Shows, State, Task};
 
 use serde_json::{Value, json};

@@ -329,7 +329,10 @@ fn a_watched_task_goes_on_over_its_questions() {
     let all = fold(&mut view, &log);
     let states: Vec<&str> = all
         .iter()
-        .filter(|frame| frame.data["result"]["statusUpdate"]["metadata"].get("call").is_none())
+        .filter(|frame| {
+            let told = &frame.data["result"]["statusUpdate"]["metadata"];
+            ["call", "result", "thought"].iter().all(|about| told.get(about).is_none())
+        })
         .filter_map(|frame| frame.data["result"]["statusUpdate"]["status"]["state"].as_str())
         .collect();
     let at = states.iter().position(|state| *state == "TASK_STATE_INPUT_REQUIRED").unwrap();

@@ -19,6 +19,8 @@ use workspace::{Action, Workspace};
 
 /// The tool that searches the tools of servers.
 pub const SEARCH: &str = "mcp_search";
+/// The folder of both declarations.
+const SYSTEM: &str = "/system";
 /// The file in which a workspace declares its servers.
 pub const DECLARED: &str = "/system/mcp.json";
 /// The folder in which a workspace declares its HTTP tools, a file for each.
@@ -112,12 +114,23 @@ impl Registry {
 
 /// The servers of a workspace, as far as its caller may read of them.
 async fn of(workspace: &Workspace) -> ServersOf {
-    let text = match FilePath::parse(DECLARED) {
-        Ok(path) => workspace.read(&path, None).await.ok(),
-        Err(_) => None,
+    let (mut declared, mut tools) = (None, Vec::new());
+    // Nearly every workspace declares nothing. One look at the folder of both says so: this is asked for with each call of a model.
+    let system = match FilePath::parse(SYSTEM) {
+        Ok(path) => workspace.ls(&path, 1_000, None).await.map(|listing| listing.entries).unwrap_or_default(),
+        Err(_) => Vec::new(),
     };
-    let declared = text.map(|content| Arc::from(&*String::from_utf8_lossy(&content.bytes)));
-    ServersOf { workspace: workspace.id(), declared, tools: tools_of(workspace).await.into() }
+    for info in system {
+        match info.path.as_str() {
+            DECLARED => {
+                let text = workspace.read(&info.path, None).await.ok();
+                declared = text.map(|content| Arc::from(&*String::from_utf8_lossy(&content.bytes)));
+            }
+            HTTP_TOOLS => tools = tools_of(workspace).await,
+            _ => {}
+        }
+    }
+    ServersOf { workspace: workspace.id(), declared, tools: tools.into() }
 }
 
 /// The files of a workspace's HTTP tools, by name. One that cannot be read is none.

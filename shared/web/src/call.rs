@@ -1,8 +1,8 @@
 //! A call of an HTTP tool: one request, sent again as its declaration says.
 
 use crate::{
-    Parts,
     declared::{HttpTool, Method},
+    parts::Parts,
     read,
 };
 use domain::{Code, Error, WorkspaceId};

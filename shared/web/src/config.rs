@@ -3,7 +3,7 @@
 use ports::Secret;
 use serde::Deserialize;
 
-/// `[web]`: the tools `web_fetch` and `web_search`, and the addresses that they and the HTTP tools of workspaces may reach. The hub's alone.
+/// `[web]`: the tools `web_fetch` and `web_search`, and the addresses that they and the HTTP tools of workspaces may reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {

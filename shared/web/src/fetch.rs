@@ -1,8 +1,8 @@
 //! `web_fetch`: a page of the web as text that a model can read.
 
 use crate::{
-    Parts,
     call::AGENT,
+    parts::Parts,
     read,
     robots::{NAME, Robots},
 };

@@ -14,10 +14,12 @@ mod call;
 mod config;
 mod declared;
 mod fetch;
+mod parts;
 mod read;
 mod robots;
 mod search;
 mod servers;
 
 pub use config::{Provider, SearchConfig, WebConfig};
-pub use servers::{Egress, Parts, Sign, Web};
+pub use parts::{Egress, Parts, Sign};
+pub use servers::Web;

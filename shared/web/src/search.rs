@@ -1,6 +1,6 @@
 //! `web_search`: the answers of a provider of searches, in one form.
 
-use crate::{Parts, Provider, call::AGENT, read};
+use crate::{call::AGENT, config::Provider, parts::Parts, read};
 use domain::{Code, Error};
 use ports::{Secret, ServedAnswer, ServedTool, WEB_SEARCH};
 use reqwest::header::{ACCEPT, AUTHORIZATION, USER_AGENT};

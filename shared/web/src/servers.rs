@@ -1,44 +1,18 @@
 //! The tools of the web, as servers of tools.
 
 use crate::{
-    WebConfig, call,
+    call,
+    config::WebConfig,
     declared::{self, HttpTool},
     fetch::{self, Fetch},
+    parts::Parts,
     search::{self, Search},
 };
 use async_trait::async_trait;
 use domain::Error;
-use ports::{
-    Clock, Converter, HTTP_PREFIX, Secrets, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH,
-};
+use ports::{HTTP_PREFIX, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
-
-/// The addresses that may be reached.
-pub trait Egress: Send + Sync {
-    /// A client for requests to this address. It follows no redirect.
-    ///
-    /// # Errors
-    /// The reason why it may not be reached, for people.
-    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String>;
-}
-
-/// The signature of a request in the form of Standard Webhooks, from the secret, the id, the time in seconds since 1970, and the body.
-pub type Sign = fn(&str, &str, i64, &[u8]) -> String;
-
-/// The parts that the web is reached with.
-pub struct Parts {
-    /// Addresses.
-    pub egress: Arc<dyn Egress>,
-    /// The secrets that are granted to workspaces.
-    pub secrets: Arc<dyn Secrets>,
-    /// Pages and documents as Markdown.
-    pub converter: Arc<dyn Converter>,
-    /// Time and ids.
-    pub clock: Arc<dyn Clock>,
-    /// Signatures of requests.
-    pub sign: Sign,
-}
+use std::{collections::BTreeMap, time::Duration};
 
 /// HTTP tools of workspaces, `web_fetch` and `web_search`.
 pub struct Web {

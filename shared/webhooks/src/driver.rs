@@ -181,7 +181,7 @@ impl Deliveries {
         }
         let changed = store::change(&*self.table, workspace, |set| {
             let hook = set.webhooks.iter_mut().find(|hook| hook.id == webhook)?;
-            hook.hear(heard, now).then(|| hook.disabled)
+            hook.hear(heard, now).then_some(hook.disabled)
         });
         if let Some(Some(disabled)) = changed.await? {
             tracing::warn!(%workspace, %webhook, because = ?disabled.because, "a webhook is disabled");

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(*made.lock().expect("a count"), 0);
         assert_eq!(keys.newest(), keys.clone().newest());
         assert_eq!(*made.lock().expect("a count"), 1);
-        let lost = HookKeys::when_needed(|| Err(Error::invalid("webhooks.key", "it cannot be read")));
+        let lost = HookKeys::when_needed(|| Err(Error::invalid("webhooks-key", "it cannot be read")));
         assert!(lost.newest().is_err());
     }
 }

@@ -15,7 +15,12 @@ const PLATFORM: &[(&str, usize, &str)] = &[
         2,
         "the plan that a person approved is compared by its id and not shown; a command is ended by its id",
     ),
-    ("shared/chat/src/transcript.rs", 3, "the file of a chat follows its log"),
+    (
+        "shared/chat/src/team/look.rs",
+        1,
+        "the claims of an agent that has ended are freed, also where its persona may not write",
+    ),
+    ("shared/chat/src/transcript.rs", 4, "the file of a chat follows its log"),
     ("shared/documents/src/lib.rs", 1, "the Markdown of a document is beside it, under the same policies"),
     ("shared/engine/src/artifact/flush.rs", 1, "artifacts are read with the history of their task"),
     ("shared/engine/src/flows.rs", 4, "manifests of flows are of everybody, and a worker reads them without a caller"),

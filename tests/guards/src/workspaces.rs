@@ -1,4 +1,4 @@
-//! The tests of each paragraph of specs 001, 003 and 004: a table of each. They are written by hand, since these tests have names of their own.
+//! The tests of each paragraph of specs 000, 001, 003 and 004: a table of each. They are written by hand, since these tests have names of their own.
 
 use crate::{
     paragraphs::test_names,
@@ -8,6 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The words of a row without a test.
 const NOT_BUILT: &str = "not built yet";
+
+#[test]
+fn each_paragraph_of_the_agentic_engine_names_tests_that_exist() {
+    check("docs/spec/000-agentic-engine.md", "docs/paragraphs-000.md", 100);
+}
 
 #[test]
 fn each_paragraph_of_workspaces_names_tests_that_exist() {

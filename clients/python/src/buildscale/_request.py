@@ -54,6 +54,9 @@ def address(route: str, path: Mapping[str, str | int], query: Mapping[str, Any])
         value = path.get(match[1])
         if value is None or value == "":
             raise TypeError(f"{route} needs {match[1]}")
+        if value in (".", ".."):
+            # They would lead to another route, however they are encoded.
+            raise ValueError(f"{value} is no {match[1]}")
         return quote(str(value), safe="")
 
     if unknown := path.keys() - re.findall(r"\{(\w+)\}", route):

@@ -142,6 +142,13 @@ from .schema import (
     UsedIn,
     Version,
     VersionPage,
+    Webhook,
+    WebhookChanges,
+    WebhookDelivery,
+    WebhookDeliveryPage,
+    WebhookList,
+    WebhookToMake,
+    WebhookWithSecret,
     Workspace,
     WorkspacePage,
 )
@@ -149,7 +156,9 @@ from .schema import (
 # The paths that can be read as they are.
 Readable: TypeAlias = Literal[
     '/',
+    '/.well-known/agent-card.json',
     '/.well-known/oauth-protected-resource',
+    '/a2a/{workspace_id}/.well-known/agent-card.json',
     '/api/agent/stream',
     '/api/v1/agents',
     '/api/v1/dead-letters',
@@ -208,9 +217,25 @@ Readable: TypeAlias = Literal[
     '/api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace',
     '/api/v1/workspaces/{workspace_id}/tools',
     '/api/v1/workspaces/{workspace_id}/usage',
+    '/api/v1/workspaces/{workspace_id}/webhooks',
+    '/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}',
+    '/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries',
     '/attachments/{file_id}',
     '/health',
     '/healthz',
+    '/langgraph/assistants/{assistant_id}',
+    '/langgraph/assistants/{assistant_id}/graph',
+    '/langgraph/assistants/{assistant_id}/schemas',
+    '/langgraph/info',
+    '/langgraph/ok',
+    '/langgraph/store/items',
+    '/langgraph/threads/{thread_id}',
+    '/langgraph/threads/{thread_id}/runs',
+    '/langgraph/threads/{thread_id}/runs/{run_id}',
+    '/langgraph/threads/{thread_id}/runs/{run_id}/join',
+    '/langgraph/threads/{thread_id}/runs/{run_id}/stream',
+    '/langgraph/threads/{thread_id}/state',
+    '/langgraph/threads/{thread_id}/state/{checkpoint_id}',
     '/metrics',
     '/openai/v1/models',
     '/openai/v1/models/{model}',
@@ -247,6 +272,13 @@ class AgentSessionsQuery(TypedDict):
 class AgentStreamQuery(TypedDict):
     # The workspace; the first one of the caller without it.
     workspace_id: NotRequired[str]
+
+
+class CancelRunQuery(TypedDict):
+    # Whether the answer comes when the run has ended: `1` or `0`.
+    wait: NotRequired[str]
+    # `interrupt`: what was done stays.
+    action: NotRequired[str]
 
 
 DiffTasksQuery = TypedDict('DiffTasksQuery', {
@@ -355,6 +387,13 @@ class GetHistoryQuery(TypedDict):
     cursor: NotRequired[str]
 
 
+class GetItemQuery(TypedDict):
+    # Its namespace: labels with dots between them.
+    namespace: str
+    # Its key.
+    key: str
+
+
 class GetNetworkQuery(TypedDict):
     # How many links a file may be away; 1 to 5.
     depth: NotRequired[int]
@@ -398,6 +437,14 @@ class ImportWorkspaceQuery(TypedDict):
     format: NotRequired[Literal['tar', 'git']]
     # The folder that gets the files of a repository; the root when none is given. An archive has the places of its files itself.
     folder: NotRequired[str]
+
+
+class JoinRunStreamQuery(TypedDict):
+    # Whether the run is stopped when the client goes: `1` or `0`.
+    cancel_on_disconnect: NotRequired[str]
+    # A mode, once for each: `values`, `messages`, `messages-tuple`, `updates`, `custom`, `tools`. Without any: `values`, `messages-tuple`, `updates`
+    # and `custom`.
+    stream_mode: NotRequired[str]
 
 
 class ListArtifactsQuery(TypedDict):
@@ -466,6 +513,15 @@ class ListMembersQuery(TypedDict):
     cursor: NotRequired[str]
 
 
+class ListRunsQuery(TypedDict):
+    # At most this many; 1 to 100.
+    limit: NotRequired[int]
+    # So many of the newest are left out.
+    offset: NotRequired[int]
+    # Only those that are, or were, like this.
+    status: NotRequired[str]
+
+
 class ListSchedulesQuery(TypedDict):
     # At most this many; 1 to 200.
     limit: NotRequired[int]
@@ -517,6 +573,13 @@ class ListTrashQuery(TypedDict):
 
 
 class ListVersionsQuery(TypedDict):
+    # At most this many; 1 to 200.
+    limit: NotRequired[int]
+    # The `next_cursor` of the page before.
+    cursor: NotRequired[str]
+
+
+class ListWebhookDeliveriesQuery(TypedDict):
     # At most this many; 1 to 200.
     limit: NotRequired[int]
     # The `next_cursor` of the page before.
@@ -616,7 +679,13 @@ class Routes(Protocol):
     def get(self, route: Literal['/'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
+    def get(self, route: Literal['/.well-known/agent-card.json'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
     def get(self, route: Literal['/.well-known/oauth-protected-resource'], /, *, headers: Mapping[str, str] | None = None) -> ResourceMetadata: ...
+
+    @overload
+    def get(self, route: Literal['/a2a/{workspace_id}/.well-known/agent-card.json'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     def get(self, route: Literal['/api/agent/stream'], /, *, query: AgentSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Found | None: ...
@@ -793,6 +862,15 @@ class Routes(Protocol):
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/usage'], /, *, workspace_id: str, query: GetUsageQuery | None = None, headers: Mapping[str, str] | None = None) -> UsedIn: ...
 
     @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> WebhookList: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None) -> Webhook: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> WebhookDeliveryPage: ...
+
+    @overload
     def get(self, route: Literal['/attachments/{file_id}'], /, *, file_id: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
@@ -800,6 +878,45 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/healthz'], /, *, headers: Mapping[str, str] | None = None) -> HubAlive: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/assistants/{assistant_id}'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/assistants/{assistant_id}/graph'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/assistants/{assistant_id}/schemas'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/info'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/ok'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/store/items'], /, *, query: GetItemQuery, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/runs'], /, *, thread_id: str, query: ListRunsQuery | None = None, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}'], /, *, thread_id: str, run_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/join'], /, *, thread_id: str, run_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/stream'], /, *, thread_id: str, run_id: str, query: JoinRunStreamQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/state'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/state/{checkpoint_id}'], /, *, thread_id: str, checkpoint_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     def get(self, route: Literal['/metrics'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
@@ -860,6 +977,12 @@ class Routes(Protocol):
 
     def get(self, route: str, /, **request: Any) -> Any:
         return self._json('get', route, **request)
+
+    @overload
+    def post(self, route: Literal['/a2a'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/a2a/{workspace_id}'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
@@ -991,6 +1114,75 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/uploads'], /, *, workspace_id: str, body: ToUpload, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Transfer: ...
 
     @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, body: WebhookToMake, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookWithSecret: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry'], /, *, workspace_id: str, webhook_id: str, delivery_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/secret'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookWithSecret: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/assistants/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/crons'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/crons/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/stream'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/wait'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/store/items/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/store/namespaces'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/copy'], /, *, thread_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/history'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/runs'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/crons'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/stream'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/wait'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/cancel'], /, *, thread_id: str, run_id: str, query: CancelRunQuery | None = None, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/state'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/threads/{thread_id}/state/checkpoint'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
     def post(self, route: Literal['/openai/v1/chat/completions'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
@@ -1038,6 +1230,9 @@ class Routes(Protocol):
     @overload
     def put(self, route: Literal['/api/v1/workspaces/{workspace_id}/presence'], /, *, workspace_id: str, body: Attention, headers: Mapping[str, str] | None = None) -> None: ...
 
+    @overload
+    def put(self, route: Literal['/langgraph/store/items'], /, *, body: Any, headers: Mapping[str, str] | None = None) -> None: ...
+
     def put(self, route: str, /, **request: Any) -> Any:
         return self._json('put', route, **request)
 
@@ -1058,6 +1253,15 @@ class Routes(Protocol):
 
     @overload
     def patch(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}'], /, *, workspace_id: str, task_id: str, body: TaskChange, headers: Mapping[str, str] | None = None) -> TaskTold: ...
+
+    @overload
+    def patch(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, body: WebhookChanges, headers: Mapping[str, str] | None = None) -> Webhook: ...
+
+    @overload
+    def patch(self, route: Literal['/langgraph/runs/crons/{cron_id}'], /, *, cron_id: str, body: Any, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def patch(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     def patch(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, body: HubThreadChange, headers: Mapping[str, str] | None = None) -> HubOneThread: ...
@@ -1103,6 +1307,18 @@ class Routes(Protocol):
 
     @overload
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}'], /, *, workspace_id: str, task_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def delete(self, route: Literal['/langgraph/runs/crons/{cron_id}'], /, *, cron_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def delete(self, route: Literal['/langgraph/store/items'], /, *, body: Any, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def delete(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     def delete(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubDeletedThread: ...
@@ -1153,6 +1369,9 @@ class Routes(Protocol):
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history'], /, *, workspace_id: str, task_id: str, query: GetHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[TaskStage]: ...
 
     @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[WebhookDelivery]: ...
+
+    @overload
     def all(self, route: Literal['/v1/threads'], /, *, query: ListThreadsQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[HubThread]: ...
 
     @overload
@@ -1174,7 +1393,13 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
+    async def get(self, route: Literal['/.well-known/agent-card.json'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
     async def get(self, route: Literal['/.well-known/oauth-protected-resource'], /, *, headers: Mapping[str, str] | None = None) -> ResourceMetadata: ...
+
+    @overload
+    async def get(self, route: Literal['/a2a/{workspace_id}/.well-known/agent-card.json'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     async def get(self, route: Literal['/api/agent/stream'], /, *, query: AgentSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Found | None: ...
@@ -1351,6 +1576,15 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/usage'], /, *, workspace_id: str, query: GetUsageQuery | None = None, headers: Mapping[str, str] | None = None) -> UsedIn: ...
 
     @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> WebhookList: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None) -> Webhook: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> WebhookDeliveryPage: ...
+
+    @overload
     async def get(self, route: Literal['/attachments/{file_id}'], /, *, file_id: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
@@ -1358,6 +1592,45 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/healthz'], /, *, headers: Mapping[str, str] | None = None) -> HubAlive: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/assistants/{assistant_id}'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/assistants/{assistant_id}/graph'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/assistants/{assistant_id}/schemas'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/info'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/ok'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/store/items'], /, *, query: GetItemQuery, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/runs'], /, *, thread_id: str, query: ListRunsQuery | None = None, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}'], /, *, thread_id: str, run_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/join'], /, *, thread_id: str, run_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/stream'], /, *, thread_id: str, run_id: str, query: JoinRunStreamQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/state'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/state/{checkpoint_id}'], /, *, thread_id: str, checkpoint_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     async def get(self, route: Literal['/metrics'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
@@ -1418,6 +1691,12 @@ class AsyncRoutes(Protocol):
 
     async def get(self, route: str, /, **request: Any) -> Any:
         return await self._json('get', route, **request)
+
+    @overload
+    async def post(self, route: Literal['/a2a'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/a2a/{workspace_id}'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     async def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
@@ -1549,6 +1828,75 @@ class AsyncRoutes(Protocol):
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/uploads'], /, *, workspace_id: str, body: ToUpload, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Transfer: ...
 
     @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, body: WebhookToMake, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookWithSecret: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry'], /, *, workspace_id: str, webhook_id: str, delivery_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/secret'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookWithSecret: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/assistants/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/crons'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/crons/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/stream'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/wait'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/store/items/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/store/namespaces'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/copy'], /, *, thread_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/history'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/runs'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/crons'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/stream'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/wait'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/runs/{run_id}/cancel'], /, *, thread_id: str, run_id: str, query: CancelRunQuery | None = None, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/state'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/threads/{thread_id}/state/checkpoint'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
     async def post(self, route: Literal['/openai/v1/chat/completions'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
@@ -1596,6 +1944,9 @@ class AsyncRoutes(Protocol):
     @overload
     async def put(self, route: Literal['/api/v1/workspaces/{workspace_id}/presence'], /, *, workspace_id: str, body: Attention, headers: Mapping[str, str] | None = None) -> None: ...
 
+    @overload
+    async def put(self, route: Literal['/langgraph/store/items'], /, *, body: Any, headers: Mapping[str, str] | None = None) -> None: ...
+
     async def put(self, route: str, /, **request: Any) -> Any:
         return await self._json('put', route, **request)
 
@@ -1616,6 +1967,15 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def patch(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}'], /, *, workspace_id: str, task_id: str, body: TaskChange, headers: Mapping[str, str] | None = None) -> TaskTold: ...
+
+    @overload
+    async def patch(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, body: WebhookChanges, headers: Mapping[str, str] | None = None) -> Webhook: ...
+
+    @overload
+    async def patch(self, route: Literal['/langgraph/runs/crons/{cron_id}'], /, *, cron_id: str, body: Any, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def patch(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
     async def patch(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, body: HubThreadChange, headers: Mapping[str, str] | None = None) -> HubOneThread: ...
@@ -1661,6 +2021,18 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}'], /, *, workspace_id: str, task_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def delete(self, route: Literal['/langgraph/runs/crons/{cron_id}'], /, *, cron_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def delete(self, route: Literal['/langgraph/store/items'], /, *, body: Any, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def delete(self, route: Literal['/langgraph/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     async def delete(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubDeletedThread: ...
@@ -1709,6 +2081,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history'], /, *, workspace_id: str, task_id: str, query: GetHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[TaskStage]: ...
+
+    @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[WebhookDelivery]: ...
 
     @overload
     def all(self, route: Literal['/v1/threads'], /, *, query: ListThreadsQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[HubThread]: ...

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ._request import Request, backoff
+from ._request import Request, address, backoff
 from .errors import HubError, Unreachable
 from .sse import Parser
 
@@ -43,8 +43,12 @@ class Source:
 
     @property
     def path(self) -> str:
-        place = f"/chats/{self.chat}" if self.chat else f"/tasks/{self.task}" if self.task else ""
-        return f"/api/v1/workspaces/{self.workspace}{place}/events"
+        place, ids = "", {"workspace": self.workspace}
+        if self.chat:
+            place, ids["chat"] = "/chats/{chat}", self.chat
+        elif self.task:
+            place, ids["task"] = "/tasks/{task}", self.task
+        return address(f"/api/v1/workspaces/{{workspace}}{place}/events", ids, {})
 
     @property
     def ticket(self) -> dict[str, Any]:

@@ -279,6 +279,8 @@ class Chat(TypedDict):
     mode: Mode
     # Its model, where one was chosen.
     model: NotRequired[str | None]
+    # Of an agent of a team: the chat that has the team.
+    parent_chat_id: NotRequired[str | None]
     # Why it is paused.
     paused_reason: NotRequired[str | None]
     # The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
@@ -291,6 +293,7 @@ class Chat(TypedDict):
     queued: NotRequired[list[QueuedMessage]]
     # Its persona.
     role: str
+    scenario: NotRequired[ScenarioSetup | None]
     # Of a session of the planner chat: its context.
     session: NotRequired[dict[str, Any] | None]
     # Its state.
@@ -508,7 +511,7 @@ class ChatErrorEvent(TypedDict):
 
 
 # One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
+ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatTeamStartedEvent | ChatMemberEndedEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
 
 
 class ChatFileUpdated(TypedDict):
@@ -530,6 +533,26 @@ class ChatFileUpdatedEvent(TypedDict):
     data: ChatFileUpdated
     # The block's `event:` field.
     event: Literal['file_updated']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
+class ChatMemberEnded(TypedDict):
+    """An agent of the team has ended its turn; the steps that it had claimed and not ended are free again."""
+
+    # Its chat.
+    chat_id: str
+    error: NotRequired[InnerError | None]
+    # Why it ended: a stop reason, or `stopped`.
+    stop_reason: str
+
+
+class ChatMemberEndedEvent(TypedDict):
+    """The event `member_ended` of a chat."""
+
+    data: ChatMemberEnded
+    # The block's `event:` field.
+    event: Literal['member_ended']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
 
@@ -816,6 +839,34 @@ class ChatStoppedEvent(TypedDict):
     id: int
 
 
+class ChatTeamMember(TypedDict):
+    """An agent of a team."""
+
+    # Its chat, which has a stream of its own.
+    chat_id: str
+    # Its persona.
+    role: str
+
+
+class ChatTeamStarted(TypedDict):
+    """The agents of the team begin to carry the plan out, or go on with the steps that became free."""
+
+    # The agents of this round.
+    members: list[ChatTeamMember]
+    # Counts from 1 within the turn.
+    round: int
+
+
+class ChatTeamStartedEvent(TypedDict):
+    """The event `team_started` of a chat."""
+
+    data: ChatTeamStarted
+    # The block's `event:` field.
+    event: Literal['team_started']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
 class ChatThoughtEvent(TypedDict):
     """The event `thought` of a chat."""
 
@@ -956,6 +1007,8 @@ class ChatWithHistory(TypedDict):
     mode: Mode
     # Its model, where one was chosen.
     model: NotRequired[str | None]
+    # Of an agent of a team: the chat that has the team.
+    parent_chat_id: NotRequired[str | None]
     # Why it is paused.
     paused_reason: NotRequired[str | None]
     # The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
@@ -968,6 +1021,7 @@ class ChatWithHistory(TypedDict):
     queued: NotRequired[list[QueuedMessage]]
     # Its persona.
     role: str
+    scenario: NotRequired[ScenarioSetup | None]
     # Of a session of the planner chat: its context.
     session: NotRequired[dict[str, Any] | None]
     # Its state.
@@ -2107,23 +2161,27 @@ class NewChat(TypedDict):
 
     # The coding agent that performs its turns, of `GET /api/v1/agents`; none for the agents of the system. Needs the right to approve.
     agent: NotRequired[str | None]
+    # The personas of the team, one for each of its agents, for `parallel_agents` and `co_work`; three of the box when none.
+    agents: NotRequired[list[str] | None]
     # The folder in which that agent works: an absolute path on the machine of the hub.
     cwd: NotRequired[str | None]
     # Files to attach, by id.
     files: NotRequired[list[str]]
-    # The goal: the first message, at most 200 KiB of UTF-8.
+    # The goal: the first message, at most 200 KiB of UTF-8. `topic` is another name of it.
     goal: str
     limits: NotRequired[Limits | None]
-    # The mode of the agent.
-    mode: NotRequired[Mode]
+    mode: NotRequired[Mode | None]
     # The model, of `GET /api/v1/models`; the default one when none.
     model: NotRequired[str | None]
     # The plan that it works on, a Markdown checklist.
     plan_id: NotRequired[str | None]
     # The version of that plan that is approved: needed for `build` mode, and only for that.
     plan_v: NotRequired[int | None]
-    # The persona, a folder in `/system/agents`; `assistant` when none.
+    # The persona, a folder in `/system/agents`; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
+    # `builder` when none.
     role: NotRequired[str | None]
+    # How the chat works; without it as a conversation.
+    scenario: NotRequired[Scenario]
 
 
 class NewCompaction(TypedDict):
@@ -2696,6 +2754,23 @@ class Sandbox(TypedDict):
     since: NotRequired[str | None]
     # `cold`: there is none. `starting`: one was asked for. `ready`: it answers. `failed`: it could not be started.
     state: str
+
+
+# The way in which a chat works.
+Scenario: TypeAlias = "Literal['chat_mode', 'plan_then_execute', 'parallel_agents', 'autonomous', 'co_work']"
+
+
+class ScenarioSetup(TypedDict):
+    """The scenario of a chat."""
+
+    # The personas of the team.
+    agents: NotRequired[list[str]]
+    # The persona that carries the plan out once it is approved.
+    executor: NotRequired[str | None]
+    # The scenario.
+    name: Scenario
+    # The place of the plan before it is written.
+    plan_path: NotRequired[str | None]
 
 
 class Schedule(TypedDict):
@@ -4418,6 +4493,152 @@ class VersionPage(TypedDict):
     next_cursor: NotRequired[str | None]
     # The versions, newest first.
     versions: list[Version]
+
+
+class Webhook(TypedDict):
+    """A webhook. Its secret is shown when it is made, and never again."""
+
+    # The only chat that it is told of.
+    chat_id: NotRequired[str | None]
+    # When it was made.
+    created_at: str
+    disabled: NotRequired[WebhookDisabled | None]
+    # Whether it is told anything.
+    enabled: bool
+    # The types of events that it is told.
+    events: list[WebhookEventType]
+    # The first failure since the last success.
+    failing_since: NotRequired[str | None]
+    # The only flow that it is told of.
+    flow: NotRequired[str | None]
+    # Its name.
+    name: str
+    # Until when the secret before the last one is good, too.
+    previous_secret_until: NotRequired[str | None]
+    # The address that events are posted to.
+    url: str
+    # The person who made it.
+    user_id: str
+    # Its id.
+    webhook_id: str
+    # Its workspace.
+    workspace_id: str
+
+
+class WebhookAttempt(TypedDict):
+    """An attempt of a delivery."""
+
+    # When it was made.
+    at: str
+    # How long it took, in milliseconds.
+    duration_ms: int
+    # Why it failed.
+    error: NotRequired[str | None]
+    # The status of the answer; left out where nothing was answered.
+    status: NotRequired[int | None]
+
+
+class WebhookChanges(TypedDict):
+    """Changes of a webhook; what is left out stays."""
+
+    # Whether it is told anything. To enable one that was disabled forgets its failures.
+    enabled: NotRequired[bool | None]
+    # Other types of events.
+    events: NotRequired[list[WebhookEventType] | None]
+    # Another name.
+    name: NotRequired[str | None]
+    # Another address.
+    url: NotRequired[str | None]
+
+
+class WebhookDelivery(TypedDict):
+    """A delivery of an event to a webhook."""
+
+    # The last 20 of them, the oldest first.
+    attempts: list[WebhookAttempt]
+    # How many attempts were made.
+    attempts_made: int
+    # When it was recorded.
+    created_at: str
+    # The facts that are posted.
+    data: dict[str, Any]
+    # Its id.
+    delivery_id: str
+    # Why it was given up, where that is not the failure of the last attempt.
+    given_up: NotRequired[str | None]
+    # `webhook-id`, by which a receiver knows an event that comes again.
+    message_id: str
+    # When it is tried next, at the earliest.
+    next_at: NotRequired[str | None]
+    # The state.
+    status: WebhookDeliveryStatus
+    # The time of the event.
+    timestamp: str
+    # The type of the event.
+    type: WebhookEventType
+    # The webhook.
+    webhook_id: str
+
+
+class WebhookDeliveryPage(TypedDict):
+    """A page of deliveries, the newest first."""
+
+    # The deliveries.
+    deliveries: list[WebhookDelivery]
+    # The cursor of the next page.
+    next_cursor: NotRequired[str | None]
+
+
+# The state of a delivery.
+WebhookDeliveryStatus: TypeAlias = "Literal['pending', 'delivered', 'failed']"
+
+
+class WebhookDisabled(TypedDict):
+    """The end of a webhook until it is enabled again."""
+
+    # The time of it.
+    at: str
+    # The reason.
+    because: WebhookDisabledBecause
+
+
+# Why a webhook is told nothing.
+WebhookDisabledBecause: TypeAlias = "Literal['person', 'gone', 'failing']"
+
+
+# A type of event that webhooks tell.
+WebhookEventType: TypeAlias = "Literal['turn.ended', 'task.ended', 'question.asked', 'permission.asked', 'plan.submitted', 'webhook.test']"
+
+
+class WebhookList(TypedDict):
+    """The webhooks of a workspace, the oldest first."""
+
+    # The webhooks: at most 20.
+    webhooks: list[Webhook]
+
+
+class WebhookToMake(TypedDict):
+    """A webhook to make."""
+
+    # The only chat that it is told of.
+    chat_id: NotRequired[str | None]
+    # The types of events that it is told.
+    events: list[WebhookEventType]
+    # The only flow that it is told of, by name: its tasks, and the questions of their steps.
+    flow: NotRequired[str | None]
+    # Its name: 1 to 100 characters.
+    name: str
+    # The address that events are posted to: http or https, on a public network unless the operator allows private ones.
+    url: str
+
+
+class WebhookWithSecret(TypedDict):
+    """A webhook with the secret that was just made for it."""
+
+    # The secret of Standard Webhooks, with which receivers check signatures. It is in this answer and nowhere else.
+    secret: str
+    # The webhook.
+    webhook: Webhook
 
 
 class Workspace(TypedDict):

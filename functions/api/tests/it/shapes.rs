@@ -167,6 +167,9 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
     let (chat, _) = door.chat(&workspace).await;
     let body = json!({ "input": { "good": true } });
     let task = door.json("POST", &format!("{workspace}/flows/review/tasks"), body).await.is(202).text("task_id");
+    let hook = json!({ "name": "n", "url": "https://receiver.example/", "events": ["turn.ended"] });
+    let hook =
+        door.json("POST", &format!("{workspace}/webhooks"), hook).await.is(201).json["webhook"]["webhook_id"].clone();
     let mut lists = 0;
     for operation in operations() {
         let (method, route) = operation.split_once(' ').unwrap();
@@ -181,6 +184,7 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
             .replace("{chat_id}", chat.rsplit('/').next().unwrap())
             .replace("{thread_id}", chat.rsplit('/').next().unwrap())
             .replace("{task_id}", &task)
+            .replace("{webhook_id}", hook.as_str().unwrap())
             .replace("{tag}", "open");
         // Routes of the hub want the name of a client; others refuse a parameter that they do not know.
         let client = if route.starts_with("/v1/") { "clientId=test" } else { "" };

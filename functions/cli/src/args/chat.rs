@@ -25,10 +25,10 @@ pub struct ChatArgs {
     /// How far the agent may go
     #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// How the chat works [default: chat-mode]
+    /// How the chat works [default: chat_mode]
     #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "SCENARIO")]
     pub(crate) scenario: Option<Scenario>,
-    /// The persona of an agent of the team, for --scenario parallel-agents and co-work; can be repeated
+    /// The persona of an agent of the team, for --scenario parallel_agents and co_work; can be repeated
     #[arg(long = "agent", requires = "scenario", value_name = "ROLE")]
     pub(crate) agents: Vec<String>,
     /// The plan that it works on: a Markdown checklist of the workspace
@@ -75,8 +75,9 @@ impl Mode {
     }
 }
 
-/// The ways to work.
+/// The ways to work, by their names in the API.
 #[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub(crate) enum Scenario {
     /// A conversation
     ChatMode,

@@ -159,7 +159,7 @@ impl Composer {
         if begin > 0 {
             let column = self.before().get(begin..).unwrap_or_default().chars().count();
             self.at = begin - 1;
-            self.to_column(column);
+            self.go_to_column(column);
             return;
         }
         let place = self.recalled.as_ref().map_or(history.len(), |(place, _)| *place);
@@ -178,7 +178,7 @@ impl Composer {
         if end < self.text.len() {
             let column = self.before().get(self.line_begin()..).unwrap_or_default().chars().count();
             self.at = end + 1;
-            self.to_column(column);
+            self.go_to_column(column);
             return;
         }
         if let Some((place, kept)) = self.recalled.take() {
@@ -193,7 +193,7 @@ impl Composer {
     }
 
     /// Goes to a column of the line that the cursor is in.
-    fn to_column(&mut self, column: usize) {
+    fn go_to_column(&mut self, column: usize) {
         let (begin, end) = (self.line_begin(), self.line_end());
         let line = self.text.get(begin..end).unwrap_or_default();
         self.at = begin + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);

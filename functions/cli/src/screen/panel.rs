@@ -75,6 +75,10 @@ fn banner(talk: &Talk, width: usize) -> Option<Line<'static>> {
 /// The plan: its progress and the step that is worked on; all steps where they are wanted.
 fn plan(talk: &Talk, width: usize, most: usize) -> Vec<Line<'static>> {
     let Some((done, total)) = talk.progress() else { return Vec::new() };
+    // A plan that is carried out is history.
+    if done == total && !talk.plan && !talk.transcript.running {
+        return Vec::new();
+    }
     let steps = &talk.transcript.steps;
     let current = steps
         .iter()

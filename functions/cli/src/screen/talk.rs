@@ -129,7 +129,7 @@ impl Talk {
                         }
                     }
                     "mode_changed" => self.mode = one_line(text(&event.data, "mode"), TITLE),
-                    "done" | "stopped" => self.stopping = false,
+                    "turn_started" | "done" | "stopped" => self.stopping = false,
                     _ => {}
                 }
                 self.fit_form();

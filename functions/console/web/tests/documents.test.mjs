@@ -67,11 +67,14 @@ test('a file that is longer than one request may be is uploaded, and its progres
       else if (seen.size > 0) { observer.disconnect(); resolve([...seen]); }
     }).observe(document.body, {childList: true, subtree: true, characterData: true});
   }));
-  const buffer = Buffer.alloc(34 * 1024 * 1024, 'a long file ');
-  await page.setInputFiles('input[type=file]', {name: 'long.bin', mimeType: 'application/octet-stream', buffer});
+  const folder = await mkdtemp(join(tmpdir(), 'story-'));
+  const long = Buffer.alloc(34 * 1024 * 1024, 'a long file ');
+  await writeFile(join(folder, 'long.bin'), long);
+  await page.setInputFiles('input[type=file]', join(folder, 'long.bin'));
   await page.locator('.entries').getByText('long.bin').waitFor({timeout: 60_000});
   const {size, v} = await world.api.get('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path: '/projects/long.bin'}});
-  assert.deepEqual([size, v], [buffer.length, 1]);
+  assert.deepEqual([size, v], [long.length, 1]);
+  await rm(folder, {recursive: true});
   const progress = await told;
   assert.equal(progress[0], 'Uploading long.bin, 0 %');
   assert.equal(progress.at(-1), 'Uploading long.bin, 100 %');

@@ -21,8 +21,10 @@ test('a person signs in with a token, goes on where they were, and signs out', a
   await page.keyboard.press('Enter');
   await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
   // A token that expires meanwhile is asked for anew.
-  await page.evaluate(() => localStorage.setItem('buildscale.token', 'expired'));
-  await page.getByRole('link', {name: 'Usage'}).click();
+  await page.getByRole('link', {name: 'Usage'}).evaluate(link => {
+    localStorage.setItem('buildscale.token', 'expired');
+    link.click();
+  });
   await field.fill(TOKEN);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
@@ -133,7 +135,7 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
     await owner.getByRole('button', {name: 'Add', exact: true}).click();
     await owner.getByRole('combobox', {name: 'Role of cy@example.org'}).selectOption('member');
     await owner.getByRole('button', {name: 'Remove cy@example.org'}).click();
-    await owner.getByText('cy@example.org').waitFor({state: 'detached'});
+    await owner.locator('.list-row').getByText('cy@example.org').waitFor({state: 'detached'});
     await owner.context().close();
     await page.getByRole('link', {name: 'New chat'}).first().click();
     await page.getByRole('heading', {name: 'You can look around here'}).waitFor();

@@ -69,11 +69,13 @@ test('a run is replayed with its recorded answers, and from a node with new ones
   await page.getByText('The runs do not part').waitFor();
   await page.getByRole('region', {name: 'The second run'}).getByText(`replays ${red.slice(-6)}`).waitFor();
   await page.getByRole('region', {name: 'The first run'}).getByRole('link', {name: /^Run/}).click();
+  await page.getByRole('region', {name: 'The second run'}).waitFor({state: 'detached'});
   await page.locator('.react-flow__node strong').getByText('ask', {exact: true}).click();
   await page.getByRole('button', {name: 'Replay from here'}).click();
   const second = page.getByRole('region', {name: 'The second run'});
   await second.locator('.node.asks').waitFor();
   await second.getByRole('link', {name: /^Run/}).click();
+  await second.waitFor({state: 'detached'});
   await page.getByRole('textbox', {name: 'Which colour?'}).fill('yellow');
   await page.getByRole('button', {name: 'Answer'}).click();
   await page.locator('.json').getByText(/"said": "yellow"/).first().waitFor();

@@ -24,7 +24,7 @@ rules:
       args: {questions: [{name: colour, question: 'Which colour?', schema: {type: string}, buttons: [green, blue]}]}
   - {text: 'Painted {{result}}'}
 - when: {user: '^count'}
-  steps: [{text: 'one two three four five six seven eight nine ten', chunks: 40, delay_ms: 60000}]
+  steps: [{text: 'one two three four five six seven eight nine ten', chunks: 40, delay_ms: 1000}]
 - when: {user: '.'}
   steps: [{text: 'Hello from **the other** chat.'}]
 "#;
@@ -112,7 +112,8 @@ async fn until(screen: &mut Screen, grid: &mut Grid, what: &str, fits: impl Fn(&
         }
         true
     };
-    match tokio::time::timeout(PATIENCE, looking).await {
+    let looked = tokio::time::timeout(PATIENCE, looking).await;
+    match looked {
         Ok(true) => Ok(()),
         _ => Err(format!("{what:?} is not shown; there is:\n{}", grid.text()).into()),
     }
@@ -162,7 +163,7 @@ async fn chats_are_led_on_the_full_screen() -> Result {
     screen.keys(&format!("{DOWN}\r")).await?;
     until(&mut screen, grid, "Painted blue", |text| text.contains("Painted") && text.contains("blue")).await?;
     shows(&mut screen, grid, "ready").await?;
-    // The turn would never end by itself.
+    // By itself the turn would take most of a minute.
     screen.keys("count\r").await?;
     shows(&mut screen, grid, "streaming").await?;
     screen.keys(ESC).await?;

@@ -84,7 +84,9 @@ async fn an_agent_calls_a_declared_http_tool_when_a_person_lets_it() -> Result {
     let words = said(&client, &chat).await?;
     assert!(words.contains(r#"converted {"amount":5}"#), "{words}");
     // The next version of the file counts.
-    client.file(&place, "/system/tools/convert.yaml", "description: Nothing.").await?;
+    let write = json!({ "path": "/system/tools/convert.yaml", "content": "description: Nothing." });
+    let written = client.post(&format!("{place}/tools"), json!({ "tool": "write", "args": write })).await?;
+    assert_eq!(written["success"], true, "{written}");
     let answer =
         client.post(&format!("{place}/tools"), json!({ "tool": "http__convert", "args": { "amount": 5 } })).await?;
     assert!(answer["error"]["hint"].as_str().is_some_and(|hint| hint.contains("convert.yaml")), "{answer}");

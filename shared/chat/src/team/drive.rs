@@ -50,7 +50,8 @@ impl Step<'_> {
     fn look(&mut self, number: u32) {
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
         let Some((turn, team)) = self.turn().and_then(|turn| Some((turn, turn.team.as_ref()?))) else { return };
-        let key = EffectKey(format!("look/{}/{}/{}/{number}", turn.id, turn.attempt, team.ended().len()));
+        let key =
+            EffectKey(format!("look/{}/{}/{}/{}/{number}", turn.id, turn.attempt, team.round, team.ended().len()));
         let agents = config.scenario.as_ref().map(|setup| setup.agents.clone()).unwrap_or_default();
         let personas = if team.round == 0 { agents } else { Vec::new() };
         let look = Look { config, turn: turn.id, plan, free: team.ended(), personas };

@@ -139,7 +139,11 @@ async fn a_plan_is_approved_handed_over_and_ticked_version_by_version() {
     let view = hub.chats.get(hub.workspace, chat).await.unwrap();
     assert_eq!((view.role.as_str(), view.mode), ("builder", Mode::Build));
     let plan = text(&hub, &path).await;
-    assert_eq!(plan.matches("- [ ]").count(), 5, "one agent alone names the steps that it begins: {plan}");
+    assert_eq!(plan.matches("- [x] ").count(), 5, "{plan}");
+    assert!(!plan.contains("<!--"), "an agent that shares its plan with no other leaves no claim: {plan}");
+    let files = hub.workspaces.open(hub.workspace, Access::platform("a test")).await.unwrap();
+    let v = files.stat(&path.parse().unwrap()).await.unwrap().v;
+    assert_eq!(v, 11, "the plan, and a version for each begin and each end of a step");
     let log = events(&hub, chat).await;
     assert!(said(&log).contains("Nothing is left"), "{log:?}");
 

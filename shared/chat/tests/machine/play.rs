@@ -40,6 +40,8 @@ pub struct Play {
     pub worked: Vec<String>,
     /// How many plans had their executors stopped.
     pub stopped_plans: u32,
+    /// How many members of a team that is gone had their steps freed.
+    pub freed: u32,
     /// Whether the person who speaks has the right to approve.
     pub may_approve: bool,
     in_flight_is_what_runs: bool,
@@ -95,6 +97,7 @@ impl Play {
             killed: Vec::new(),
             worked: Vec::new(),
             stopped_plans: 0,
+            freed: 0,
             may_approve: false,
             in_flight_is_what_runs: true,
         }
@@ -155,6 +158,10 @@ impl Play {
             if let ChatEffect::KillCommand { call_id, .. } = &effect {
                 // Its report is not needed.
                 self.killed.push(*call_id);
+                continue;
+            }
+            if key.0.starts_with("free/") {
+                self.freed += 1;
                 continue;
             }
             if let ChatEffect::Agent(work) = &effect {

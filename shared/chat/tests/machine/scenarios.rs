@@ -184,6 +184,7 @@ fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
     let text = "2 of 3 steps of the plan are done. Left:\n- step 3 (pending): part 3";
     assert_eq!(end[1..], [format!("assistant: {text}"), format!("done EndTurn: {text}")]);
     assert_eq!(ended(&mut play, chats[0], "end_turn"), Vec::<String>::new(), "one that comes late changes nothing");
+    assert_eq!(play.freed, 1, "and has its steps freed");
 }
 
 #[test]
@@ -202,7 +203,10 @@ fn a_stop_reaches_the_agents_that_work() {
     looked(&mut play, &["pending", "pending"]);
     let members = begun(&play).len();
     play.command(ChatCommand::Stop { stop_id: StopId(Uuid::from_u128(9)), turn_id: None });
-    let stops = play.scheduled.iter().filter(|sent| sent["type"] == "stop").count();
+    let is_stop = |sent: &&Value| {
+        serde_json::from_value(Value::clone(sent)).is_ok_and(|command| matches!(command, ChatCommand::Stop { .. }))
+    };
+    let stops = play.scheduled.iter().filter(is_stop).count();
     assert_eq!((stops, play.stopped_plans), (members, 1));
     assert!(matches!(play.log.last(), Some(ChatEvent::Stopped { .. })));
 }
@@ -211,9 +215,13 @@ fn a_stop_reaches_the_agents_that_work() {
 fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people() {
     let team = MemberOf { chat: ChatId(Uuid::from_u128(7)), turn: TurnId(Uuid::from_u128(8)) };
     let mut play = Play::with(|config| config.member = Some(team));
-    assert_eq!(play.say("do this"), ["failed CONFLICT"]);
     play.by = domain::Principal::System;
     play.say("work");
+    play.by = domain::Principal::local();
+    let told = ChatCommand::Configure { title: None, model: None, mode: None, may_approve: true, session: None };
+    assert_eq!(play.command(told), ["failed CONFLICT"]);
+    let told = play.words("do this", false);
+    assert_eq!(play.command(told), ["failed CONFLICT"]);
     play.answer("", &[("plan_update_step", json!({ "status": "done", "step": 1 }))]);
     play.tool_ends(tools::Outcome {
         output: "step 1 is done".into(),

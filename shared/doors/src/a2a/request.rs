@@ -14,15 +14,6 @@ const PUSH: [&str; 4] = [
     "DeleteTaskPushNotificationConfig",
 ];
 
-/// A request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Request {
-    /// Its id, which the answer has.
-    pub id: Value,
-    /// What it asks for.
-    pub ask: Ask,
-}
-
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
@@ -66,21 +57,15 @@ impl Sent {
     }
 }
 
-/// Reads a request of the protocol in this version, that of the header `A2A-Version`; without the header it is 0.3 (§3.6.2).
-///
-/// # Errors
-/// The id of the request, as far as it is known, and the refusal with the kind that the protocol gives to it.
-pub fn request(body: &Value, version: Option<&str>) -> Result<Request, (Value, Refusal)> {
+/// Reads a request of the protocol in this version, that of the header `A2A-Version`; without the header it is 0.3 (§3.6.2). It gives the id of the
+/// request, null where it has none, and what it asks for, or the refusal with the kind that the protocol gives to it.
+pub fn request(body: &Value, version: Option<&str>) -> (Value, Result<Ask, Refusal>) {
     let id = &body["id"];
     let is_request = body["jsonrpc"] == "2.0" && (id.is_string() || id.is_i64() || id.is_u64());
-    let method = body["method"].as_str().filter(|_| is_request);
-    let Some(method) = method else {
-        return Err((Value::Null, Kind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
+    let Some(method) = body["method"].as_str().filter(|_| is_request) else {
+        return (Value::Null, Err(Kind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
     };
-    match ask(method, &body["params"], version.unwrap_or("0.3")) {
-        Ok(ask) => Ok(Request { id: id.clone(), ask }),
-        Err(refusal) => Err((id.clone(), refusal)),
-    }
+    (id.clone(), ask(method, &body["params"], version.unwrap_or("0.3")))
 }
 
 fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
@@ -208,7 +193,7 @@ mod tests {
 
     fn read(method: &str, params: Value, version: Option<&str>) -> Result<Ask, Kind> {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        request(&body, version).map(|request| request.ask).map_err(|(_, refusal)| refusal.kind)
+        request(&body, version).1.map_err(|refusal| refusal.kind)
     }
 
     fn message(more: Value) -> Value {
@@ -258,7 +243,7 @@ mod tests {
             assert_eq!(read(method, params, Some("1.0")), Err(kind), "{method}");
         }
         assert_eq!(read("SendMessage", message(json!({})), None), Err(Kind::VersionNotSupported));
-        let (id, refusal) = request(&json!([]), Some("1.0")).unwrap_err();
-        assert_eq!((id, refusal.kind), (Value::Null, Kind::InvalidRequest));
+        let (id, asked) = request(&json!([]), Some("1.0"));
+        assert_eq!((id, asked.unwrap_err().kind), (Value::Null, Kind::InvalidRequest));
     }
 }

@@ -204,7 +204,10 @@ pub(crate) fn change(
 ) -> Result<(String, u32), Refused> {
     let (all, now) = (steps(text), hand.now);
     let is_own = |step: &Step<'_>| {
-        let own = step.holder.as_ref().is_some_and(|holder| Some(holder.chat) == hand.chat);
+        let own = match hand.lease {
+            Some(_) => step.holder.as_ref().is_some_and(|holder| Some(holder.chat) == hand.chat),
+            None => step.claimed(now).is_none(),
+        };
         own && step.status == Status::InProgress
     };
     let first = |is: &dyn Fn(&Step<'_>) -> bool| all.iter().position(is);

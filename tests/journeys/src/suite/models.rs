@@ -79,7 +79,9 @@ pub(super) async fn any_openai_compatible_server_is_a_model(stage: Stage) -> Res
     assert!(before[1].to_string().contains("The brief says blue."), "{}", before[1]);
     let listed = client.get(&format!("{place}/tools")).await?;
     let tools = listed["tools"].as_array().into_iter().flatten().filter(|tool| tool["optional"] == false).count();
-    assert_eq!(asked[0].body["tools"].as_array().map(Vec::len), Some(tools), "all that every chat has");
+    let offered = asked[0].body["tools"].as_array().cloned().unwrap_or_default();
+    let of_web = offered.iter().filter(|tool| tool["function"]["name"] == "web_fetch").count();
+    assert_eq!((offered.len(), of_web), (tools + 1, 1), "all that every chat has, and pages of the web");
     Ok(())
 }
 

@@ -486,7 +486,9 @@ fn every_route_into_a_workspace_needs_a_role_there() {
     for row in ROWS {
         let inside = row.route.contains("/{workspace_id}") || row.query.contains("{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
-        let reads = row.method() == "GET"
+        // The address of a receiver may have a token in it: who may not set it does not see it.
+        let is_for_admins = row.route.contains("/webhooks");
+        let reads = row.method() == "GET" && !is_for_admins
             || ["/check", "/checkpoint", "/history", "/mcp", "/namespaces", "/search", "/stream-tickets", "/presence"]
                 .iter()
                 .any(|end| row.route.ends_with(end));

@@ -1,4 +1,5 @@
 //! The claims of agents that share a plan, as a property: whatever the agents do, and in whatever order.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
 use proptest::prelude::*;
@@ -67,6 +68,8 @@ fn a_claim_is_a_comment_of_the_line_that_lasts_for_its_lease() {
     // An agent with a plan of its own, and a person, leave no comment.
     let alone = Hand { lease: None, ..hand(0, 0) };
     assert_eq!(change("- [ ] one\n", Some(1), Status::Done, &alone), Ok(("- [x] one\n".into(), 1)));
+    let (begun, _) = change("- [x] one\n- [ ] two\n", None, Status::InProgress, &alone).unwrap();
+    assert_eq!(change(&begun, None, Status::Done, &alone), Ok(("- [x] one\n- [x] two\n".into(), 2)));
 }
 
 /// What an agent does next.

@@ -1,0 +1,27 @@
+//! Commands of the agents of a team to the chat that has it.
+
+use super::{id, path};
+use buildscale_domain::{ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep};
+
+/// A step, and the end of a turn.
+pub fn commands() -> Vec<ChatCommand> {
+    vec![
+        ChatCommand::StepTold {
+            told: Box::new(ToldStep {
+                step: 2,
+                status: "done".into(),
+                title: "Test it".into(),
+                plan: PlanFile { path: path(), id: FileId(id(12)) },
+                done: 1,
+                total: 3,
+            }),
+        },
+        ChatCommand::MemberEnded {
+            end: Box::new(MemberEnd {
+                chat_id: ChatId(id(2)),
+                stop_reason: "token_limit".into(),
+                error: Some(Error::new(Code::LimitReached, "too long")),
+            }),
+        },
+    ]
+}

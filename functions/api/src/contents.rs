@@ -306,8 +306,8 @@ fn type_of(name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == end).map_or("application/octet-stream", |(_, kind)| kind)
 }
 
-/// For `filename*` (RFC 8187): everything but letters, digits and a few marks.
-/// A text as it can stand in an address (RFC 3986 §2.3).
+/// A text as it can stand in an address (RFC 3986 §2.3) and in `filename*` (RFC 8187): everything but letters, digits and a few marks is
+/// encoded.
 pub(crate) fn percent_encoded(name: &str) -> String {
     name.bytes().fold(String::with_capacity(name.len()), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -6,7 +6,7 @@
 //!   events ───────┘   pure: no time, no hub           └─ Action ─ edge ─ hub
 //! ```
 //!
-//! The transcript of a chat is the fold of its events, as in every other view of it; the screen keeps drafts and places, and nothing else.
+//! The transcript of a chat is the fold of its events, as in every view of a chat. The screen keeps drafts and places alone.
 
 mod commands;
 mod composer;

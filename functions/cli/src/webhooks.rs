@@ -181,7 +181,7 @@ fn state(webhook: &Value) -> String {
     }
 }
 
-/// What the last attempt of a delivery came to.
+/// The outcome of the last attempt of a delivery.
 fn outcome(delivery: &Value) -> String {
     let given_up = text(delivery, "given_up");
     if !given_up.is_empty() {

@@ -163,7 +163,7 @@ pub enum Report {
     PlanLooked {
         /// The turn.
         turn: TurnId,
-        /// What was seen.
+        /// The result of the look.
         looked: Box<Result<Looked, Error>>,
     },
     /// The coding agent of a thread worked.
@@ -394,7 +394,7 @@ fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
     if let Some(setup) = session.filter(|_| config.session.is_some()) {
         let SessionConfig { mut session, system, tools } = *setup;
         if system == config.system {
-            // What was read again and is the same is no event.
+            // A location that was read again and is the same is no event.
             session.read_at = config.session.as_ref().and_then(|known| known.read_at);
         }
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));

@@ -102,18 +102,8 @@ fn team(named: Option<Vec<String>>, usual: &[&str]) -> Result<Vec<String>, Error
 
 /// The name of a campaign's folder: the letters and digits of the topic.
 fn slug(topic: &str) -> String {
-    let mut slug = String::new();
-    for character in topic.trim().lines().next().unwrap_or_default().chars().flat_map(char::to_lowercase) {
-        if slug.chars().count() >= MAX_SLUG {
-            break;
-        }
-        if character.is_alphanumeric() {
-            slug.push(character);
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    match slug.trim_end_matches('-') {
+    let first = topic.trim().lines().next().unwrap_or_default();
+    match tools::organizer::words_of(first, MAX_SLUG).as_str() {
         "" => "campaign".to_owned(),
         slug => slug.to_owned(),
     }

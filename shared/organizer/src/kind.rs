@@ -183,6 +183,14 @@ pub fn new_project(name: &str) -> Result<Scope, Error> {
 /// # Errors
 /// `INVALID_ARGUMENT` about `field` when there is neither a letter nor a digit.
 pub fn slug(field: &str, title: &str) -> Result<String, Error> {
+    match words_of(title, MAX_SLUG).as_str() {
+        "" => Err(Error::invalid(field, format!("{title:?} has neither a letter nor a digit"))),
+        slug => Ok(slug.to_owned()),
+    }
+}
+
+/// The first `most` characters of a text as a name: its letters and digits in lower case, with `-` between words. Empty where there are none.
+pub fn words_of(title: &str, most: usize) -> String {
     let mut slug = String::new();
     for character in title.chars().flat_map(char::to_lowercase) {
         if character.is_alphanumeric() {
@@ -190,16 +198,11 @@ pub fn slug(field: &str, title: &str) -> Result<String, Error> {
         } else if !slug.is_empty() && !slug.ends_with('-') {
             slug.push('-');
         }
-        // A name has 255 bytes, and a letter four at most.
-        if slug.chars().count() >= MAX_SLUG {
+        if slug.chars().count() >= most {
             break;
         }
     }
-    let slug = slug.trim_end_matches('-').to_owned();
-    match slug.is_empty() {
-        true => Err(Error::invalid(field, format!("{title:?} has neither a letter nor a digit"))),
-        false => Ok(slug),
-    }
+    slug.trim_end_matches('-').to_owned()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod overview;
 mod scope;
 mod times;
 
+pub use ::organizer::kind::words_of;
 pub use overview::{events_ahead, open_tasks, project_overview};
 
 pub(crate) use changes::{

@@ -38,7 +38,7 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// What a call does to the world.
+/// The effects of a call on its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Effects {

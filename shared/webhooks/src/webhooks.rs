@@ -19,7 +19,7 @@ const MOST: usize = 20;
 /// The line of trials.
 const TRIALS: &str = "test";
 
-/// What webhooks need of the host.
+/// The parts of the host that webhooks use.
 #[derive(Clone)]
 pub struct HookSetup {
     /// The source of their secrets.
@@ -106,7 +106,7 @@ impl Webhooks {
         Self { setup, ..self }
     }
 
-    /// What they need of the host, where it has that.
+    /// The parts of the host, where it has them.
     pub fn setup(&self) -> Option<&HookSetup> {
         self.setup.as_ref()
     }

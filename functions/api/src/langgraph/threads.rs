@@ -292,7 +292,7 @@ pub(crate) async fn copy_thread(
     Ok(axum::Json(shown(&speaker, &copy.chat_id.to_string(), &Thread::Chat(Box::new(copy))).await?))
 }
 
-/// What `read` makes of the states of a thread; of a thread without a run those of nothing.
+/// The result of `read` for the states of a thread. A thread without a run has none.
 async fn states<T>(context: &Context, within: &Within<Read>, id: &str, read: impl FnOnce(&History) -> T) -> Answer<T> {
     let (stage, workspace) = (&context.base, within.workspace);
     Ok(match Thread::find(stage, workspace, id).await?.there(id)? {

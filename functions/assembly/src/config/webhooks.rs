@@ -28,7 +28,7 @@ impl Default for Webhooks {
 }
 
 impl Config {
-    /// What webhooks need, with the configured key, or else with these of the host; none without either.
+    /// The setup of webhooks, with the configured key, or else with these of the host; none without either.
     ///
     /// # Errors
     /// [`SetupError::Config`] for a key of less than 32 bytes, and where there can be no HTTP client.

@@ -411,7 +411,7 @@ impl Session {
     }
 }
 
-/// What a person is told of a message that was accepted, while a turn runs already or not.
+/// The remarks for a person whose message was accepted; `busy` while a turn runs already.
 pub(crate) fn accepted_remarks(accepted: &Value, busy: bool) -> Vec<String> {
     match (text(accepted, "paused_reason"), text(accepted, "queued_behind")) {
         ("", "open_question" | "open_permission") => {

@@ -92,7 +92,7 @@ struct Signals {
     resumed: Signal,
 }
 
-/// What comes next.
+/// The next input or signal.
 enum Next {
     Bytes(Option<Vec<u8>>),
     Settle,

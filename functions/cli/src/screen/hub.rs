@@ -144,7 +144,7 @@ impl Place {
                 Some(Input::Replied { key, ask, how })
             }
             Action::Look { key, chat } => {
-                // Without it the chat has no title, and nothing else is wrong.
+                // A chat whose view cannot be read lacks its title alone.
                 self.chat(&chat, &[]).await.ok().map(|view| Input::Viewed { key, view })
             }
             Action::ReadPlan { key, chat, tell } => {

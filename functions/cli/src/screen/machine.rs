@@ -151,7 +151,7 @@ pub(crate) enum Action {
     Leave,
 }
 
-/// What lies over the chat.
+/// The panel that lies over the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Overlay {
     /// From this line on.

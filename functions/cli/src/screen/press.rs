@@ -1,4 +1,4 @@
-//! What keys do: those that mean the same everywhere first, then the list that is open, the form, and the draft.
+//! The effects of keys: those that mean the same everywhere first, then the list that is open, the form, and the draft.
 
 use super::{
     commands::HELP,

@@ -1,4 +1,4 @@
-//! What is in sight: the place in a chat, the files that fit a mention, the chats that fit the list.
+//! The part in sight: the place in a chat, the files that fit a mention, the chats that fit the list.
 
 use super::{
     draw,

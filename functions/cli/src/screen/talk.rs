@@ -175,7 +175,7 @@ impl Talk {
         (!steps.is_empty()).then_some((done, steps.len()))
     }
 
-    /// What an open chat is called.
+    /// The title of an open chat; a chat without one is a new chat.
     pub(crate) fn name(&self) -> &str {
         if self.title.is_empty() { "New chat" } else { &self.title }
     }

@@ -172,7 +172,7 @@ impl Sessions {
             }
             view.session = Some(self.move_to(workspace, chat, wanted, by).await?);
         } else if view.status == ChatStatus::Idle && self.is_old(&now) {
-            // What the session is about may be gone by now. The message is for the session all the same.
+            // The project of the session may be gone by now. The message is for the session all the same.
             match self.move_to(workspace, chat, wanted, by).await {
                 Ok(session) => view.session = Some(session),
                 Err(error) => tracing::info!(%workspace, %chat, %error, "the location of a session is not read again"),

@@ -25,7 +25,7 @@ pub struct Look {
     pub personas: Vec<String>,
 }
 
-/// What was seen.
+/// The result of a look.
 #[derive(Clone, Debug)]
 pub struct Looked {
     /// The plan.

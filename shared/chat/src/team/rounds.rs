@@ -1,4 +1,4 @@
-//! What a team does next, and what its turn says at the end. Pure.
+//! The next move of a team, and the last words of its turn. Pure.
 
 use super::{SeatState, Team};
 use domain::ChatId;

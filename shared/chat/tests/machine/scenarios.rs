@@ -1,4 +1,4 @@
-//! What scenarios change about turns: nobody who is asked, a chat that is handed over, and a turn that is its team's (spec 000 §4).
+//! The turns of scenarios: nobody is asked, a chat is handed over, and a turn is its team's (spec 000 §4).
 
 use crate::play::{Play, ask};
 use actor::Input;

@@ -14,7 +14,7 @@ const PUSH: [&str; 4] = [
     "DeleteTaskPushNotificationConfig",
 ];
 
-/// What a request asks for.
+/// A request, by its method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// A message is sent.

@@ -77,7 +77,7 @@ pub struct Task {
     since: Option<Timestamp>,
     /// The message of the state.
     note: Option<Value>,
-    /// What was asked last, and the call that waits for its answer.
+    /// The last question or request for permission, and the call that waits for its answer.
     asked: Option<(Uuid, CallId)>,
     text: String,
     /// The message that the text ends with.

@@ -91,7 +91,7 @@ pub(super) struct Point {
 /// The states that are shown at once have so many bytes in all, if there are several.
 const MAX_STATES: usize = 16 << 20;
 
-/// What the log of a thread has told so far.
+/// The messages, states and runs of a thread, as far as its log was folded.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(super) messages: Vec<Value>,
@@ -124,7 +124,7 @@ impl History {
         values
     }
 
-    /// What a person has to decide now.
+    /// The open questions and requests for permission.
     pub fn interrupts(&self) -> &[Value] {
         self.points.last().map_or(&[], |point| &point.interrupts)
     }

@@ -38,7 +38,7 @@ pub(super) async fn a_plan_is_approved_by_a_person_and_carried_out_by_another_pe
     assert_eq!((&planned["role"], &planned["mode"]), (&json!("planner"), &json!("plan")), "{planned}");
     let id = planned["chat_id"].as_str().ok_or("no id")?;
     assert_eq!(planned["plan_path"], format!("/chats/{id}/plan.md"));
-    // What was not read is not approved.
+    // A version that there is not cannot be approved.
     client.ask(Method::POST, &format!("{chat}/approve"), json!({ "v": 9 })).await?.refuses(404, "NOT_FOUND")?;
     client.post(&format!("{chat}/approve"), json!({ "v": 1 })).await?;
     for watch in [&watch, &other] {

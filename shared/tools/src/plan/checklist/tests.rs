@@ -72,7 +72,7 @@ fn a_claim_is_a_comment_of_the_line_that_lasts_for_its_lease() {
     assert_eq!(change(&begun, None, Status::Done, &alone), Ok(("- [x] one\n- [x] two\n".into(), 2)));
 }
 
-/// What an agent does next.
+/// The next act of an agent.
 #[derive(Clone, Debug)]
 enum Act {
     Claim,
@@ -101,7 +101,7 @@ proptest! {
         stale in proptest::collection::vec(any::<bool>(), 120),
     ) {
         let (mut text, mut now, mut dead) = (PLAN.to_owned(), 0, [false; 4]);
-        // What each agent read last: a write that builds on it happens only if nobody wrote since.
+        // The version that each agent read last: a write that builds on it happens only if nobody wrote since.
         let mut read = vec![text.clone(); 4];
         let mut ended: Vec<(u32, u8)> = Vec::new();
         let mut working: [Option<(u32, i64)>; 4] = [None; 4];

@@ -1,6 +1,13 @@
 //! For operators: liveness, readiness and metrics.
 
-use crate::{StreamContext, error::Answer, extract::Operator, metrics::Requests, openapi::Text, schema::Health};
+use crate::{
+    StreamContext,
+    error::{self, Answer},
+    extract::Operator,
+    metrics::Requests,
+    openapi::Text,
+    schema::Health,
+};
 use axum::{
     Extension, Json,
     extract::State,
@@ -109,6 +116,8 @@ pub(crate) async fn metrics(
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "health",
     responses((status = 200, description = "OpenAPI 3.1.", body = Object)))]
-pub(crate) async fn openapi(Extension(text): Extension<Text>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text.0).into_response()
+pub(crate) async fn openapi(Extension(text): Extension<Text>) -> Answer<Response> {
+    // It computes for tens of milliseconds once: other requests go on meanwhile.
+    let bytes = tokio::task::spawn_blocking(move || text.bytes()).await.map_err(|_| error::internal())?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], bytes).into_response())
 }

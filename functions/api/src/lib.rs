@@ -24,6 +24,7 @@ mod contents;
 mod converse;
 mod cors;
 mod dead_letters;
+mod described;
 mod error;
 mod evaluations;
 mod events;
@@ -164,7 +165,7 @@ pub fn router(context: Arc<Context>) -> axum::Router {
     let base = context.base.clone();
     // Hosts of another protocol come in by one route, and go on by all others.
     let behind = mcp::Behind(served(openapi::commands().with_state(context.clone()), base.clone()));
-    let commands = openapi::commands().with_state(context).layer(axum::Extension(behind));
+    let commands = openapi::commands().with_state(context).extended(behind);
     served(openapi::streams().with_state(base.clone()).merge(commands), base)
 }
 
@@ -174,11 +175,11 @@ pub fn streams(context: Arc<StreamContext>) -> axum::Router {
     served(openapi::streams().with_state(context.clone()), context)
 }
 
-fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext>) -> axum::Router {
+fn served(routes: described::Routes, context: Arc<StreamContext>) -> axum::Router {
     use axum::middleware::from_fn_with_state;
 
     let requests = Arc::new(metrics::Requests::default());
-    let (routes, document) = routes.split_for_parts();
+    let (routes, descriptions) = routes.into_parts();
     let login = Arc::new(context.auth.login().clone());
     let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone(), login };
     let cors = cors::layer(&context.origins);
@@ -189,7 +190,7 @@ fn served(routes: utoipa_axum::router::OpenApiRouter, context: Arc<StreamContext
         .layer(from_fn_with_state(context.clone(), room::demand))
         .layer(from_fn_with_state(context, auth::authorise))
         .layer(axum::Extension(requests))
-        .layer(axum::Extension(openapi::Text::of(&document)))
+        .layer(axum::Extension(openapi::Text::of(descriptions)))
         .layer(from_fn_with_state(serving, observe::observe));
     match cors {
         Some(cors) => router.layer(cors),

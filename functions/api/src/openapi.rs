@@ -1,14 +1,15 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters, evaluations, events,
-    explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp, members, models, openai,
-    personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules, schema, search, steering,
-    tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters,
+    described::{Describe, Routes, routes},
+    evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
+    members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
+    schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use utoipa::{
     OpenApi,
     openapi::{
@@ -17,7 +18,6 @@ use utoipa::{
         security::SecurityScheme,
     },
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -60,8 +60,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 struct Document;
 
 /// The routes beside those of [`streams`].
-pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
-    OpenApiRouter::default()
+pub(crate) fn commands() -> Routes<Arc<Context>> {
+    Routes::new()
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
         .routes(routes!(portable::export_workspace))
@@ -222,8 +222,8 @@ pub(crate) fn commands() -> OpenApiRouter<Arc<Context>> {
 }
 
 /// The routes that a server has which only holds streams.
-pub(crate) fn streams() -> OpenApiRouter<Arc<StreamContext>> {
-    OpenApiRouter::with_openapi(Document::openapi())
+pub(crate) fn streams() -> Routes<Arc<StreamContext>> {
+    Routes::new()
         .routes(routes!(events::watch_workspace))
         .routes(routes!(events::watch_chat))
         .routes(routes!(events::watch_task))
@@ -238,19 +238,31 @@ pub(crate) fn streams() -> OpenApiRouter<Arc<StreamContext>> {
 
 /// The document as it is served at `/openapi.json`: a JSON object of OpenAPI 3.1.
 pub fn document() -> Value {
-    let mut document = streams().into_openapi();
-    document.merge(commands().into_openapi());
-    complete(document)
+    let (_, mut descriptions) = streams().into_parts();
+    descriptions.extend(commands().into_parts().1);
+    described(&descriptions)
 }
 
-/// The document as text, rendered once.
+/// The document as text, made when it is asked for the first time.
 #[derive(Clone)]
-pub(crate) struct Text(pub Bytes);
+pub(crate) struct Text(Arc<(Vec<Describe>, OnceLock<Bytes>)>);
 
 impl Text {
-    pub(crate) fn of(document: &utoipa::openapi::OpenApi) -> Self {
-        Self(complete(document.clone()).to_string().into())
+    pub(crate) fn of(descriptions: Vec<Describe>) -> Self {
+        Self(Arc::new((descriptions, OnceLock::new())))
     }
+
+    /// The text. The first one takes a while to make.
+    pub(crate) fn bytes(&self) -> Bytes {
+        let (descriptions, text) = &*self.0;
+        text.get_or_init(|| described(descriptions).to_string().into()).clone()
+    }
+}
+
+fn described(descriptions: &[Describe]) -> Value {
+    let mut document = Document::openapi();
+    descriptions.iter().for_each(|describe| describe(&mut document));
+    complete(document)
 }
 
 /// Adds the parts that hold for every operation: its refusals, the error envelope, the token, the idempotency key of every POST.

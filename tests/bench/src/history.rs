@@ -1,7 +1,12 @@
 //! `history`: whether a turn costs more the longer its chat is.
 
 use crate::{Bench, Result, client, floor::Append, hub::Hub, report::Figure, samples::Samples, turns::Talk};
-use std::path::Path;
+use domain::{Message, MessageId, Timestamp};
+use futures::StreamExt;
+use models::Scripted;
+use ports::{Model, ModelRequest};
+use serde_json::Value;
+use std::{path::Path, sync::Arc, time::Instant};
 
 /// Messages of a chat: half of them a person's, half the model's.
 const LENGTHS: [usize; 3] = [10, 1_000, 10_000];
@@ -52,6 +57,8 @@ async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result
         }
     }
     let [short, middle, longest] = took.map(|took| took.median());
+    let script = std::fs::read_to_string(bench.home().join("script.yaml"))?;
+    let [model_short, model_longest] = [answered(&script, LENGTHS[0]).await?, answered(&script, LENGTHS[2]).await?];
     let path = long.path().to_owned();
     hub.end()?;
     let hub = Hub::start(bench, &data, &settings)?;
@@ -60,6 +67,8 @@ async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result
         Figure::new(name, longest / short, "x a turn with 10 messages")
             .beside("with 1,000", middle / short)
             .at_most(1.3, "10,000 messages against 10")
+            .more("without_the_model", (longest - model_longest) / (short - model_short))
+            .more("model_ms", [model_short, model_longest].map(|took| (took * 1e3).round() / 1e3).to_vec())
             .more("turn_ms", [short, middle, longest].map(|took| (took * 1e3).round() / 1e3).to_vec())
             .more("f_ms", floor.median())
             .more("first_turn_after_a_restart_ms", cold.done.as_secs_f64() * 1e3)
@@ -83,4 +92,38 @@ async fn grown(hub: &Hub, workspace: &str, messages: usize) -> Result<Talk> {
     }
     talk.turn(WORDS).await?;
     Ok(talk)
+}
+
+/// The time that the scripted model itself takes for a context of this many messages, in milliseconds: it looks at each of them, as no
+/// provider's adapter does before the request leaves.
+async fn answered(script: &str, messages: usize) -> Result<f64> {
+    const ROUNDS: usize = 60;
+    let model = Scripted::from_yaml(script)?;
+    let at = Timestamp::from_millis(0);
+    let said = |index: usize| {
+        Arc::new(match index % 2 {
+            0 => Message::User { id: Id::new(), at, content: WORDS.into(), files: Vec::new(), context: String::new() },
+            _ => Message::Assistant {
+                id: Id::new(),
+                at,
+                content: "Yes.".into(),
+                calls: Vec::new(),
+                reasoning: String::new(),
+                provider: Value::Null,
+            },
+        })
+    };
+    // The last one is a person's.
+    let request = ModelRequest { messages: (0..messages | 1).map(said).collect(), ..ModelRequest::default() };
+    let mut took = Samples::default();
+    for _ in 0..ROUNDS {
+        let request = request.clone();
+        let begin = Instant::now();
+        let mut answer = model.stream(request).await?;
+        while let Some(delta) = answer.next().await {
+            delta?;
+        }
+        took.add(begin.elapsed());
+    }
+    Ok(took.median())
 }

@@ -40,6 +40,7 @@ COPY --from=build /buildscale-sandbox /usr/local/bin/buildscale-sandbox
 # The mirror, and what commands write: in the task volumes on the NVMe, which take owner and mode from these folders.
 VOLUME /workspace /tmp
 WORKDIR /workspace
+# A task of ECS starts it as root, and it becomes the user of its workspace; see containers.yaml.
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD curl -fsS http://127.0.0.1:8080/health || exit 1

@@ -130,6 +130,27 @@ def loops(stacks):
         fault("watching.yaml: no alarm on RecursiveInvocationsDropped")
 
 
+def sandboxes(stacks):
+    """Sandboxes share machines: each is a user of its own and has quotas, and those of all that fit on a machine fit on its disk."""
+    resources = stacks["Containers"]["Resources"]
+    task = resources["SandboxTask"]["Properties"]
+    (container,) = task["ContainerDefinitions"]
+    # It becomes the user of its workspace, and can do nothing else with what it begins with.
+    if (container["User"], container["LinuxParameters"]["Capabilities"]) != ("0", {"Drop": ["ALL"], "Add": ["CHOWN", "SETGID", "SETUID"]}):
+        fault("containers.yaml: a sandbox begins as root with CHOWN, SETGID and SETUID alone, to become the user of its workspace")
+    if "no-new-privileges" not in container["DockerSecurityOptions"]:
+        fault("containers.yaml: a sandbox could get privileges back")
+    sizes = [volume["DockerVolumeConfiguration"].get("DriverOpts", {}).get("size", "") for volume in task["Volumes"]]
+    if not all(re.fullmatch("[0-9]+g", size) for size in sizes):
+        return fault("containers.yaml: a volume of a sandbox has no quota")
+    # The disk of the smallest machine, in GiB, without 30 for images.
+    if 3 * sum(int(size[:-1]) for size in sizes) > 237_000_000_000 // 2**30 - 30:
+        fault("containers.yaml: the quotas of three sandboxes are more than the disk of their machine has")
+    script = str(resources["HostTemplate"]["Properties"]["LaunchTemplateData"]["UserData"])
+    if not re.search(r"mount -o [a-z,]*pquota", script):
+        fault("containers.yaml: Docker bounds volumes on a file system with quotas of projects alone")
+
+
 def sources(stacks):
     """SQS takes no batching window for a FIFO queue, and Lambda refuses the event source at deployment."""
     for name, resource in stacks["Functions"]["Resources"].items():
@@ -272,7 +293,7 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, loops, sources, one_address, ways, delays, prices):
+        for check in (numbers, loops, sandboxes, sources, one_address, ways, delays, prices):
             check(stacks)
     choices(root)
     toolchains()

@@ -15,7 +15,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Conversion, ConversionStatus, Error, FilePath};
+use domain::{Code, Conversion, ConversionStatus, Error, FilePath, text::percent_encoded};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
@@ -306,19 +306,6 @@ fn type_of(name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == end).map_or("application/octet-stream", |(_, kind)| kind)
 }
 
-/// A text as it can stand in an address (RFC 3986 §2.3) and in `filename*` (RFC 8187): everything but letters, digits and a few marks is
-/// encoded.
-pub(crate) fn percent_encoded(name: &str) -> String {
-    name.bytes().fold(String::with_capacity(name.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,8 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_headers_are_harmless() {
-        assert_eq!(percent_encoded("a b\"\r\nü.md"), "a%20b%22%0D%0A%C3%BC.md");
+    fn the_end_of_a_name_tells_its_type() {
         assert_eq!(type_of("A.HTML"), "text/html; charset=utf-8");
         assert_eq!(type_of("Makefile"), "application/octet-stream");
     }

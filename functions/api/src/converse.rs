@@ -1,4 +1,4 @@
-//! What the doors of client protocols have in common: a message, or the answer to a question, becomes the command of a chat, and the part of
+//! The common part of the doors of client protocols: a message, or the answer to a question, becomes the command of a chat, and the part of
 //! the turn that answers it is streamed, or waited for.
 
 use crate::{

@@ -19,7 +19,7 @@ use workspace::{Action, Role, Subject};
 /// The longest name of a persona that is asked about, in characters.
 const LONGEST: usize = 200;
 
-/// What is asked about.
+/// The subject of the question.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     action: Option<String>,
 }
 
-/// Who is asked about.
+/// The person of the question.
 enum Who {
     Me,
     Person(UserId),

@@ -1,6 +1,7 @@
 //! The writer of all that people and scripts read: results to standard output, notices and errors to standard error.
 
 use crate::failure::CliError;
+use domain::text::shortened;
 use serde_json::Value;
 use std::{
     fmt,
@@ -342,13 +343,7 @@ pub fn clean(text: &str) -> String {
 /// `text` in one line of at most `limit` characters.
 pub fn one_line(text: &str, limit: usize) -> String {
     let words = clean(&text.replace(['\n', '\t', '\r'], " "));
-    let words = words.trim();
-    if words.chars().count() <= limit {
-        return words.to_owned();
-    }
-    let mut short: String = words.chars().take(limit.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    shortened(words.trim(), limit)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{FunctionError, faults, origin, stream::Elsewhere};
+use crate::{FunctionError, elsewhere::Elsewhere, faults, origin, stopped::StoppedSandboxes};
 use api::Counters;
 use assembly::{
     Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
@@ -14,7 +14,7 @@ use embedded::KeptIndexes;
 use ports::{
     Blobs, Clock, Converter, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use telemetry::Observers;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,8 @@ const ORIGIN_TOKEN: &str = "BUILDSCALE__AWS__ORIGIN_TOKEN";
 const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 /// The variable in which Lambda says how many megabytes of memory the function has.
 const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+/// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
+const LEASE: Duration = Duration::from_secs(60);
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
 const SCRATCH: &str = "/tmp";
 
@@ -107,7 +109,7 @@ impl Account {
         )?;
         let engine = engine.traced(observing.collector.clone());
         let engine = engine.with_webhooks(self.config.webhooks(None)?);
-        let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
+        let options = worker::Options { visibility: LEASE, ..worker::Options::default() };
         // One at a time: the function's memory is for its actors, too.
         let mut converter = sandbox::ChildConverter::default();
         let memory = self.environment.iter().find(|(name, _)| name == FUNCTION_MEMORY);
@@ -142,7 +144,7 @@ impl Account {
         // It accepts nothing, so nothing that loads or runs flows is linked.
         let services = Services::new(self.base()?, queue.clone(), self.config.agents());
         let machines = self.sandboxes(services.base.table.clone());
-        let machines = machines.map(|sandboxes| Arc::new(crate::timer::StoppedSandboxes(sandboxes)) as Arc<dyn Sweep>);
+        let machines = machines.map(|sandboxes| Arc::new(StoppedSandboxes(sandboxes)) as Arc<dyn Sweep>);
         let sweeps = Sweeps::of(&services, &self.config, machines);
         let emf = self.emf(vec![sweeps.counters(), counters::archive(services.workspaces.clone())]);
         Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })

@@ -33,17 +33,31 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
+/// Becomes the user of its workspace, if root started it, and serves as [`serve`] does. To be called while there is one thread.
+///
+/// # Errors
+/// Those of [`serve`], and that it cannot become that user.
+pub fn run() -> std::result::Result<(), ServeError> {
+    let options = variables()?;
+    let user = sandbox::become_user_of(options.workspace, &[&options.folder, &options.scratch])?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(options, user))
+}
+
+fn variables() -> std::result::Result<Options, machine::OptionsError> {
+    Options::from_variables(|name| std::env::var(name).ok())
+}
+
 /// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until it has been idle for long enough. It logs
 /// JSON lines; of its token it has only the digest, so there is no secret that a line could have in it.
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
-pub async fn serve() -> std::result::Result<(), ServeError> {
+async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), ServeError> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     drop(tracing_subscriber::registry().with(tracing_subscriber::fmt::layer().json()).with(filter).try_init());
-    let options = Options::from_variables(|name| std::env::var(name).ok())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let cloud = Cloud::connect(aws::Config::from_env()?, Arc::new(SystemClock));
     let search: Search = Arc::new(|latest, tool, args| {
@@ -55,7 +69,7 @@ pub async fn serve() -> std::result::Result<(), ServeError> {
     });
     let listener = TcpListener::bind(&options.listen).await?;
     let machine = Machine::open(options, Arc::new(Contents(cloud.blobs()?)), search).await?;
-    tracing::info!(address = %listener.local_addr()?, "serving");
+    tracing::info!(address = %listener.local_addr()?, user, "serving");
     let shutdown = CancellationToken::new();
     tokio::spawn({
         let shutdown = shutdown.clone();

@@ -2,11 +2,6 @@
 //! of the two; the API holds no streams.
 
 use crate::{FunctionError, assemble::Account};
-use async_trait::async_trait;
-use axum::response::Response;
-use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
-use doors::{Projection, Span};
-use http::HeaderMap;
 use std::time::Duration;
 use stream::{FeedOptions, ServeOptions};
 use tokio::{
@@ -21,51 +16,6 @@ const LISTEN: &str = "0.0.0.0:8080";
 /// How long one answer of the function may stream: well within its time-out. A function is paid for until its answer ends, also without a reader, and
 /// a client that resumes costs one query.
 const LIFE_IN_A_FUNCTION: Duration = Duration::from_secs(5 * 60);
-
-/// The API's answer to requests for events.
-pub(crate) struct Elsewhere;
-
-#[derive(Debug, thiserror::Error)]
-#[error("they are at the public address of this deployment, and not at this one")]
-struct NotHere;
-
-#[async_trait]
-impl api::Streams for Elsewhere {
-    async fn open(&self, _: ActorRef, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
-        Err(ports::Error::unavailable("event streams", NotHere))
-    }
-    async fn open_projected(
-        &self,
-        _: ActorRef,
-        _: Box<dyn Projection<Event = ChatEvent>>,
-        _: Span,
-        _: &HeaderMap,
-        _: Option<&str>,
-    ) -> ports::Result<Response> {
-        Err(ports::Error::unavailable("event streams", NotHere))
-    }
-    async fn open_task(
-        &self,
-        _: ActorRef,
-        _: Box<dyn Projection<Event = TaskEvent>>,
-        _: Span,
-        _: &HeaderMap,
-    ) -> ports::Result<Response> {
-        Err(ports::Error::unavailable("event streams", NotHere))
-    }
-    fn are_here(&self) -> bool {
-        false
-    }
-    async fn open_changes(
-        &self,
-        _: WorkspaceId,
-        _: workspace::Access,
-        _: &HeaderMap,
-        _: Option<&str>,
-    ) -> ports::Result<Response> {
-        Err(ports::Error::unavailable("event streams", NotHere))
-    }
-}
 
 /// As a Lambda behind a URL that streams: an invocation is one answer.
 ///

@@ -1,9 +1,6 @@
 //! Work that is due at a time: delayed messages, and the sweep on a schedule.
 
 use crate::{again, assemble::Waking, tell};
-use assembly::sweeps::{Sweep, Swept};
-use async_trait::async_trait;
-use aws::EcsSandboxes;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
 use ports::QueueSender;
@@ -33,23 +30,6 @@ async fn sweep(waking: &Waking) -> Result<Value, Error> {
     let swept = waking.sweeps.sweep(AT_MOST).await;
     tell(&waking.emf, &*waking.clock);
     Ok(json!({ "swept": swept }))
-}
-
-/// Sandboxes that no workspace wants, that have ended, or that do not come.
-pub(crate) struct StoppedSandboxes(pub EcsSandboxes);
-
-#[async_trait]
-impl Sweep for StoppedSandboxes {
-    fn name(&self) -> &'static str {
-        "sandboxes"
-    }
-
-    async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
-        let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
-            domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
-        })?;
-        Ok(Swept { count: (failed + ended + stopped) as u64, ..Swept::default() })
-    }
 }
 
 /// Each message goes to its group when it is due, and round the delay queue once more when it is not.

@@ -10,9 +10,6 @@ use tokio_util::sync::CancellationToken;
 /// How long before the deadline actors are checkpointed: each tells itself to continue and goes on in another invocation.
 pub const MARGIN: Duration = Duration::from_secs(20);
 
-/// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
-pub const LEASE: Duration = Duration::from_secs(60);
-
 /// How long observers of tasks may take for the events that they have not been told yet. Lambda freezes the process with the answer, so
 /// events that still wait then are told with the next invocation, or never.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);

@@ -44,7 +44,7 @@ enum Command {
     Restore(backup::RestoreArgs),
     /// Check the files of a hub that does not run: index, archive, latest/ and the links between them; exit code 1 when something is wrong
     Fsck(fsck::FsckArgs),
-    /// Check whether a hub would work: configuration, data folder, hub, model; exit code 1 when something is wrong
+    /// Check whether a hub would work: configuration, data folder, commands, hub, model; exit code 1 when something is wrong
     Doctor(config::DoctorArgs),
     /// Print the manual page, or write those of all commands into a folder
     Man {

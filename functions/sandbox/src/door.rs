@@ -1,6 +1,6 @@
 //! Access control: a caller needs the task's token, and reaches only the workspace that the task is for.
 
-use crate::{answer::Refused, routes::Machine};
+use crate::{answer::Refused, machine::Machine};
 use axum::{
     extract::{OriginalUri, Request, State},
     middleware::Next,

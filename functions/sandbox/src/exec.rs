@@ -2,8 +2,9 @@
 
 use crate::{
     answer::Answer,
+    body::{Body, malformed},
     idle::Used,
-    routes::{Body, Machine, malformed},
+    machine::Machine,
 };
 use axum::{
     Json, body,

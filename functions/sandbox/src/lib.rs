@@ -14,13 +14,16 @@
 //! may do everything here, and everything here belongs to one workspace.
 
 mod answer;
+mod body;
 mod door;
 mod exec;
 mod idle;
+mod machine;
 mod options;
 mod routes;
 mod serve;
 
+pub use machine::{Machine, Search};
 pub use options::{Options, OptionsError};
-pub use routes::{Machine, Search, router};
+pub use routes::router;
 pub use serve::serve;

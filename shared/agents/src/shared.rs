@@ -1,4 +1,4 @@
-//! What an agent told and asked so far, between its output and the actor that follows it.
+//! The updates and the request of an agent so far, between its output and the actor that follows it.
 
 use crate::connection::{Connection, Failure};
 use domain::{AgentOption, TurnId};
@@ -184,7 +184,7 @@ impl Shared {
         self.connection.respond(id, Ok(outcome(None))).await
     }
 
-    /// What a follower of this turn learns next.
+    /// The next fact for a follower of this turn.
     pub fn next(&self, id: TurnId) -> Next {
         let mut state = self.state();
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.id == id) else { return Next::NotHere };

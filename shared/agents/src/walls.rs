@@ -17,7 +17,7 @@ use tokio::{
 
 /// Folders for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// What the commands of an agent read of their user and of the system, beside what every command does: the settings of Git.
+/// The files of their user and of the system that commands of an agent read, beside those of every command: the settings of Git.
 const SETTINGS: [&str; 3] = ["/etc/gitconfig", ".gitconfig", ".config/git"];
 
 /// The walls around one process.

@@ -2,13 +2,13 @@
 
 #[cfg(any(feature = "momento", feature = "redis"))]
 use crate::config::BusAddress;
-use crate::config::{Config, ConfigError};
-use aws_config::{SdkConfig, timeout::TimeoutConfig};
+use crate::{
+    config::{Config, ConfigError},
+    sdk::timeouts,
+};
+use aws_config::SdkConfig;
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
-
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(2);
 
 /// One account and region, with the resources deployed in it.
 ///
@@ -139,13 +139,4 @@ impl Cloud {
         let timeouts = timeouts(Duration::from_secs(5), Duration::from_secs(20));
         self.sdk.clone().into_builder().timeout_config(timeouts).build()
     }
-}
-
-/// How long one attempt may take, and all of them: the SDK by itself would wait for ever for an answer that was lost.
-pub(crate) fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
-    TimeoutConfig::builder()
-        .connect_timeout(CONNECT)
-        .operation_attempt_timeout(attempt)
-        .operation_timeout(operation)
-        .build()
 }

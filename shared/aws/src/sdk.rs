@@ -8,10 +8,24 @@ use aws_config::{
     BehaviorVersion, Region, SdkConfig, ecs::EcsCredentialsProvider,
     environment::EnvironmentVariableCredentialsProvider, identity::IdentityCache,
     meta::credentials::CredentialsProviderChain, provider_config::ProviderConfig, retry::RetryConfig,
+    timeout::TimeoutConfig,
 };
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_async::{rt::sleep::TokioSleep, time::SystemTimeSource};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+use std::time::Duration;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// How long one attempt may take, and all of them: the SDK by itself would wait for ever for an answer that was lost.
+pub(crate) fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(operation)
+        .build()
+}
 
 /// Sends no request: credentials are fetched with the first one.
 pub(crate) fn from_env() -> SdkConfig {

@@ -2,7 +2,7 @@
 //! is due then has the model asked again.
 
 use crate::{phase::Phase, state::Turn, turn::Step};
-use domain::{ChatCommand, ChatEvent, Error, MessageId, StopReason};
+use domain::{ChatCommand, ChatEvent, Error, MessageId, StopReason, event::RetryWait};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Step<'_> {
             self.push(ChatEvent::Failed { error });
             return self.finish(StopReason::Error);
         }
-        self.push(ChatEvent::ModelPostponed { message_id, failures, error, at, until });
+        self.push(ChatEvent::ModelPostponed(RetryWait { message_id, failures, error, at, until }));
         self.later(until, &ChatCommand::AskAgain { message_id, failures });
     }
 

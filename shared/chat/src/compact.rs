@@ -109,7 +109,7 @@ impl ChatState {
         turns
     }
 
-    /// What can be compacted; none if there is nothing.
+    /// The turns that can be compacted; none if there is nothing.
     pub(crate) fn compactable(&self) -> Option<Range> {
         let turns = self.oldest(KEPT);
         let messages = self.history.iter().take(turns).flat_map(|turn| &turn.messages);

@@ -7,7 +7,7 @@ use crate::{
     phase::Phase,
     turn::{Step, describe},
 };
-use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall};
+use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall, event::PlaceWait};
 use serde_json::json;
 use slots::Wanted;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Step<'_> {
             return false;
         }
         let call_id = call.call_id;
-        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at: self.stamp.at, why: None, until: None });
+        self.push(ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at: self.stamp.at, why: None, until: None }));
         self.ask_for_place(&config, call_id);
         true
     }
@@ -44,7 +44,7 @@ impl Step<'_> {
     pub(crate) fn come_again(&mut self, call_id: CallId, attempt: u32, error: Error, after: Duration) {
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         let (why, attempt) = (Some(error.message), attempt + 1);
-        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at, why, until: Some(until) });
+        self.push(ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at, why, until: Some(until) }));
         self.later(until, &ChatCommand::BeginCall { call_id });
     }
 

@@ -7,6 +7,7 @@ use actor::OutboxMessage;
 use domain::{
     ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, Status, StopReason, TaskCommand, Usage, json_length,
     task::{AgentAnswer, ToolUse},
+    text::beginning,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,7 @@ impl Round {
 
     /// How often this very call failed.
     pub(crate) fn failed(&self, tool: &str, args: &str) -> usize {
-        let args = cut(args, SHOWN);
+        let args = beginning(args, SHOWN);
         let is_same = |used: &&ToolUse| used.tool == tool && used.args == args && used.status != Status::Success;
         self.tools.iter().filter(is_same).count()
     }
@@ -57,8 +58,8 @@ impl Round {
             // Its text and its questions are in its log.
             _ => {}
         }
-        if let Some(used) = self.uses.see(event, |args| cut(args, SHOWN)) {
-            let (tool, output) = (cut(&used.tool, NAME), cut(&used.output, SHOWN));
+        if let Some(used) = self.uses.see(event, |args| beginning(args, SHOWN)) {
+            let (tool, output) = (beginning(&used.tool, NAME), beginning(&used.output, SHOWN));
             self.tools.push(ToolUse { tool, output, ..used });
         }
     }
@@ -81,7 +82,7 @@ impl Round {
             let hint = "have it write long results into files, and answer with their paths";
             answer.error = Some(Error::new(Code::PayloadTooLarge, message).hint(hint));
             answer.stop_reason = told(StopReason::Error);
-            answer.text = cut(text, SHOWN);
+            answer.text = beginning(text, SHOWN);
         }
         answer
     }
@@ -141,19 +142,12 @@ fn told(reason: StopReason) -> String {
     serde_json::to_value(reason).ok().and_then(|text| text.as_str().map(String::from)).unwrap_or_default()
 }
 
-fn cut(text: &str, length: usize) -> String {
-    if text.len() <= length {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(length)])
-}
-
 /// The calls, with as much of each as fits; should even their names not fit, the last ones.
 fn fitting(tools: &[ToolUse]) -> Vec<ToolUse> {
     for length in [SHOWN, SHOWN / 4, SHOWN / 16, 0] {
         let shorter = |tool: &ToolUse| ToolUse {
-            args: cut(&tool.args, length),
-            output: cut(&tool.output, length),
+            args: beginning(&tool.args, length),
+            output: beginning(&tool.output, length),
             ..tool.clone()
         };
         let shown: Vec<ToolUse> = tools.iter().map(shorter).collect();

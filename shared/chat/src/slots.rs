@@ -3,7 +3,7 @@
 
 use crate::{keys::actor_id, phase::Phase, turn::Step};
 use actor::OutboxMessage;
-use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId};
+use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId, event::SlotWait};
 use serde_json::json;
 use slots::{Ask, SlotsCommand, semaphore};
 
@@ -15,7 +15,7 @@ impl Step<'_> {
             return false;
         }
         let holder = format!("{}/{message_id}", config.chat);
-        self.push(ChatEvent::SlotsAwaited { message_id, holder: holder.clone(), at: self.stamp.at });
+        self.push(ChatEvent::SlotsAwaited(SlotWait { message_id, holder: holder.clone(), at: self.stamp.at }));
         self.ask_for_slots(config, agent, holder, message_id);
         true
     }

@@ -10,7 +10,8 @@ use crate::{
 };
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
-    Timestamp, TurnId, Usage, event::PermissionOutcome,
+    Timestamp, TurnId, Usage,
+    event::{PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -106,11 +107,7 @@ impl ChatState {
                 self.config = Some(Arc::new((**config).clone()));
             }
             ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
-            ChatEvent::TurnQueued { .. } => {
-                if let Some(queued) = QueuedTurn::of(event) {
-                    queued.queue(&mut self.queued);
-                }
-            }
+            ChatEvent::TurnQueued(wait) => QueuedTurn::of(wait.clone()).queue(&mut self.queued),
             ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve, trace } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
                 if let Some(turn) = &mut self.turn {
@@ -151,7 +148,7 @@ impl ChatState {
                 }
             }
             ChatEvent::ContextCut { turns } => self.leave_out(*turns),
-            ChatEvent::PlaceAwaited { call_id, attempt, at, until, .. } => {
+            ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at, until, .. }) => {
                 self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, None);
                 if let Some(turn) = &mut self.turn {
                     turn.place = Some(*call_id);
@@ -189,13 +186,13 @@ impl ChatState {
                 let (question_id, questions, since) = (*question_id, questions.clone(), *at);
                 self.set_phase(Phase::Question { question_id, questions, asked, since }, None);
             }
-            ChatEvent::SlotsAwaited { message_id, holder, at } => {
+            ChatEvent::SlotsAwaited(SlotWait { message_id, holder, at }) => {
                 self.set_phase(Phase::Slots { message_id: *message_id, since: *at }, None);
                 if let Some(turn) = &mut self.turn {
                     turn.slots = Some(holder.clone());
                 }
             }
-            ChatEvent::ModelPostponed { message_id, failures, .. } => {
+            ChatEvent::ModelPostponed(RetryWait { message_id, failures, .. }) => {
                 if let Some(turn) = &mut self.turn {
                     if let Phase::Model { attempt, .. } = turn.phase {
                         turn.postponed = Some(Postponed { message_id: *message_id, attempt, failures: *failures });

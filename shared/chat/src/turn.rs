@@ -15,7 +15,7 @@ use crate::{
 use actor::{EffectKey, OutboxMessage};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
-    NextPersona, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, trace::span_id,
+    NextPersona, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
 use std::{sync::Arc, time::Duration};
@@ -399,7 +399,8 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     let is_suspended = turn.phase.is_suspended();
     let Asked { id: command_id, at, content, files, context, limits, may_approve, trace } = asked;
     let next = interrupt;
-    step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace });
+    let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
+    step.push(ChatEvent::TurnQueued(wait));
     if interrupt && is_suspended {
         cancel::end_at_once(step, None, "interrupted");
     }

@@ -1,6 +1,6 @@
 //! The uses of tools in a turn, from its events: how long each waited and took, and its result.
 
-use domain::{CallId, ChatEvent, Message, Status, Timestamp, task::ToolUse};
+use domain::{CallId, ChatEvent, Message, Status, Timestamp, event::PlaceWait, task::ToolUse};
 use serde::{Deserialize, Serialize};
 
 /// The calls of a turn that have no answer yet.
@@ -22,7 +22,7 @@ impl Uses {
             ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => {
                 self.asked = calls.iter().map(|call| (call.call_id, shown(&call.args))).collect();
             }
-            ChatEvent::PlaceAwaited { call_id, at, .. } => {
+            ChatEvent::PlaceAwaited(PlaceWait { call_id, at, .. }) => {
                 self.awaited = self.awaited.filter(|(awaited, _)| awaited == call_id).or(Some((*call_id, *at)));
                 // It has not begun: this overrides an earlier event.
                 self.begun = self.begun.filter(|(begun, _)| begun != call_id);
@@ -84,7 +84,9 @@ mod tests {
             args: "{}".into(),
             at: Some(at(now)),
         };
-        let awaited = |attempt, now, until| ChatEvent::PlaceAwaited { call_id, attempt, at: at(now), why: None, until };
+        let awaited = |attempt, now, until| {
+            ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at: at(now), why: None, until })
+        };
         let mut uses = Uses::default();
         let before = [
             ChatEvent::MessageAdded { message },

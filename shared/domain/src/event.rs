@@ -1,17 +1,19 @@
-//! The events of a chat: past-tense facts, one enum, one sequence a chat (ARCHITECTURE.md, "Events and SSE").
+//! The events of a chat: past-tense facts, one enum, one sequence per chat (ARCHITECTURE.md, "Events and SSE").
 //!
 //! The same values are folded into the machine's state, kept in the log, and rendered for clients. The rendering for
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 mod context;
 mod parts;
+mod waits;
 
 pub use context::{CompactionRecord, ContextKind, ContextPart, ContextRecord};
 pub use parts::{PermissionOutcome, Question, SteeringWords, StopReason};
+pub use waits::{PlaceWait, RetryWait, SlotWait, TurnWait};
 
 use crate::{
-    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, CommandId, Error, FileId, FilePath,
-    Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, TeamFact, Timestamp,
+    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, Error, FileId, FilePath, Limits,
+    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, TeamFact, Timestamp,
     TraceContext, TurnId, Usage,
     session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
@@ -34,29 +36,7 @@ pub enum ChatEvent {
         config: Box<ChatConfig>,
     },
     /// A turn was asked for while another waits for a person; it starts when that one has ended.
-    TurnQueued {
-        /// The command that asked for it.
-        command_id: CommandId,
-        /// When it was asked for.
-        at: Timestamp,
-        /// The person's words.
-        content: String,
-        /// Attached files.
-        files: Vec<FilePath>,
-        /// The text that the model reads after the words.
-        context: String,
-        /// Narrower limits.
-        limits: Option<Limits>,
-        /// Whether it goes before the others that wait, because it interrupts.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        next: bool,
-        /// Whether the sender has the right to approve.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        may_approve: bool,
-        /// The trace that the request came in, where it named one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        trace: Option<TraceContext>,
-    },
+    TurnQueued(TurnWait),
     /// A turn began, or began again after a crash (`attempt` above 1: streamed parts that were not completed are void).
     TurnStarted {
         /// The turn.
@@ -75,27 +55,9 @@ pub enum ChatEvent {
         trace: Option<TraceContext>,
     },
     /// The model is to be asked, and as many are asked as may be at once: the call waits for slots, and nothing is held for it.
-    SlotsAwaited {
-        /// The message to come.
-        message_id: MessageId,
-        /// The name under which it waits.
-        holder: String,
-        /// The start of the wait.
-        at: Timestamp,
-    },
+    SlotsAwaited(SlotWait),
     /// The provider failed in a way that passes, and said nothing yet: the model is asked again later, and nothing is held.
-    ModelPostponed {
-        /// The message to come.
-        message_id: MessageId,
-        /// How often the call has failed.
-        failures: u32,
-        /// The last failure.
-        error: Error,
-        /// When it failed.
-        at: Timestamp,
-        /// When the model is asked again.
-        until: Timestamp,
-    },
+    ModelPostponed(RetryWait),
     /// The model is asked; the answer becomes the message with this id.
     ModelStarted {
         /// The message to come.
@@ -207,20 +169,7 @@ pub enum ChatEvent {
         words: Box<SteeringWords>,
     },
     /// A command is to run, and its machine has as many as it takes, or starts: the call waits for it, and nothing is held for it.
-    PlaceAwaited {
-        /// The call.
-        call_id: CallId,
-        /// The attempt that starts then.
-        attempt: u32,
-        /// The start of the wait.
-        at: Timestamp,
-        /// The reason for the wait, if it has its place and the machine is not ready.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
-        /// When it is made again then.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        until: Option<Timestamp>,
-    },
+    PlaceAwaited(PlaceWait),
     /// A tool call was decided on and starts.
     CallStarted {
         /// The call.

@@ -24,6 +24,7 @@ pub mod scenario;
 pub mod session;
 pub mod task;
 pub mod task_native;
+pub mod text;
 mod thread;
 mod time;
 pub mod trace;

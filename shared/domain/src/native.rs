@@ -2,7 +2,10 @@
 
 mod agent;
 
-use crate::{AgentOption, ChatEvent, Message, TeamFact, event::CompactionRecord};
+use crate::{
+    AgentOption, ChatEvent, Message, TeamFact,
+    event::{CompactionRecord, PlaceWait, RetryWait, SlotWait},
+};
 use serde_json::{Value, json};
 
 /// The name and the data of `event` on the wire; none for a fact that only the machine needs.
@@ -28,16 +31,16 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::Planned { .. }
         | ChatEvent::StepStarted { .. }
         | ChatEvent::StepEnded { .. } => return None,
-        ChatEvent::SlotsAwaited { message_id, at, .. } => {
+        ChatEvent::SlotsAwaited(SlotWait { message_id, at, .. }) => {
             ("waiting", json!({ "reason": "slots", "message_id": message_id, "at": at }))
         }
-        ChatEvent::PlaceAwaited { call_id, at, why: Some(why), until, .. } => {
+        ChatEvent::PlaceAwaited(PlaceWait { call_id, at, why: Some(why), until, .. }) => {
             ("waiting", json!({ "reason": "sandbox", "call_id": call_id, "message": why, "at": at, "until": until }))
         }
-        ChatEvent::PlaceAwaited { call_id, at, .. } => {
+        ChatEvent::PlaceAwaited(PlaceWait { call_id, at, .. }) => {
             ("waiting", json!({ "reason": "place", "call_id": call_id, "at": at }))
         }
-        ChatEvent::ModelPostponed { message_id, error, at, until, .. } => (
+        ChatEvent::ModelPostponed(RetryWait { message_id, error, at, until, .. }) => (
             "waiting",
             json!({
                 "reason": "model", "message_id": message_id, "code": error.code, "message": error.message, "at": at,

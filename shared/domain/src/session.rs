@@ -134,7 +134,7 @@ pub struct PlannedStep {
     /// The kind of work, such as `search_project`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What its executor does.
+    /// The work of its executor.
     pub description: String,
     /// The result that it has to come to.
     pub goal: String,
@@ -149,7 +149,7 @@ pub struct PlannedStep {
 pub struct ExecutorTask {
     /// Its id: the plan and the step.
     pub id: String,
-    /// What it does.
+    /// Its work.
     pub description: String,
     /// The result that it has to come to.
     pub goal: String,

@@ -5,19 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/agents.rs"]
+mod agents;
 #[path = "wire/contexts.rs"]
 mod contexts;
+#[path = "wire/sessions.rs"]
+mod sessions;
 #[path = "wire/team.rs"]
 mod team;
 
 use buildscale_domain::{
-    AgentAsk, AgentOption, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId,
-    Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal,
-    QuestionId, Scenario, ScenarioSetup, Sha256, StopId, StopReason, Strategy, Timestamp, ToolCall, TurnId, Usage,
-    UserId, WorkspaceId,
-    event::{PermissionOutcome, Question},
+    Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
+    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Scenario, ScenarioSetup, Sha256,
+    StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    event::{PermissionOutcome, PlaceWait, Question, RetryWait, SlotWait, TurnWait},
     native,
-    session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},
     task::Resources,
 };
 use serde_json::json;
@@ -66,7 +68,7 @@ fn events() -> Vec<ChatEvent> {
     vec![
         ChatEvent::Created { config: config() },
         ChatEvent::Configured { config: config() },
-        ChatEvent::TurnQueued {
+        ChatEvent::TurnQueued(TurnWait {
             command_id: CommandId(id(7)),
             at,
             content: "and then?".into(),
@@ -76,7 +78,7 @@ fn events() -> Vec<ChatEvent> {
             next: false,
             may_approve: true,
             trace: None,
-        },
+        }),
         ChatEvent::TurnStarted {
             turn_id,
             attempt: 2,
@@ -205,22 +207,22 @@ fn events() -> Vec<ChatEvent> {
         ChatEvent::Paused { reason: "it panics".into(), at },
         ChatEvent::Unpaused { at },
         ChatEvent::Deleted { at },
-        ChatEvent::SlotsAwaited { message_id, holder: "chat/message".into(), at },
-        ChatEvent::ModelPostponed {
+        ChatEvent::SlotsAwaited(SlotWait { message_id, holder: "chat/message".into(), at }),
+        ChatEvent::ModelPostponed(RetryWait {
             message_id,
             failures: 2,
             error: Error::new(Code::RateLimited, "slow down").hint("wait"),
             at,
             until: at,
-        },
-        ChatEvent::PlaceAwaited { call_id, attempt: 1, at, why: None, until: None },
-        ChatEvent::PlaceAwaited {
+        }),
+        ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt: 1, at, why: None, until: None }),
+        ChatEvent::PlaceAwaited(PlaceWait {
             call_id,
             attempt: 2,
             at,
             why: Some("a machine is looked for".into()),
             until: Some(at),
-        },
+        }),
         ChatEvent::Observed {
             call_id,
             tool: "exec".into(),
@@ -278,153 +280,16 @@ fn events() -> Vec<ChatEvent> {
             may_approve: false,
             trace: None,
         },
-        ChatEvent::Analysed {
-            analysis: Analysis {
-                strategy: Strategy::Complex,
-                reasoning: "it has several steps".into(),
-                estimated_operations: 3,
-                requires_tools: true,
-                requires_executors: true,
-            },
-            by: AnalysisOrigin::Model,
-            at,
-        },
-        ChatEvent::Planned { call_id: CallId(id(41)), version: 1, steps: vec![planned(1, &[]), planned(2, &[1])], at },
-        ChatEvent::StepStarted {
-            call_id: CallId(id(41)),
-            step: 1,
-            executor: ChatId(id(42)),
-            task: Box::new(ExecutorTask {
-                id: "41/1".into(),
-                description: "Read the brief".into(),
-                goal: "its budget".into(),
-                data: Some(json!({ "1": "found" })),
-                cut: vec![Cut { part: "data".into(), tokens: 500, kept: 400 }],
-            }),
-            at,
-        },
-        ChatEvent::StepEnded {
-            call_id: CallId(id(41)),
-            step: 1,
-            result: Box::new(StepOutcome {
-                success: true,
-                data: "found".into(),
-                error: None,
-                tool_calls: 2,
-                usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0, cost_usd: 0.25 },
-                duration_ms: 40,
-            }),
-            at,
-        },
-        ChatEvent::StepEnded {
-            call_id: CallId(id(41)),
-            step: 2,
-            result: Box::new(StepOutcome {
-                success: false,
-                data: String::new(),
-                error: Some(Error::new(Code::NotBegun, "step 1 failed")),
-                tool_calls: 0,
-                usage: Usage::default(),
-                duration_ms: 0,
-            }),
-            at,
-        },
     ]
     .into_iter()
+    .chain(sessions::events(at))
     .chain(team::events(at))
-    .chain(of_agents(at))
+    .chain(agents::events(at))
     .chain(contexts::events(at))
     .collect()
 }
 
-/// The events of a thread, whose turns a coding agent performs.
-fn of_agents(at: Timestamp) -> Vec<ChatEvent> {
-    let (leg, call_id) = (MessageId(id(4)), CallId(id(15)));
-    let option = |id: &str, kind: &str| AgentOption { id: id.into(), name: "Yes, this once".into(), kind: kind.into() };
-    let updated = |call_id, update| ChatEvent::AgentUpdated { call_id, update, at };
-    let reply = |option: Option<&str>| AgentReply {
-        request: "0a1b".into(),
-        option: option.map(ToOwned::to_owned),
-        by: "user:1".into(),
-    };
-    vec![
-        ChatEvent::AgentBegan { leg, attempt: 1, answer: None, at },
-        ChatEvent::AgentBegan { leg, attempt: 1, answer: Some(reply(Some("once"))), at },
-        ChatEvent::AgentBegan { leg, attempt: 2, answer: Some(reply(None)), at },
-        ChatEvent::AgentBound { session_id: "s-1".into() },
-        updated(
-            Some(call_id),
-            json!({
-                "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Run make", "kind": "execute", "status": "pending",
-                "rawInput": { "command": "make" }, "locations": [{ "path": "/srv/app/Makefile", "line": 3 }],
-            }),
-        ),
-        updated(
-            Some(call_id),
-            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "in_progress" }),
-        ),
-        updated(
-            Some(call_id),
-            json!({
-                "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "kind": "edit",
-                "content": [
-                    { "type": "content", "content": { "type": "text", "text": "built" } },
-                    { "type": "diff", "path": "/srv/app/a.rs", "oldText": "a", "newText": "b" },
-                ],
-            }),
-        ),
-        updated(
-            Some(call_id),
-            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed", "rawOutput": { "code": 2 } }),
-        ),
-        updated(
-            None,
-            json!({
-                "sessionUpdate": "plan",
-                "entries": [{ "content": "Look", "priority": "high", "status": "completed" }],
-            }),
-        ),
-        updated(None, json!({ "sessionUpdate": "current_mode_update", "currentModeId": "ask" })),
-        ChatEvent::PermissionRequired {
-            permission_id: PermissionId(id(16)),
-            call_id,
-            category: "command".into(),
-            tool: "execute".into(),
-            args: r#"{"toolCallId":"t1","title":"Run make"}"#.into(),
-            reason: "Run make".into(),
-            always: Some(PermissionRule::Command { words: vec!["make".into()], folder: FilePath::root() }),
-            agent: Some(Box::new(AgentAsk {
-                request: "0a1b".into(),
-                options: vec![option("once", "allow_once"), option("no", "reject_once")],
-                digest: Sha256::of(b"shown"),
-            })),
-            at,
-            expires_at: at,
-        },
-        ChatEvent::PermissionResolved {
-            permission_id: PermissionId(id(16)),
-            outcome: PermissionOutcome::Approved,
-            by: "user:1".into(),
-            always: None,
-            reason: None,
-            option_id: Some("once".into()),
-            at,
-        },
-    ]
-}
-
-fn planned(step: u32, depends_on: &[u32]) -> PlannedStep {
-    PlannedStep {
-        step,
-        kind: "search_project".into(),
-        description: "Read the brief".into(),
-        goal: "its budget".into(),
-        tools: vec!["read".into()],
-        depends_on: depends_on.to_vec(),
-    }
-}
-
-/// A number a variant: a variant that is not in [`events`] does not compile here or fails below.
+/// A number per variant: a variant that is not in [`events`] does not compile here or fails below.
 fn place(event: &ChatEvent) -> usize {
     match event {
         ChatEvent::Created { .. } => 0,

@@ -21,7 +21,7 @@ const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
 const INVALID_PARAMS: i64 = -32_602;
 
-/// What a message of an editor asks for.
+/// The request in a message of an editor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
     /// It is answered so.

@@ -1,6 +1,6 @@
 //! Calls that nodes make: their ids, and how history shows them. The machine and its effects know both.
 
-use domain::{CallId, NodeId, TaskId};
+use domain::{CallId, NodeId, TaskId, text::beginning};
 
 /// The most of arguments and outputs that history shows, in bytes.
 const SHOWN: usize = 4096;
@@ -11,10 +11,6 @@ pub(crate) fn call_of(task: TaskId, node: &NodeId, retry: u32) -> CallId {
 }
 
 /// The text as history shows it: its beginning, with `…` behind it where it is long.
-pub(crate) fn cut(mut text: String) -> String {
-    if text.len() > SHOWN {
-        text.truncate(text.floor_char_boundary(SHOWN));
-        text.push('…');
-    }
-    text
+pub(crate) fn cut(text: &str) -> String {
+    beginning(text, SHOWN)
 }

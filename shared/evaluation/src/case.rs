@@ -8,6 +8,7 @@ use super::{
 };
 use domain::{
     Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
+    text::beginning,
 };
 use engine::{NewTask, TaskFilter, Tasks, error::internal};
 use flow::{
@@ -141,7 +142,7 @@ impl Stage<'_> {
             Err(error) if may_pass(&error) => return Err(error),
             Err(error) => {
                 result.outcome = Outcome::Error;
-                result.failures.push(cut(error.message));
+                result.failures.push(beginning(&error.message, MAX_FAILURE));
             }
             Ok(()) => {}
         }
@@ -328,16 +329,8 @@ impl Stage<'_> {
 fn fail(result: &mut CaseResult, kind: &str, unmet: Unmet, error: Option<&Error>) {
     let cause = error.map(|error| format!("\nthe task ended with: {}", error.message)).unwrap_or_default();
     result.outcome = Outcome::Failed;
-    result.failures.push(cut(format!("{kind}: {}{cause}", unmet.reason)));
+    result.failures.push(beginning(&format!("{kind}: {}{cause}", unmet.reason), MAX_FAILURE));
     result.differences.extend(unmet.differences);
-}
-
-fn cut(mut text: String) -> String {
-    if text.len() > MAX_FAILURE {
-        text.truncate(text.floor_char_boundary(MAX_FAILURE));
-        text.push('…');
-    }
-    text
 }
 
 /// Removes the workspace of a case; one that is not there is no matter.

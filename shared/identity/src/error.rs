@@ -42,3 +42,8 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<String> {
 pub(crate) fn unauthorized(message: &str, hint: &str) -> Error {
     Error::new(Code::Unauthorized, message).hint(hint)
 }
+
+/// One refusal for every fault before the signature: a forger learns nothing from it.
+pub(crate) fn not_valid() -> Error {
+    unauthorized("the token is not valid", "send one that was signed for this server")
+}

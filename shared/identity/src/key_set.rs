@@ -6,10 +6,7 @@
 //!   go on with the old one. A set older than [`STALE`] is good for nothing.
 //! - A fetched set replaces the known one, as a whole.
 
-use crate::{
-    error::{Result, unauthorized},
-    verifier::not_valid,
-};
+use crate::error::{Result, not_valid, unauthorized};
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{Code, Error};

@@ -2,7 +2,7 @@
 
 use crate::{
     claims::{Audience, Claims, Trust},
-    error::{Result, unauthorized},
+    error::{Result, not_valid},
     key_set::KeySet,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -157,11 +157,6 @@ fn long_enough(secret: &Secret) -> Result<&[u8]> {
 /// Another crate in the process may bring the library's other provider; then it would not know which to take, and panic.
 fn use_our_cryptography() {
     let _ = rust_crypto::DEFAULT_PROVIDER.install_default();
-}
-
-/// One refusal for every fault before the signature: a forger learns nothing from it.
-pub(crate) fn not_valid() -> Error {
-    unauthorized("the token is not valid", "send one that was signed for this server")
 }
 
 #[cfg(test)]

@@ -150,6 +150,17 @@ struct Pasted {
 /// A server by its name, or its fault.
 pub(crate) type Named = (String, Result<Declared, String>);
 
+/// Checks a text that declares servers, as `/system/mcp.json` does.
+///
+/// # Errors
+/// The fault of the whole, or of the first server that has one, for people.
+pub fn check(text: &str) -> Result<(), String> {
+    parse(text)?.into_iter().try_for_each(|(name, server)| match server {
+        Ok(_) => Ok(()),
+        Err(why) => Err(format!("{name}: {why}")),
+    })
+}
+
 /// The servers that a workspace declares; or the fault of the whole.
 pub(crate) fn parse(text: &str) -> Result<Vec<Named>, String> {
     if text.len() > MAX_TEXT {

@@ -21,6 +21,6 @@ mod parts;
 mod servers;
 
 pub use child::Children;
-pub use declared::ServerConfig;
+pub use declared::{ServerConfig, check};
 pub use parts::{Egress, Parts, Program, Programs, Talk};
 pub use servers::Servers;

@@ -126,6 +126,8 @@ impl Catalog {
                 provider: provider.to_owned(),
                 available,
                 note: match &route {
+                    // Nobody was asked.
+                    Err(ModelError::Rejected(why)) => Some(why.clone()),
                     Err(error) => Some(error.to_string()),
                     Ok(_) if !available => infos.iter().find(|i| i.provider == provider).and_then(|i| i.note.clone()),
                     Ok(_) => None,

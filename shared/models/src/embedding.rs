@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// What the providers take, or less: a passage has up to about a thousand tokens.
+    /// As many as the providers take, or fewer: a passage has up to about a thousand tokens.
     fn most_texts(self, kind: Kind) -> usize {
         match self {
             // Of a machine of one's own a request should not take minutes.

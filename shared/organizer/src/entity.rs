@@ -8,7 +8,7 @@ use crate::{
     front_matter, rule,
     table::{self, Field, Kept, Type},
 };
-use domain::{Code, Error, FilePath};
+use domain::{Code, Error, FilePath, text::shortened};
 use serde_json::{Map, Value};
 
 /// How many characters lists show of a text.
@@ -208,10 +208,7 @@ pub fn preview(text: &str, characters: usize) -> String {
             break;
         }
     }
-    match line.chars().count() > characters {
-        true => line.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
-        false => line,
-    }
+    shortened(&line, characters)
 }
 
 fn fits(text: &str) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! What the table says, as JSON: schemas of the arguments of tools, and answers of `get_field_info`.
+//! The table as JSON: schemas of the arguments of tools, and answers of `get_field_info`.
 
 use crate::{
     Kind,

@@ -59,7 +59,7 @@ pub trait Agents: Send + Sync {
     /// # Errors
     /// Those of [`Agents`].
     async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()>;
-    /// What the agent offers for a session in `cwd`: models, modes, options. Asks a process that it may start for this alone.
+    /// The models, modes and options that the agent offers for a session in `cwd`. Asks a process that it may start for this alone.
     ///
     /// # Errors
     /// Those of [`Agents`].

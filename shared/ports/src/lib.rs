@@ -33,6 +33,7 @@ mod redactor;
 mod references;
 mod sandbox;
 mod search;
+mod secret;
 mod secrets;
 mod spill;
 mod table;
@@ -56,7 +57,7 @@ pub use queue::{
     DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,
     lane, rank, tenant,
 };
-pub use redactor::{REDACTED, Redactor};
+pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
@@ -66,7 +67,8 @@ pub use search::{
     IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,
     Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visible, kept_index,
 };
-pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
+pub use secret::{REDACTED, Secret};
+pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{

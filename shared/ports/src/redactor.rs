@@ -1,12 +1,9 @@
 //! Takes secrets out of texts, as they are and in the forms that programs give them.
 
-use crate::Secret;
+use crate::{REDACTED, Secret};
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
-
-/// The text in the place of a secret.
-pub const REDACTED: &str = "[redacted]";
 
 /// Takes known secrets out of texts before they are written for people or programs: logs, histories, events, artifacts, errors. Cheap to
 /// clone.

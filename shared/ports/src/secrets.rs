@@ -1,48 +1,13 @@
 //! Secrets: the sources of keys, and keeping keys out of everything that is read.
 
-use crate::{REDACTED, Redactor, Result};
+use crate::{Redactor, Result, Secret};
 use async_trait::async_trait;
 use domain::WorkspaceId;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},
 };
-
-/// A key. It is never shown: `Debug`, `Display` and `Serialize` give `[redacted]`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// A secret with this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(REDACTED)
-    }
-}
 
 /// The place of a secret: manifests name it instead of the secret. It is not secret itself and may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

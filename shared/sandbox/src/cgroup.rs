@@ -1,7 +1,7 @@
 //! A control group (version 2) for all processes of a command, if the host has been given a part of the tree: by systemd (`Delegate=yes`)
 //! or as the root of a container's cgroup namespace. Else process 1 of a world adds up their usage.
 //!
-//! A group with controllers has no processes of its own, so the host moves into a group beside those of its commands, once.
+//! A group with controllers has no processes of its own, so the host and its children move into a group beside those of its commands, once.
 
 use crate::options::Limits;
 use domain::CallId;
@@ -15,6 +15,9 @@ const MOUNTED: &str = "/sys/fs/cgroup";
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 /// The share of a contended CPU: a command gets a fifth of the host's share.
 const WEIGHT: &str = "20";
+
+/// How often the host tries to leave its group with its children.
+const ATTEMPTS: usize = 8;
 
 /// The group of one command; removed when this is dropped, which is when nothing is left in it.
 #[derive(Debug)]
@@ -117,9 +120,20 @@ fn claim(at: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    fs::write(host.join("cgroup.procs"), std::process::id().to_string())?;
     let all = CONTROLLERS.map(|one| format!("+{one}")).join(" ");
-    fs::write(at.join("cgroup.subtree_control"), all)
+    let mut divided = Ok(());
+    // A child that was started before the last one was moved is in the old group, and comes along with the next attempt.
+    for _ in 0..ATTEMPTS {
+        for process in fs::read_to_string(at.join("cgroup.procs"))?.split_whitespace() {
+            // One that has ended by now needs no group.
+            let _ = fs::write(host.join("cgroup.procs"), process);
+        }
+        divided = fs::write(at.join("cgroup.subtree_control"), &all);
+        if divided.is_ok() {
+            break;
+        }
+    }
+    divided
 }
 
 #[cfg(test)]
@@ -147,6 +161,8 @@ mod tests {
     #[test]
     fn the_host_moves_aside_before_it_divides_its_group() -> io::Result<()> {
         let tree = tempfile::tempdir()?;
+        // A kernel takes them from there as they come to another group.
+        fs::write(tree.path().join("cgroup.procs"), format!("1\n{}\n", std::process::id()))?;
         for _ in 0..2 {
             claim(tree.path())?;
         }

@@ -29,6 +29,14 @@ pub fn can_enclose() -> Result<(), String> {
     Err("programs are confined by Landlock, which only Linux has".into())
 }
 
+/// Becomes nobody else.
+///
+/// # Errors
+/// Never.
+pub fn become_user_of(_: WorkspaceId, _: &[&Path]) -> std::io::Result<Option<u32>> {
+    Ok(None)
+}
+
 /// Runs nothing.
 pub(crate) async fn talk(_: &Options, _: WorkspaceId, _: &Path, _: Exec) -> Result<Talking, Refusal> {
     Err(Refusal::Refused("programs are confined by Landlock and seccomp, which only Linux has".into()))

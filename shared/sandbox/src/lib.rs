@@ -41,6 +41,8 @@ mod forward;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]
+mod own_user;
+#[cfg(target_os = "linux")]
 mod seen;
 #[cfg(target_os = "linux")]
 mod supervise;
@@ -59,10 +61,12 @@ pub use commands::Commands;
 pub use confine::{can_enclose, enclose};
 pub use converter::{ChildConverter, convert_if_asked};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{can_enclose, enclose};
+pub use elsewhere::{become_user_of, can_enclose, enclose};
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};
+#[cfg(target_os = "linux")]
+pub use own_user::become_user_of;
 pub use remote::Remote;
 pub use talking::Talking;
 #[cfg(target_os = "linux")]

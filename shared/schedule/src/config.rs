@@ -74,7 +74,7 @@ pub enum Action {
     },
 }
 
-/// What a run began.
+/// The chat or task that a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Began {

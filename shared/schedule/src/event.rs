@@ -110,7 +110,7 @@ pub enum ScheduleEvent {
     Began {
         /// The run.
         run: Uuid,
-        /// What it began.
+        /// The chat or task that it began.
         began: Began,
         /// When.
         at: Timestamp,

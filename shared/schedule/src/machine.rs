@@ -51,7 +51,7 @@ pub struct ScheduleEffect {
 pub struct ScheduleReport {
     /// The run.
     pub run: Uuid,
-    /// What it began, or why it began nothing.
+    /// The chat or task that it began, or why it began none.
     pub outcome: Result<Began, Error>,
 }
 

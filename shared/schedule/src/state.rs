@@ -31,7 +31,7 @@ pub struct LastRun {
     pub due: Option<Timestamp>,
     /// When it began.
     pub at: Timestamp,
-    /// What it began; none while it is beginning, or when it failed.
+    /// The chat or task that it began; none while it is beginning, or when it failed.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub began: Option<Began>,
     /// Why it began nothing.

@@ -51,7 +51,7 @@ impl Play {
         let mut step = Step::new(std::mem::take(&mut self.state), self.next);
         ScheduleMachine.handle(&mut step, input, &stamp);
         let (state, decision): (_, Decision<ScheduleMachine>) = step.end();
-        // What is in memory is what the log says.
+        // The memory has what the log has.
         self.next += decision.events.len() as u64;
         self.state = state;
         self.runs.extend(decision.effects.iter().map(|(_, effect)| effect.run));

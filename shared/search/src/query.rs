@@ -11,7 +11,7 @@ const MOST: usize = 32;
 /// The fewest letters of a beginning: shorter ones match nearly everything.
 const SHORTEST: usize = 2;
 
-/// What a term means for a match.
+/// The meaning of a term for a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It ranks, and one of them has to match.

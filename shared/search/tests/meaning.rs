@@ -175,7 +175,7 @@ async fn the_home_of_another_person_changes_neither_results_nor_counts_nor_score
     let ann = world.person(ANN).await;
     let found = world.search.find(&ann, &everywhere("car", 100), Mode::Semantic).await.unwrap();
     assert!(paths(&found).iter().any(|path| path.starts_with("/users/")), "{found:?}");
-    // What was shared and is in a home now is out of sight at once.
+    // A file that was shared and is in a home now is out of sight at once.
     world.put("/projects/secret.md", "physician").await;
     let seen = async || world.search.find(&bob, &everywhere("doctor", 10), Mode::Semantic).await.unwrap();
     assert_eq!(paths(&seen().await), ["/projects/secret.md"]);

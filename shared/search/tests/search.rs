@@ -171,7 +171,7 @@ async fn the_home_of_another_person_changes_neither_results_nor_counts_nor_score
     let hidden = world.search.text(&bob, &at(format!("/users/{ANN}"))).await.unwrap_err();
     let missing = world.search.text(&bob, &at(format!("/users/{}", UserId(Uuid::from_u128(9))))).await.unwrap_err();
     assert_eq!((hidden.code, &hidden.hint), (Code::NotFound, &missing.hint));
-    // What was shared and is in a home now is out of sight at once.
+    // A file that was shared and is in a home now is out of sight at once.
     world.put("/projects/secret.md", "amaranth").await;
     assert_eq!(world.search.text(&bob, &asked("amaranth")).await.unwrap().total, 1);
     world.here.mv(&path("/projects/secret.md"), &path(&format!("/users/{ANN}/secret.md")), &writer()).await.unwrap();

@@ -5,6 +5,7 @@
 //! already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and looked up when they are needed.
 
 pub mod address;
+mod answer;
 mod config;
 mod json_lines;
 mod otlp;

@@ -15,7 +15,7 @@ pub use turns::TurnLog;
 
 use crate::{
     Credential,
-    webhook::{settled, unreachable},
+    answer::{settled, unreachable},
 };
 use async_trait::async_trait;
 use domain::ChatId;

@@ -2,7 +2,7 @@
 
 use crate::{address, webhook};
 use async_trait::async_trait;
-use domain::Error;
+use domain::{Error, text};
 use ports::Secret;
 use reqwest::{
     Client, Response,
@@ -52,7 +52,7 @@ impl Posts for HttpPosts {
             .header("webhook-timestamp", seconds.to_string())
             .header("webhook-signature", signatures.join(" "))
             .body(post.body);
-        let response = request.send().await.map_err(|error| webhook::unreachable(&error).why)?;
+        let response = request.send().await.map_err(|error| text::unreachable(&error, error.is_timeout()))?;
         // The body is not read: it is the receiver's, and may have no end.
         Ok(Answer { status: response.status().as_u16(), retry_after: retry_after(&response) })
     }

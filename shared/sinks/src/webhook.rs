@@ -8,15 +8,19 @@
 //! | `traceparent` | where the request for the task named a trace, and the batch is of one task |
 //! | `webhook-signature` | `v1,` and the base64 of the HMAC-SHA256 of `id.timestamp.body` under the secret |
 
-use crate::{Credential, otlp::task_span_id};
+use crate::{
+    Credential,
+    answer::{settled, unreachable},
+    otlp::task_span_id,
+};
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Sha256, TraceContext};
 use hmac::{Hmac, Mac};
 use ports::Clock;
-use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
+use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde_json::json;
-use std::{error::Error as StdError, sync::Arc};
+use std::sync::Arc;
 use telemetry::{Lost, Sink, TaskFact};
 
 /// A webhook.
@@ -75,27 +79,6 @@ fn shared_trace(batch: &[Arc<TaskFact>]) -> Option<TraceContext> {
     let first = batch.first()?;
     let is_one = batch.iter().all(|fact| fact.task_id == first.task_id);
     first.trace.filter(|_| is_one).map(|trace| trace.below(task_span_id(first.task_id)))
-}
-
-/// Whether an answer means success, a retry or a loss.
-pub(crate) fn settled(status: StatusCode) -> Result<(), Lost> {
-    match status {
-        status if status.is_success() => Ok(()),
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(Lost::for_now(format!("it says {status}"))),
-        status if status.is_server_error() => Err(Lost::for_now(format!("it says {status}"))),
-        status => Err(Lost::for_good(format!("it says {status}"))),
-    }
-}
-
-/// Why nothing was answered, without the address: it may hold a token.
-pub(crate) fn unreachable(error: &reqwest::Error) -> Lost {
-    let what = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
-    // The error itself has the address in its text, its cause has not.
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(StdError::source) {
-        cause = Some(deeper);
-    }
-    Lost::for_now(cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}")))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use axum::{Json, Router, extract::State, routing::post};
 use buildscale_sinks::{Collector, TurnLog, collector};
 use domain::{
     CallId, ChatConfig, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, Mode, StopReason, Timestamp,
-    ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    ToolCall, TurnId, Usage, UserId, WorkspaceId, event::RetryWait,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -97,7 +97,13 @@ fn turn() -> TurnLog {
         (1_000, asked(first, 1, 1_000)),
         (
             1_500,
-            ChatEvent::ModelPostponed { message_id: first, failures: 1, error: busy, at: at(1_500), until: at(2_000) },
+            ChatEvent::ModelPostponed(RetryWait {
+                message_id: first,
+                failures: 1,
+                error: busy,
+                at: at(1_500),
+                until: at(2_000),
+            }),
         ),
         (2_000, asked(first, 2, 2_000)),
         (2_300, ChatEvent::Chunk { text: "private".into(), message_id: first }),

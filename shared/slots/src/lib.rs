@@ -15,8 +15,10 @@
 mod line;
 mod machine;
 mod places;
+mod request;
 mod state;
 
-pub use machine::{Ask, Bound, NoEffects, SlotsCommand, SlotsEvent, SlotsMachine, semaphore};
+pub use machine::{NoEffects, SlotsMachine, semaphore};
 pub use places::{Places, Wanted};
+pub use request::{Ask, Bound, SlotsCommand, SlotsEvent};
 pub use state::SlotsState;

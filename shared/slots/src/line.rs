@@ -1,7 +1,7 @@
 //! Requests that want the same slots: parties take turns, and within a party the longest wait goes first, where each point of
 //! priority counts as some waiting.
 
-use crate::machine::Ask;
+use crate::request::Ask;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};

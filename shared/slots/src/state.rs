@@ -2,7 +2,7 @@
 
 use crate::{
     line::{Line, Waiting},
-    machine::{Ask, SlotsEvent},
+    request::{Ask, SlotsEvent},
 };
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};

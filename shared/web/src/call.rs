@@ -5,7 +5,7 @@ use crate::{
     parts::Parts,
     read,
 };
-use domain::{Code, Error, WorkspaceId};
+use domain::{Code, Error, WorkspaceId, text::percent_encoded};
 use ports::{Address, Recipient, ServedAnswer, all_filled, filled};
 use reqwest::{
     Response,
@@ -148,7 +148,7 @@ async fn request(
         Method::Get | Method::Delete => {
             for (name, value) in &args {
                 let separator = if url.contains('?') { '&' } else { '?' };
-                url.push_str(&format!("{separator}{}={}", read::escaped(name), read::escaped(&plain(value))));
+                url.push_str(&format!("{separator}{}={}", percent_encoded(name), percent_encoded(&plain(value))));
             }
             Vec::new()
         }
@@ -208,7 +208,7 @@ fn placed(template: &str, args: &mut Map<String, Value>) -> Result<String, Error
             ));
         }
         url.push_str(before);
-        url.push_str(&read::escaped(&value));
+        url.push_str(&percent_encoded(&value));
         taken.push(name);
         rest = after;
     }

@@ -101,6 +101,14 @@ pub(crate) struct HttpTool {
     pub max_bytes: usize,
 }
 
+/// Checks a text that declares an HTTP tool, in a file with this name.
+///
+/// # Errors
+/// The fault, for people.
+pub fn check(file: &str, text: &str) -> Result<(), String> {
+    parse(file, text).map(drop)
+}
+
 /// Reads a declaration from the file with this name.
 ///
 /// # Errors

@@ -21,5 +21,6 @@ mod search;
 mod servers;
 
 pub use config::{Provider, SearchConfig, WebConfig};
+pub use declared::check;
 pub use parts::{Egress, Parts, Sign};
 pub use servers::Web;

@@ -1,7 +1,7 @@
 //! Answers of strangers, bounded.
 
+use domain::text;
 use reqwest::{Response, header::CONTENT_TYPE};
-use std::error::Error as _;
 
 /// At most so many bytes of a body, and whether that was all.
 ///
@@ -25,15 +25,9 @@ pub(crate) fn media_type(response: &Response) -> String {
     whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Why nothing was answered, without the address: it may hold a secret.
+/// Why nothing was answered.
 pub(crate) fn unreachable(error: &reqwest::Error) -> String {
-    let what = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
-    // The error itself has the address in its text, its cause has not.
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
-    }
-    cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}"))
+    text::unreachable(error, error.is_timeout())
 }
 
 /// At most so many characters, without those that act on a terminal, and whether that was all.
@@ -44,22 +38,12 @@ pub(crate) fn printable(text: &str, most: usize) -> (String, bool) {
     (shown, left.next().is_none())
 }
 
-/// A text as a part of a URL has it.
-pub(crate) fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes().fold(String::new(), |url, byte| match plain(byte) {
-        true => url + &char::from(byte).to_string(),
-        false => url + &format!("%{byte:02X}"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_model_stay_within_their_segment() {
-        assert_eq!(escaped("../a?b=c#d é"), "..%2Fa%3Fb%3Dc%23d%20%C3%A9");
+    fn characters_that_act_on_a_terminal_are_left_out() {
         assert_eq!(printable("a\u{1b}[31mbc", 5), ("a[31m".into(), false));
     }
 }

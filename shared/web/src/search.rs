@@ -1,7 +1,7 @@
 //! `web_search`: the answers of a provider of searches, in one form.
 
 use crate::{call::AGENT, config::Provider, parts::Parts, read};
-use domain::{Code, Error};
+use domain::{Code, Error, text::percent_encoded};
 use ports::{Secret, ServedAnswer, ServedTool, WEB_SEARCH};
 use reqwest::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use serde::Deserialize;
@@ -80,7 +80,7 @@ impl Search {
 
     fn request(&self, client: &reqwest::Client, query: &str, count: usize) -> reqwest::RequestBuilder {
         let (url, key) = (&self.url, self.key.as_ref().map(Secret::expose).unwrap_or_default());
-        let words = read::escaped(query);
+        let words = percent_encoded(query);
         let request = match self.provider {
             Provider::Brave => client.get(format!("{url}?q={words}&count={count}")).header("x-subscription-token", key),
             Provider::Tavily => client

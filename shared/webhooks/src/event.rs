@@ -6,6 +6,7 @@ use chat::ChatState;
 use domain::{
     ChatConfig, ChatEvent, ChatId, Mode, TaskEvent, Timestamp, WorkspaceId,
     event::{Question, StopReason},
+    text::shortened,
 };
 use engine::machine::TaskState;
 use serde::{Deserialize, Serialize};
@@ -85,7 +86,7 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
                 add(
                     EventType::TurnEnded,
                     *at,
-                    json!({ "turn_id": turn_id, "stop_reason": stop_reason, "text": cut(message, TEXT) }),
+                    json!({ "turn_id": turn_id, "stop_reason": stop_reason, "text": shortened(message, TEXT) }),
                 );
                 let plan = state.plan_path.as_ref().filter(|_| config.mode == Mode::Plan);
                 if let Some(path) = plan.filter(|_| *stop_reason == StopReason::EndTurn) {
@@ -94,9 +95,8 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
                 }
             }
             ChatEvent::Stopped { turn_id, reason, partial_response, at, .. } if config.agent.is_none() => {
-                let text = cut(partial_response, TEXT);
-                let facts =
-                    json!({ "turn_id": turn_id, "stop_reason": "stopped", "reason": cut(reason, TEXT), "text": text });
+                let text = shortened(partial_response, TEXT);
+                let facts = json!({ "turn_id": turn_id, "stop_reason": "stopped", "reason": shortened(reason, TEXT), "text": text });
                 add(EventType::TurnEnded, *at, facts);
             }
             ChatEvent::Asked { question_id, questions, at, expires_at, .. } => {
@@ -107,7 +107,7 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
                 );
             }
             ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
-                let (tool, reason) = (cut(tool, QUESTION), cut(reason, TEXT));
+                let (tool, reason) = (shortened(tool, QUESTION), shortened(reason, TEXT));
                 let facts = json!({
                     "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
                     "expires_at": expires_at,
@@ -134,8 +134,9 @@ pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
         };
         match event {
             TaskEvent::Finished { status, exit, error, at, .. } if config.origin.is_none() => {
-                let error =
-                    error.as_ref().map(|error| json!({ "code": error.code, "message": cut(&error.message, TEXT) }));
+                let error = error
+                    .as_ref()
+                    .map(|error| json!({ "code": error.code, "message": shortened(&error.message, TEXT) }));
                 add(EventType::TaskEnded, *at, json!({ "status": status, "exit": exit, "error": error }));
             }
             TaskEvent::Asked { node, question_id, questions, at, expires_at } => {
@@ -178,24 +179,6 @@ fn fields(object: Value) -> Map<String, Value> {
 }
 
 fn told(questions: &[Question]) -> Vec<Value> {
-    let told = |one: &Question| json!({ "name": cut(&one.name, QUESTION), "question": cut(&one.question, QUESTION) });
+    let told = |one: &Question| json!({ "name": shortened(&one.name, QUESTION), "question": shortened(&one.question, QUESTION) });
     questions.iter().take(QUESTIONS).map(told).collect()
-}
-
-/// The first `most` characters.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cut;
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!((cut("äöü", 2).as_str(), cut("äöü", 3).as_str(), cut("", 0).as_str()), ("äö…", "äöü", ""));
-    }
 }

@@ -366,7 +366,7 @@ impl Workspace {
                 break;
             }
         }
-        // What names the others goes last: a repetition after a crash needs it.
+        // The item that names the others goes last: a repetition after a crash needs it.
         let gone: Vec<Write> = gone.into_iter().map(|key| Write::delete(key, Expect::Any)).collect();
         for some in gone.chunks(ports::MAX_WRITES) {
             self.0.table.commit(some.to_vec()).await.map_err(error::port)?;

@@ -75,7 +75,7 @@ impl Access {
     }
 }
 
-/// What a handle may see and do.
+/// The party of a handle: it decides on what the handle sees and does.
 #[derive(Clone)]
 pub(crate) struct Sight {
     access: Access,

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -110,7 +111,7 @@ impl Ecs {
             asked: BTreeMap::new(),
             made: 0,
             role,
-            folder: tempfile::tempdir()?,
+            folder: folder()?,
         }));
         let shared = state.clone();
         let server = tokio::spawn(async move {
@@ -218,6 +219,13 @@ impl Drop for Ecs {
 
 fn lock(state: &Shared) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folder of all tasks. Each task is another user, who gets to its own folder below.
+fn folder() -> io::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711))?;
+    Ok(folder)
 }
 
 /// A task's own folder.

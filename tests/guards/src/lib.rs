@@ -12,6 +12,10 @@ mod dashboards;
 #[cfg(test)]
 mod dependencies;
 #[cfg(test)]
+mod findings;
+#[cfg(test)]
+mod folders;
+#[cfg(test)]
 mod glossary;
 #[cfg(test)]
 mod licences;

@@ -1,8 +1,15 @@
 //! Every parser that input reaches, as a function of bytes: `scripts/fuzz` runs them, and the test beside this feeds them with a corpus and with
 //! changed inputs. A parser may refuse any input; it may not panic, overflow the stack, or take for ever.
 
+mod archives;
+mod clients;
+mod entities;
+
+use access::{Action, Policies, Role, Source, Subject};
 use actor::{Entry, Envelope};
-use domain::{ChatCommand, ChatEvent, FilePath, Sha256, TaskCommand, TaskEvent, TaskId, Timestamp, WorkspaceId};
+use domain::{
+    ChatCommand, ChatEvent, FilePath, Sha256, TaskCommand, TaskEvent, TaskId, Timestamp, UserId, WorkspaceId,
+};
 use flow::{
     load::{KnownNames, load},
     op::{Scope, expr, template},
@@ -29,11 +36,16 @@ pub struct Target {
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
+    Target { name: "archives", feed: archives::archives },
     Target { name: "arguments", feed: arguments },
+    Target { name: "clients", feed: clients::requests },
+    Target { name: "crons", feed: crons },
     Target { name: "cursors", feed: cursors },
     Target { name: "documents", feed: documents },
+    Target { name: "entities", feed: entities::entities },
     Target { name: "expressions", feed: expressions },
     Target { name: "front_matter", feed: front_matter },
+    Target { name: "git", feed: archives::git },
     Target { name: "ids", feed: ids },
     Target { name: "links", feed: links },
     Target { name: "logs", feed: logs },
@@ -41,12 +53,15 @@ pub const TARGETS: &[Target] = &[
     Target { name: "paths", feed: paths },
     Target { name: "patterns", feed: patterns },
     Target { name: "plans", feed: plans },
+    Target { name: "policies", feed: policies },
     Target { name: "providers", feed: providers },
     Target { name: "questions", feed: questions },
     Target { name: "schemas", feed: schemas },
     Target { name: "scripts", feed: scripts },
     Target { name: "templates", feed: templates },
     Target { name: "tickets", feed: tickets },
+    Target { name: "tool_servers", feed: tool_servers },
+    Target { name: "triggers", feed: triggers },
 ];
 
 /// The target of this name.
@@ -74,6 +89,13 @@ fn arguments(bytes: &[u8]) {
         && let Ok(effects) = Registry::builtin().effects(&tool, &kept.to_string(), &FilePath::root())
     {
         assert!(effects.touches.iter().all(|touch| touch.path.is_within(&root)), "{tool} {kept} leaves {root}");
+    }
+}
+
+/// Cron expressions of clients of LangGraph, which become rules.
+fn crons(bytes: &[u8]) {
+    if let Ok(rule) = doors::langgraph::rule(&text(bytes)) {
+        assert!(rule.starts_with("FREQ="), "{rule}");
     }
 }
 
@@ -195,6 +217,14 @@ fn plans(bytes: &[u8]) {
     let _ = tools::plan_digest(&text(bytes));
 }
 
+/// Policies of a workspace, and a decision by those that are taken.
+fn policies(bytes: &[u8]) {
+    let text = text(bytes);
+    let Ok(policies) = Policies::with(&[Source { name: "/system/policies/fuzz.cedar", text: &text }]) else { return };
+    let subject = Subject::Person { id: UserId::from_key("fuzz", "person"), role: Some(Role::Member) };
+    let _ = policies.decide(&subject, Action::Write, &FilePath::root());
+}
+
 /// Answers of models in each format, whole and in two pieces.
 fn providers(bytes: &[u8]) {
     for format in models::FORMATS {
@@ -241,4 +271,20 @@ fn tickets(bytes: &[u8]) {
     let (workspace, task) = (WorkspaceId::from_key("fuzz", "workspace"), TaskId::from_key("fuzz", "task"));
     let opened = TICKETS.verify(&text(bytes), workspace, Stream::Task(task), Timestamp::from_millis(0));
     assert!(opened.is_err(), "no such ticket was given");
+}
+
+/// Servers of tools as a file declares them: those of the Model Context Protocol, and HTTP tools in YAML and JSON.
+fn tool_servers(bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = (mcp::check(&text), web::check("tool.yaml", &text), web::check("tool.json", &text));
+}
+
+/// Triggers of a flow, and the front matter that they look at.
+fn triggers(bytes: &[u8]) {
+    let text = text(bytes);
+    let front_matter = flow::trigger::front_matter(&text);
+    let path = FilePath::parse("/projects/demo/a.md").unwrap_or_else(|_| FilePath::root());
+    for trigger in flow::trigger::of_workflow(&text) {
+        let _ = (trigger.concerns(&path, true), trigger.matches(&path, false, &front_matter));
+    }
 }

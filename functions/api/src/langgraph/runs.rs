@@ -8,7 +8,6 @@ use super::{
 use crate::{
     Context,
     access::Converse,
-    contents::percent_encoded,
     converse::Speaker,
     error::Answer,
     extract::{Json, Path, TraceParent, Traced},
@@ -21,7 +20,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{CommandId, Principal, Timestamp, WorkspaceId};
+use domain::{CommandId, Principal, Timestamp, WorkspaceId, text::percent_encoded};
 use doors::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use futures::{StreamExt, stream};
 use http::{HeaderValue, header};

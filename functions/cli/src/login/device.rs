@@ -37,7 +37,7 @@ pub(super) struct Grant {
     ends: Instant,
 }
 
-/// What an answer of the token endpoint means for a program that asks again and again.
+/// The meaning of an answer of the token endpoint for a program that asks again and again.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Ask again after the pause.

@@ -87,7 +87,7 @@ pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
     Outcome { line, success, diff }
 }
 
-/// What became of a compaction.
+/// The end of a compaction, in words.
 fn compaction(event: &str, data: &Value) -> String {
     match event {
         "compaction_skipped" => format!("not summarised: {}", one_line(text(data, "reason"), LINE)),

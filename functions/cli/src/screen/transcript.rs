@@ -211,7 +211,7 @@ impl Transcript {
         {
             self.asks.push_back((ask, event.data.clone()));
         }
-        // Whatever comes after a wait ends it.
+        // Any later event ends a wait.
         if !matches!(event.name.as_str(), "waiting" | "usage" | "file_updated") {
             self.waiting = None;
         }

@@ -1,6 +1,5 @@
 //! The container with a workspace's files, in which commands run.
 
-#[tokio::main]
-async fn main() -> Result<(), buildscale_cloud::sandbox::ServeError> {
-    buildscale_cloud::sandbox::serve().await
+fn main() -> Result<(), buildscale_cloud::sandbox::ServeError> {
+    buildscale_cloud::sandbox::run()
 }

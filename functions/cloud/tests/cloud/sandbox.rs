@@ -11,7 +11,7 @@ use http::Method;
 use ports::{Clock, Sandbox, Sandboxes, SystemClock};
 use sandbox::{Remote, wire::Health};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, sync::Arc};
 use testkit::{
     conformance::{self, Bench},
     fakes::{FakeTable, Faults},
@@ -80,6 +80,41 @@ async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
         Bench { sandbox, put, latest: latest.to_string_lossy().into_owned() }
     })
     .await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sandbox_is_the_user_of_its_workspace() -> Result {
+    let (ecs, archive) = (cluster().await?, empty_archive().await?);
+    ecs.revise(environment(archive.endpoint(), "none"));
+    let worker = worker(&ecs)?;
+    let mut users = BTreeSet::new();
+    for _ in 0..2 {
+        let workspace = WorkspaceId(SystemClock.id());
+        worker.warm(workspace).await?;
+        while worker.ready(workspace).await?.is_none() {
+            drop(worker.look(workspace).await?);
+            // poll: a machine that starts tells no other process
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let task = ecs.living().into_iter().find(|task| task.started_by.starts_with(&workspace.to_string()));
+        let log = ecs.log(&task.ok_or("there is no task")?.task);
+        // Its files are its own, and whatever it writes as it starts.
+        let user = std::fs::metadata(log.with_file_name("workspace"))?.uid();
+        let mirror = std::fs::metadata(log.with_file_name("workspace").join("latest"))?;
+        assert_eq!(mirror.uid(), user);
+        let lines = std::fs::read_to_string(&log)?;
+        let serving = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let told = serving
+            .filter(|line| line["fields"]["message"] == "serving")
+            .find_map(|line| line["fields"]["user"].as_u64());
+        assert_eq!(told.unwrap_or_else(|| u64::from(user)), u64::from(user), "{lines}");
+        users.insert(user);
+    }
+    // Only root can become somebody else.
+    let is_root = std::fs::metadata("/proc/self")?.uid() == 0;
+    assert_eq!(users.len(), if is_root { 2 } else { 1 }, "{users:?}");
+    assert!(!is_root || users.iter().all(|user| *user >= 0x7000_0000), "{users:?}");
     Ok(())
 }
 

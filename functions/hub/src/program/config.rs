@@ -6,8 +6,9 @@ use clap::{Args, Subcommand};
 use cli::{CliError, Connection, Exit, Look, Output};
 use serde_json::json;
 use std::{
+    fs::DirBuilder,
     io::Write,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -109,7 +110,8 @@ fn init(place: &Place, out: &mut Output) -> Result<(), CliError> {
     let path = place.config.clone().unwrap_or_else(|| place.data_dir.join("buildscale.toml"));
     let wrong = |source| CliError::Local { path: path.display().to_string(), source };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(wrong)?;
+        // A data directory that the hub would make.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong)?;
     }
     // A file that is there is somebody's.
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(wrong)?;
@@ -126,12 +128,22 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
         Some(hint) => format!("{failure}; {hint}"),
         None => failure.to_string(),
     };
-    match checked(&args.place) {
-        Ok((_, notes)) if notes.is_empty() => found.push(("configuration", "ok", "nothing is wrong".to_owned())),
-        Ok((_, notes)) => found.extend(notes.into_iter().map(|note| ("configuration", "note", note))),
-        Err(failure) => found.push(("configuration", "wrong", told(&failure))),
-    }
+    let config = match checked(&args.place) {
+        Ok((config, notes)) => {
+            match notes.is_empty() {
+                true => found.push(("configuration", "ok", "nothing is wrong".to_owned())),
+                false => found.extend(notes.into_iter().map(|note| ("configuration", "note", note))),
+            }
+            config
+        }
+        Err(failure) => {
+            found.push(("configuration", "wrong", told(&failure)));
+            Config::default()
+        }
+    };
     found.push(data(&args.place.data_dir));
+    let (state, why) = commands(&config, sandbox::world());
+    found.push(("commands", state, why));
     match cli::reach(&args.connection).await {
         Ok(cli::Reached { model, degraded }) => {
             found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url)));
@@ -156,6 +168,20 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
+/// How commands of agents would run on this machine.
+fn commands(config: &Config, world: Result<sandbox::Outer, String>) -> (&'static str, String) {
+    match (config.sandbox.commands(), world) {
+        (None, _) => ("note", "sandbox.commands refuses all of them".to_owned()),
+        (Some(_), Ok(_)) => ("ok", "each runs in namespaces of its own, behind Landlock and seccomp".to_owned()),
+        (Some(_), Err(missing)) if config.auth.has_accounts() => {
+            ("wrong", format!("they are refused where there are accounts: {missing}"))
+        }
+        (Some(_), Err(missing)) => {
+            ("note", format!("they run behind Landlock and seccomp alone, without a network: {missing}"))
+        }
+    }
+}
+
 fn data(folder: &Path) -> (&'static str, &'static str, String) {
     let shown = folder.display();
     match std::fs::metadata(folder) {
@@ -174,6 +200,22 @@ fn data(folder: &Path) -> (&'static str, &'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_doctor_tells_how_commands_run() {
+        let alone = Config::default();
+        let mut accounts = Config::default();
+        accounts.auth.jwks_url = Some("https://issuer.example/keys".into());
+        let mut none = Config::default();
+        none.sandbox.commands = false;
+        let missing = || Err("this kernel gives no user namespace".to_owned());
+        assert_eq!(commands(&alone, Ok(sandbox::Outer::Container)).0, "ok");
+        assert_eq!(commands(&none, missing()).0, "note");
+        for (config, state) in [(&alone, "note"), (&accounts, "wrong")] {
+            let (found, why) = commands(config, missing());
+            assert!(found == state && why.ends_with(": this kernel gives no user namespace"), "{why}");
+        }
+    }
 
     #[test]
     fn the_file_to_begin_with_sets_nothing() -> Result<(), Box<dyn std::error::Error>> {

@@ -15,7 +15,7 @@ fn a_person_runs_a_command_beside_the_files_and_ends_the_sandbox() {
     assert_eq!((ran.status.code(), text(&ran.stdout).as_str()), (Some(0), "the words of the notes\n"), "{ran:?}");
     assert_eq!(text(&ran.stderr), "");
 
-    // What it writes, and how it ended, are told apart; its own code is for programs.
+    // Its output and its end are told apart; its own code is for programs.
     let line = "cat; pwd | sed 's|.*/||'; echo oops >&2; exit 3";
     let args = ["sandbox", "run", "--stdin", "--folder", "projects", "--timeout", "30s", "--", "sh", "-c", line];
     let ran = hub.run_with_input(&args, b"from outside\n");

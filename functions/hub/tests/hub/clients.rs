@@ -14,7 +14,7 @@ fn installed() -> PathBuf {
     folder.unwrap_or_else(|_| panic!("scripts/clients installs the clients"))
 }
 
-/// What a program tells of a hub of its own.
+/// The answer of a program about a hub of its own.
 async fn told(program: &str) -> Result<Value> {
     let data = tempfile::tempdir()?;
     let hub = start(data.path(), &[]).await?;

@@ -2,7 +2,7 @@
 //! the next receiver, instead of being invisible until they time out.
 
 use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
-use crate::{cloud::timeouts, fault::unavailable};
+use crate::{fault::unavailable, sdk::timeouts};
 use aws_sdk_sqs::types::MessageSystemAttributeName as Attribute;
 use ports::{Delivery, Receipt, Result};
 use std::{

@@ -4,8 +4,8 @@ use crate::{
     backoff::Postponed, compact::Compacting, phase::Phase, report::Round, session::carry_out::Planning, team::Team,
 };
 use domain::{
-    CallId, ChatEvent, CommandId, FilePath, Limits, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
-    Usage, event::SteeringWords,
+    CallId, CommandId, FilePath, Limits, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    event::{SteeringWords, TurnWait},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -37,24 +37,10 @@ pub struct QueuedTurn {
 }
 
 impl QueuedTurn {
-    /// The turn that an event queues, if it queues one.
-    pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
-        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace } = event
-        else {
-            return None;
-        };
-        let (content, files, context) = (content.clone(), files.clone(), context.clone());
-        Some(Self {
-            command_id: *command_id,
-            at: *at,
-            content,
-            files,
-            context,
-            limits: *limits,
-            next: *next,
-            may_approve: *may_approve,
-            trace: *trace,
-        })
+    /// The turn that waits, as the log has it.
+    pub(crate) fn of(wait: TurnWait) -> Self {
+        let TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace } = wait;
+        Self { command_id, at, content, files, context, limits, next, may_approve, trace }
     }
 
     /// As people see it.

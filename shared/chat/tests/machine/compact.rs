@@ -32,7 +32,7 @@ fn last(play: &Play) -> CompactionRecord {
     found.unwrap_or_else(|| panic!("nothing was compacted"))
 }
 
-/// What every compaction keeps: pairs of call and result, and the last four messages.
+/// Every compaction keeps pairs of call and result, and the last four messages.
 fn kept_whole(before: &[String], after: &[String]) {
     let of_calls = |lines: &[String]| -> Vec<String> {
         lines.iter().filter(|line| line.contains("-> ls") || line.starts_with("tool:")).cloned().collect()

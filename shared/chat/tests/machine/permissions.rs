@@ -56,7 +56,7 @@ fn granted(tool: &str, args: &Value) -> Play {
     play
 }
 
-/// What becomes of a call in that chat; the chat is then as before.
+/// The fate of a call in that chat; the chat is then as before.
 fn becomes(play: &mut Play, tool: &str, args: &Value) -> String {
     let happened = calls(play, tool, args);
     match happened.as_str() {
@@ -319,7 +319,7 @@ fn a_decision_whose_parts_do_not_fit_changes_nothing() {
 }
 
 proptest! {
-    /// Whatever was granted: a line that a shell may take for more than its words is asked about.
+    /// A line that a shell may take for more than its words is asked about, under any rule.
     #[test]
     fn a_rule_never_covers_a_line_that_is_not_plain(
         before in "[a-z ./=-]{0,12}",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a frame means to an editor.
+/// The meaning of a frame to an editor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// A session update.

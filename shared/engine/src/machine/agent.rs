@@ -36,7 +36,7 @@ impl Step<'_> {
         }
         let chat = config.chat;
         let asking = node.clone();
-        self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(prompt.clone()) });
+        self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(&prompt) });
         self.say(&asking, chat, prompt, Some(config));
     }
 
@@ -94,7 +94,7 @@ impl Step<'_> {
             errors.join("\n- ")
         );
         let asking = node.clone();
-        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(prompt.clone()) });
+        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(&prompt) });
         self.say(&asking, chat, prompt, None);
     }
 

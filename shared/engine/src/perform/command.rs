@@ -53,10 +53,10 @@ impl TaskEffects {
             (_, Some(_)) => Status::Partial,
         };
         let output = match &ran {
-            Ok(ran) => cut(format!("{}\n{}", ran.output.trim_end(), ran.summary()).trim().to_owned()),
-            Err(error) => cut(format!("{}: {}", error.code, error.message)),
+            Ok(ran) => cut(format!("{}\n{}", ran.output.trim_end(), ran.summary()).trim()),
+            Err(error) => cut(&format!("{}: {}", error.code, error.message)),
         };
-        let (args, duration_ms) = (cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
+        let (args, duration_ms) = (cut(&json!(words).to_string()), began.elapsed().as_millis() as u64);
         let code = failure.as_ref().map(|error| error.code);
         let (tool, resources) = ("command".into(), ran.as_ref().ok().and_then(|ran| ran.end.resources));
         // The machine of the task knows how long it waited.

@@ -71,7 +71,7 @@ impl TaskEffects {
             Ok((_, Some(_))) | Err(_) => Status::Partial,
         };
         let duration_ms = began.elapsed().as_millis() as u64;
-        let (args, output) = (cut(args.to_string()), cut(shown));
+        let (args, output) = (cut(&args.to_string()), cut(&shown));
         let code = match &came {
             Ok((_, tolerated)) => tolerated.as_ref().map(|tolerated| tolerated.error.code),
             Err(failure) => Some(failure.error.code),

@@ -6,6 +6,7 @@ use super::{
     title,
 };
 use crate::{flow::Flow, graph::Role};
+use domain::text::shortened;
 use std::fmt::Write as _;
 
 /// Space around everything, and for the headline.
@@ -280,10 +281,7 @@ impl Legend {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= LONGEST {
-        return text.into();
-    }
-    text.chars().take(LONGEST - 1).chain(['…']).collect()
+    shortened(text, LONGEST)
 }
 
 fn escape(text: &str) -> String {

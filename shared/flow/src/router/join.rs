@@ -213,7 +213,7 @@ impl Router<'_> {
         let mut failed = Vec::new();
         for Group { node, fork, edge, .. } in self.first_come_to(merge, scene) {
             let now = scene.change.ended.filter(|(ended, ..)| ended == node).map(|(_, index, end)| (index, end));
-            let ended = fork.ended.iter().map(|(index, end)| (*index, end)).chain(now);
+            let ended = fork.ended.iter().map(|(index, end)| (*index, &**end)).chain(now);
             let of_group =
                 ended.filter(|(index, end)| is_failure(end) && edge.is_none_or(|edge| fork.edge(*index) == Some(edge)));
             failed.extend(of_group.filter_map(|(index, end)| Some((fork.name(node, index)?, end))));
@@ -357,7 +357,8 @@ impl Router<'_> {
             return Join::Wait;
         };
         let now = change.ended.filter(|(ended, ..)| *ended == node).map(|(_, index, end)| (index, end));
-        let ends: BTreeMap<u32, &ChildEnd> = fork.ended.iter().map(|(index, end)| (*index, end)).chain(now).collect();
+        let ends: BTreeMap<u32, &ChildEnd> =
+            fork.ended.iter().map(|(index, end)| (*index, &**end)).chain(now).collect();
         let failed = ends.values().filter(|end| is_failure(end)).count();
         if ends.values().any(|end| end.merged) {
             let lost = ends.values().map(|end| failures(end)).sum();

@@ -90,7 +90,7 @@ pub struct Fork {
     /// How many were sent off.
     pub spawned: u32,
     /// Those that have come to their end, by their place.
-    pub ended: BTreeMap<u32, ChildEnd>,
+    pub ended: BTreeMap<u32, Arc<ChildEnd>>,
     /// How many have not, an edge.
     pub live: Vec<u32>,
     /// How many failed, they or something below them, an edge.
@@ -175,7 +175,7 @@ impl Fork {
             self.in_all.failed += failures(&end);
         }
         self.merged += u32::from(end.merged);
-        self.ended.insert(index, end);
+        self.ended.insert(index, Arc::new(end));
         true
     }
 }
@@ -404,7 +404,7 @@ impl RouteState {
             {
                 *failed = failed.saturating_sub(failures(end));
                 fork.in_all.failed = fork.in_all.failed.saturating_sub(failures(end));
-                *end = settled;
+                *end = Arc::new(settled);
             }
         } else {
             fork.end(index, settled);

@@ -5,6 +5,7 @@ use crate::{
     cgroup::Cgroup,
     confine::{self, Readable},
     options::{Options, over},
+    own_user,
     plan::Plan,
     run::{Ended, Refusal},
 };
@@ -13,12 +14,11 @@ use ports::{Exec, Grant};
 use rustix::{
     fs::CWD,
     mount::{OpenTreeFlags, open_tree},
-    process::geteuid,
 };
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    fs::{self, File},
+    fs::File,
     net::{Shutdown, TcpListener},
     os::{
         fd::{AsFd, OwnedFd},
@@ -67,7 +67,7 @@ pub(crate) fn launch(
     files: [OwnedFd; 3],
 ) -> Result<(World, Option<TcpListener>), Refusal> {
     confine::harden().map_err(failed("this process can be looked into"))?;
-    let user = user(workspace);
+    let user = own_user::of(workspace);
     let latest = latest.canonicalize().map_err(failed("there are no files"))?;
     // Another user may not have access to their path, so that one gets them as a mount.
     let mounted =
@@ -142,19 +142,6 @@ pub(super) fn try_out(program: &Path) -> Result<(), Refusal> {
 
 fn failed<E: Display>(what: &str) -> impl FnOnce(E) -> Refusal {
     move |error| Refusal::Failed(format!("{what}: {error}"))
-}
-
-/// The user of a workspace, if the host may change the user of a process: one of those that no system assigns (0x70000000 and above), by
-/// the last digits of its id, which are random.
-fn user(workspace: WorkspaceId) -> Option<u32> {
-    let is_root = geteuid().is_root() && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_all(&map));
-    let id = workspace.to_string();
-    let number = id.get(id.len().saturating_sub(7)..).and_then(|digits| u32::from_str_radix(digits, 16).ok())?;
-    is_root.then_some(0x7000_0000 + number % 0x0fff_0000)
-}
-
-fn maps_all(map: &str) -> bool {
-    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// A world that has not got its specification yet.
@@ -237,17 +224,5 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         end(&self.socket, self.leaver.take());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_map_of_everybody_lets_root_make_somebody_else() {
-        assert!(maps_all("         0          0 4294967295\n"));
-        assert!(!maps_all("         0       1000          1\n"));
-        assert!(!maps_all("0 100000 65536\n"));
     }
 }

@@ -1,11 +1,12 @@
 //! The first of two processes: it leaves the host, and waits until all its processes have ended.
 
 use super::{FIRST, NAME, Said, channel};
+use crate::own_user::become_user;
 use rustix::{
-    process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior},
+    process::{getegid, geteuid},
     thread::{
-        CapabilitySet, CapabilitySets, Gid, Uid, UnshareFlags, capabilities, configure_capability_in_ambient_set,
-        set_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+        CapabilitySet, CapabilitySets, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+        set_capabilities,
     },
 };
 use std::{
@@ -66,16 +67,6 @@ fn leave(user: Option<u32>) -> std::result::Result<Command, String> {
     let mut first = Command::new("/proc/self/exe");
     first.arg0(NAME).arg(FIRST).env_clear().current_dir("/");
     Ok(first)
-}
-
-/// For good: this process has one thread.
-fn become_user(number: u32) -> Result<()> {
-    let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-    set_thread_groups(&[])?;
-    set_thread_res_gid(group, group, group)?;
-    set_thread_res_uid(user, user, user)?;
-    // Else its own files in /proc would still be root's, and it could not write them.
-    Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
 }
 
 /// Hands the capabilities to make a world on to the next process: a user that is not root would lose them by executing a program. They are

@@ -9,6 +9,7 @@ use super::{
 };
 use domain::{
     ChatConfig, ChatEvent, Code, Error, Message, StopReason, Timestamp, TraceContext, TurnId, Usage,
+    event::RetryWait,
     trace::{node_span, span_id},
 };
 use serde_json::{Value, json};
@@ -136,7 +137,7 @@ impl Reading<'_> {
                     }
                 }
             }
-            ChatEvent::ModelPostponed { error, at, .. } => self.model_failed(*at, error.code),
+            ChatEvent::ModelPostponed(RetryWait { error, at, .. }) => self.model_failed(*at, error.code),
             ChatEvent::CallStarted { call_id, attempt, tool, args, at: begun, .. } => {
                 self.interrupt_tool(at, &format!("tool/{call_id}/"));
                 let mut attributes = Attributes::default()

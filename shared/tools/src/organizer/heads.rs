@@ -29,7 +29,7 @@ pub(crate) struct Found {
     pub entity: Arc<Entity>,
 }
 
-/// What was read.
+/// The entities that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Heads(Mutex<Kept>);
 

@@ -47,7 +47,7 @@ pub(crate) trait Searching {
     fn parts(&self) -> Parts<'_>;
 }
 
-/// What a search asks for.
+/// The request of a search.
 pub(crate) struct Parts<'a> {
     query: Option<&'a str>,
     project: Option<&'a str>,

@@ -29,7 +29,7 @@ struct Attempt {
 /// All versions of a file, the first one first, with their contents.
 type Histories = BTreeMap<FileId, Vec<(Version, Bytes)>>;
 
-/// What is wrong in a history, given what the writers saw. Nothing, if the workspace keeps its promises.
+/// The faults of a history, given the answers that the writers saw. None, if the workspace keeps its promises.
 fn faults(attempts: &[Attempt], histories: &Histories) -> Vec<String> {
     let mut faults = Vec::new();
     let mut claimed = BTreeSet::new();
@@ -181,7 +181,7 @@ async fn five_writers_of_one_folder_lose_nothing_and_each_refusal_is_seen() {
     assert_eq!(attempts.len() as u64, WRITERS * ATTEMPTS);
     let moved = done.iter().filter(|attempt| attempt.outcome.as_ref().is_ok_and(|change| change.op == Op::Moved));
     assert!(moved.count() > 0 && !refused.is_empty(), "they did meet");
-    // What is on the disk is what the index has, and all links hold.
+    // The disk has what the index has, and all links hold.
     assert_eq!(real.told(false).await, [""; 0]);
 }
 

@@ -1,4 +1,4 @@
-//! What a history of commits makes of each file: pure, from commands in the order of the stream to files with their versions.
+//! From a history of commits to files: pure, from commands in the order of the stream to files with their versions.
 
 use super::{
     DOMAIN,

@@ -238,7 +238,7 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
         Ok(content)
     }
 
-    /// What follows this name on the next line; none when that is another line, which stays.
+    /// The text behind this name on the next line; none when that is another line, which stays.
     async fn field(&mut self, name: &str) -> Result<Option<String>> {
         loop {
             let Some(line) = self.line().await? else { return Ok(None) };

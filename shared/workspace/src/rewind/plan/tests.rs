@@ -72,7 +72,7 @@ impl Model {
         self.ms += 1;
     }
 
-    /// What is at and below a path, taken out.
+    /// The entries at and below a path, taken out.
     fn take(&mut self, path: &FilePath) -> Inside {
         let inside: Vec<FilePath> = self.live.keys().filter(|other| other.is_within(path)).cloned().collect();
         let rest = |other: &FilePath| other.as_str()[path.as_str().len()..].to_owned();

@@ -1,0 +1,22 @@
+//! The sweep of sandboxes.
+
+use assembly::sweeps::{Sweep, Swept};
+use async_trait::async_trait;
+use aws::EcsSandboxes;
+
+/// Sandboxes that no workspace wants, that have ended, or that do not come.
+pub(crate) struct StoppedSandboxes(pub EcsSandboxes);
+
+#[async_trait]
+impl Sweep for StoppedSandboxes {
+    fn name(&self) -> &'static str {
+        "sandboxes"
+    }
+
+    async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+        let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
+            domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
+        })?;
+        Ok(Swept { count: (failed + ended + stopped) as u64, ..Swept::default() })
+    }
+}

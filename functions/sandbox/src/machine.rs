@@ -1,0 +1,65 @@
+//! The machine of a workspace: the state that all routes share.
+
+use crate::{idle::Idle, options::Options};
+use futures::future::BoxFuture;
+use ports::Blobs;
+use sandbox::{Budget, Commands, Mirror};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// Searches a folder: with a tool and its arguments as JSON; the tool's answer as JSON.
+pub type Search = Arc<dyn Fn(PathBuf, String, String) -> BoxFuture<'static, String> + Send + Sync>;
+
+/// The state that all routes share.
+#[derive(Clone)]
+pub struct Machine(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    mirror: Mirror,
+    commands: Commands,
+    search: Search,
+    idle: Idle,
+}
+
+impl Machine {
+    /// Opens the mirror that is on the disk; contents that it lacks are read from `blobs`.
+    ///
+    /// # Errors
+    /// When the disk does not let it.
+    pub async fn open(options: Options, blobs: Arc<dyn Blobs>, search: Search) -> std::io::Result<Self> {
+        let space = options.workspace.to_string();
+        let mirror = Mirror::open(options.folder.clone(), blobs, space, Budget::default()).await?;
+        let mut how = sandbox::Options::new(options.scratch.join("scratch"));
+        how.hidden = vec![options.folder.clone()];
+        // There is no other workspace here to leave some to.
+        how.shared = false;
+        // The task's container is the outer barrier around its commands.
+        how.outer = sandbox::Outer::Container;
+        Ok(Self::with(options, mirror, Commands::new(how), search))
+    }
+
+    /// With parts that somebody made.
+    pub fn with(options: Options, mirror: Mirror, commands: Commands, search: Search) -> Self {
+        Self(Arc::new(Inner { options, mirror, commands, search, idle: Idle::new() }))
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+    pub(crate) fn mirror(&self) -> &Mirror {
+        &self.0.mirror
+    }
+    pub(crate) fn commands(&self) -> &Commands {
+        &self.0.commands
+    }
+    pub(crate) fn search(&self) -> &Search {
+        &self.0.search
+    }
+    pub(crate) fn idle(&self) -> &Idle {
+        &self.0.idle
+    }
+    /// For how long there was no request and no command.
+    pub(crate) fn unused(&self) -> Duration {
+        if self.commands().running() > 0 { Duration::ZERO } else { self.idle().elapsed() }
+    }
+}

@@ -1,0 +1,91 @@
+//! Requests of people to chats, and the answer to an accepted one.
+
+use crate::waits::QueuedBehind;
+use domain::{
+    ChatId, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId, chat::SessionConfig,
+};
+use serde::Serialize;
+
+/// A chat to make.
+#[derive(Clone, Debug, Default)]
+pub struct NewChat {
+    /// The goal: the first message.
+    pub goal: String,
+    /// Files to attach.
+    pub files: Vec<FileId>,
+    /// The persona; `assistant` when none.
+    pub role: Option<String>,
+    /// The model; the default one when none.
+    pub model: Option<String>,
+    /// How far it may go.
+    pub mode: Mode,
+    /// Limits of each of its turns.
+    pub limits: Option<Limits>,
+    /// The plan that it works on.
+    pub plan: Option<FileId>,
+    /// The version of that plan that is approved, for a chat that begins in `build` mode.
+    pub plan_v: Option<u64>,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
+    /// The title; made of the goal when none.
+    pub title: Option<String>,
+    /// The coding agent that performs its turns, with a folder that is allowed; none for the loop of the system itself.
+    pub thread: Option<ThreadAgent>,
+    /// The context of a session of the planner chat; none for any other chat.
+    pub session: Option<Box<SessionConfig>>,
+    /// The conversation before the first message, for the model.
+    pub earlier: String,
+    /// The scenario, as [`crate::set_up`] has it; none for a conversation.
+    pub scenario: Option<ScenarioSetup>,
+    /// Words about the scenario, for the model.
+    pub briefing: String,
+}
+
+/// Changes of a chat's setup; none leaves a value as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// A new title.
+    pub title: Option<String>,
+    /// Another model.
+    pub model: Option<String>,
+    /// Another mode.
+    pub mode: Option<Mode>,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
+    /// Another context of a session.
+    pub session: Option<Box<SessionConfig>>,
+}
+
+/// A message to a chat.
+#[derive(Clone, Debug, Default)]
+pub struct NewMessage {
+    /// The words.
+    pub content: String,
+    /// Files to attach.
+    pub files: Vec<FileId>,
+    /// How to proceed when a turn runs.
+    pub on_busy: OnBusy,
+    /// With [`OnBusy::Steer`]: the turn that the words are for; without it the one that runs.
+    pub expected_turn_id: Option<TurnId>,
+    /// Narrower limits for this turn.
+    pub limits: Option<Limits>,
+    /// Whether the caller may approve.
+    pub may_approve: bool,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
+}
+
+/// A command that is durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Accepted {
+    /// The chat.
+    pub chat_id: ChatId,
+    /// The turn that it will be.
+    pub turn_id: TurnId,
+    /// Why it waits, as far as that was seen; none when it begins at once.
+    pub queued_behind: Option<QueuedBehind>,
+    /// Why the chat is paused, when it is.
+    pub paused_reason: Option<String>,
+}

@@ -1,0 +1,73 @@
+//! The reasons for which a chat goes on later, and holds nothing until then.
+
+use crate::{CallId, CommandId, Error, FilePath, Limits, MessageId, Timestamp, TraceContext};
+use serde::{Deserialize, Serialize};
+
+/// A message waits for the turn before its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnWait {
+    /// The command that asked for the turn.
+    pub command_id: CommandId,
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// The person's words.
+    pub content: String,
+    /// Attached files.
+    pub files: Vec<FilePath>,
+    /// The text that the model reads after the words.
+    pub context: String,
+    /// Narrower limits.
+    pub limits: Option<Limits>,
+    /// Whether it goes before the others that wait, because it interrupts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub next: bool,
+    /// Whether the sender has the right to approve.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
+    /// The trace that the request came in, where it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+}
+
+/// A model is to be asked, and as many are asked as may be at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotWait {
+    /// The message to come.
+    pub message_id: MessageId,
+    /// The name under which it waits.
+    pub holder: String,
+    /// The start of the wait.
+    pub at: Timestamp,
+}
+
+/// A provider failed in a way that passes, and said nothing yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetryWait {
+    /// The message to come.
+    pub message_id: MessageId,
+    /// How often the call has failed.
+    pub failures: u32,
+    /// The last failure.
+    pub error: Error,
+    /// When it failed.
+    pub at: Timestamp,
+    /// When the model is asked again.
+    pub until: Timestamp,
+}
+
+/// A command is to run, and its machine has as many as it takes, or starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaceWait {
+    /// The call.
+    pub call_id: CallId,
+    /// The attempt that starts then.
+    pub attempt: u32,
+    /// The start of the wait.
+    pub at: Timestamp,
+    /// The reason for the wait, if it has its place and the machine is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// When it is made again then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}

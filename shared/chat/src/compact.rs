@@ -120,14 +120,13 @@ impl ChatState {
 
     /// Whether the context is so full that it is compacted by itself. The chats of tasks have no file in which the words could be read again.
     pub(crate) fn is_nearly_full(&self) -> bool {
-        let Some(config) = self.config.as_ref().filter(|config| config.agent.is_none() && config.thread.is_none())
-        else {
+        if self.config.as_ref().is_none_or(|config| config.agent.is_some() || config.thread.is_some()) {
             return false;
-        };
+        }
         if self.turn.as_ref().is_some_and(|turn| turn.compacted) {
             return false;
         }
-        let budget = config.context_tokens;
+        let budget = self.budget();
         // One that is far over its budget is cut first: a request for a summary would not fit either.
         let (now, most) = (self.context_tokens(), budget / 100 * FAR_OVER_PERCENT);
         let worth = (budget / 100 * WORTH_PERCENT).max(2 * u64::from(SUMMARY) / 4);

@@ -48,7 +48,39 @@ pub struct LeftOut {
     pub until: Timestamp,
 }
 
+/// One context, as we estimate its tokens and as the provider of its model counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Our estimate: four bytes a token.
+    pub estimated: u64,
+    /// The count of the provider, which has the model's own tokenizer.
+    pub counted: u64,
+}
+
+/// The provider's count is at most this many times our estimate; more is not the text's.
+const MOST_TIMES: u64 = 4;
+/// A context of less than this part of the budget says little about text: tools and frames are most of it.
+const TELLING_PART: u64 = 4;
+
 impl ChatState {
+    /// The budget of a context in tokens of our estimate: smaller than that of the configuration where the provider counts more than we do. Text
+    /// in many languages, code and JSON have fewer than four bytes a token.
+    pub(crate) fn budget(&self) -> u64 {
+        let budget = self.config.as_ref().map_or(u64::MAX, |config| config.context_tokens);
+        self.counted.map_or(budget, |Counted { estimated, counted }| {
+            let scaled = u128::from(budget) * u128::from(estimated) / u128::from(counted.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX).min(budget)
+        })
+    }
+
+    /// Compares our estimate of a context with the provider's count.
+    pub(crate) fn count_context(&mut self, estimated: u64, counted: u64, budget: u64) {
+        if estimated > 0 && counted > 0 && estimated >= budget / TELLING_PART {
+            let counted = counted.min(estimated * MOST_TIMES);
+            self.counted = (counted > estimated).then_some(Counted { estimated, counted });
+        }
+    }
+
     /// Leaves out the oldest turns, but for the one that runs.
     pub(crate) fn leave_out(&mut self, turns: u32) {
         let running = usize::from(self.turn.is_some());
@@ -108,7 +140,7 @@ pub(crate) struct Context {
 /// The context of the next model call. None when the last turn, which is the one that asks, is over the budget by itself.
 pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
     let config = state.config.as_ref();
-    let budget = config.map_or(u64::MAX, |config| config.context_tokens);
+    let budget = state.budget();
     // The summary of earlier turns is read first, and is never left out.
     let summary = state.summary.as_ref();
     let system =

@@ -202,7 +202,7 @@ pub struct ModelAnswer {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -313,6 +313,7 @@ impl Machine for ChatMachine {
             chat_id: config.chat,
             turn_id: turn.id,
             task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
+            parent_chat_id: config.works_for(),
             model: turn.answered_by.clone().or_else(|| config.model.clone()),
             calls: turn.steps,
             usage: turn.usage,
@@ -448,6 +449,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
         queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
         usage: state.usage,
+        agents_usage: state.agents_usage,
         turns: state.turns,
         plan_path: state.plan_path.clone(),
         plan_id: state.plan_id,

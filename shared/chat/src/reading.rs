@@ -58,6 +58,9 @@ pub struct TurnUsage {
     /// The task, where its agent was talking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// The chat that it works for: of an executor its session, of an agent of a team the chat that has the team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_chat_id: Option<ChatId>,
     /// The model; none for the default one.
     pub model: Option<String>,
     /// Model calls.

@@ -110,7 +110,7 @@ pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
     let config = state.config.as_deref()?;
     let error = Error::new(Code::Cancelled, "the chat of this agent was deleted");
     if config.member.is_some() {
-        return member::ended(config, "stopped", Some(error));
+        return member::ended(config, "stopped", Some(error), Usage::default());
     }
     message(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
@@ -120,7 +120,7 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
     let ChatCommand::StartTurn { create, .. } = command else { return None };
     let config = state.config.as_deref().or(create.as_deref())?;
     if config.member.is_some() {
-        return member::ended(config, "error", Some(error));
+        return member::ended(config, "error", Some(error), Usage::default());
     }
     message(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
 }

@@ -5,17 +5,17 @@ mod turn;
 use crate::{
     backoff::Postponed,
     compact::{Compacted, Summary},
-    context::{LeftOut, PastTurn},
+    context::{Counted, LeftOut, PastTurn},
     phase::Phase,
 };
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
-    Timestamp, TurnId, Usage,
+    StopReason, Timestamp, TurnId, Usage,
     event::{PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
-pub use turn::{QueuedTurn, Tried, Turn};
+pub use turn::{EndedTurn, QueuedTurn, Tried, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
@@ -39,6 +39,9 @@ pub struct ChatState {
     /// The last compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Box<Compacted>>,
+    /// The provider's own count of the last context, where our estimate was too small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// The lines of the chat's file.
     #[serde(default, skip_serializing_if = "crate::context::is_zero")]
     pub lines: u64,
@@ -52,6 +55,9 @@ pub struct ChatState {
     pub seen: VecDeque<(FilePath, Option<Sha256>)>,
     /// The usage of all ended turns.
     pub usage: Usage,
+    /// The usage of all turns of its agents that have ended.
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub agents_usage: Usage,
     /// Turns ended.
     pub turns: u64,
     /// The plan, once there is one.
@@ -59,6 +65,12 @@ pub struct ChatState {
     /// The file that the plan is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<FileId>,
+    /// Whether the plan was written in the mode `plan` since it was last submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plan_is_new: bool,
+    /// The last turn that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<EndedTurn>,
     /// The version of a plan that is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
@@ -114,8 +126,9 @@ impl ChatState {
                     (turn.may_approve, turn.trace) = (*may_approve, *trace);
                 }
             }
-            ChatEvent::ModelStarted { message_id, attempt, at, .. } => {
+            ChatEvent::ModelStarted { message_id, attempt, at, context, .. } => {
                 if let Some(turn) = &mut self.turn {
+                    turn.estimated = context.as_ref().map_or(0, |record| record.tokens());
                     if turn.started_at.is_none() {
                         turn.started_at = Some(*at);
                         self.active_at = *at;
@@ -201,14 +214,22 @@ impl ChatState {
                     turn.phase = Phase::Backoff { message_id: *message_id };
                 }
             }
-            ChatEvent::Used { usage, model, .. } => {
+            ChatEvent::Used { usage, model, context_used, context_limit } => {
+                let estimated = self.turn.as_ref().map_or(0, |turn| turn.estimated);
+                self.count_context(estimated, *context_used, *context_limit);
                 if let Some(turn) = &mut self.turn {
                     (turn.slots, turn.postponed) = (None, None);
                     turn.usage += *usage;
                     turn.answered_by = model.clone().or(turn.answered_by.take());
                 }
             }
-            ChatEvent::PlanStep { plan_path, plan_id, .. } => self.plan_is(plan_path, *plan_id),
+            ChatEvent::PlanStep { plan_path, plan_id, .. } => {
+                self.plan_is(plan_path, *plan_id);
+                self.plan_is_new |= self.plans();
+            }
+            ChatEvent::FileUpdated { path, .. } => {
+                self.plan_is_new |= self.plans() && self.plan_path.as_ref() == Some(path);
+            }
             ChatEvent::ModeChanged { mode, plan_path, .. } => {
                 self.mode_is(*mode);
                 if let Some(path) = plan_path {
@@ -231,10 +252,10 @@ impl ChatState {
                     turn.stopping = Some((*stop_id, reason.clone()));
                 }
             }
-            ChatEvent::Done { at, .. } => self.end(*at),
+            ChatEvent::Done { at, stop_reason, .. } => self.end(*at, *stop_reason == StopReason::EndTurn),
             ChatEvent::Stopped { stop_id, at, .. } => {
                 self.last_stop = stop_id.or(self.last_stop);
-                self.end(*at);
+                self.end(*at, false);
             }
             ChatEvent::Paused { reason, .. } => {
                 self.paused = Some(reason.clone());
@@ -263,7 +284,7 @@ impl ChatState {
             ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } => self.apply_agent(event),
             // For people only, or folded below.
             ChatEvent::AgentUpdated { .. } => {}
-            ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
+            ChatEvent::Thought { .. } | ChatEvent::Failed { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
             ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } | ChatEvent::Team { .. } => {}
             ChatEvent::CompactionBegan { .. } | ChatEvent::Compacted { .. } | ChatEvent::CompactionUndone { .. } => {
@@ -276,6 +297,7 @@ impl ChatState {
         }
         self.apply_to_session(event);
         self.apply_to_team(event);
+        self.count_agents(event);
         self.count_lines(event);
     }
 
@@ -318,6 +340,8 @@ impl ChatState {
             trace: None,
             steps: 0,
             usage: Usage::default(),
+            agents_usage: Usage::default(),
+            estimated: 0,
             calls: VecDeque::new(),
             last_text: String::new(),
             round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
@@ -338,8 +362,16 @@ impl ChatState {
         });
     }
 
-    fn end(&mut self, at: Timestamp) {
+    /// Whether it is in the mode `plan`.
+    fn plans(&self) -> bool {
+        self.config.as_ref().is_some_and(|config| config.mode == Mode::Plan)
+    }
+
+    fn end(&mut self, at: Timestamp, by_itself: bool) {
         if let Some(turn) = self.turn.take() {
+            let submits_plan = by_itself && !turn.is_internal() && self.plans() && self.plan_is_new;
+            self.plan_is_new &= !submits_plan;
+            self.ended = Some(EndedTurn { id: turn.id, is_internal: turn.is_internal(), submits_plan });
             self.usage += turn.usage;
             self.turns += 1;
         }

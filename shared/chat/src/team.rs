@@ -11,7 +11,7 @@ pub(crate) mod member;
 pub(crate) mod rounds;
 
 use crate::{phase::Phase, state::ChatState};
-use domain::{ChatEvent, ChatId, Member, TeamFact};
+use domain::{Budget, ChatEvent, ChatId, Member, TeamFact};
 use serde::{Deserialize, Serialize};
 
 /// The team of a turn.
@@ -25,8 +25,16 @@ pub struct Team {
     pub looking: u32,
     /// Steps that were done when the round began.
     pub done_before: u32,
+    /// Steps that were done when agents last began or went on.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub done_woken: u32,
     /// Steps that are done, as far as that was told.
     pub done: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 /// An agent of a team.
@@ -36,6 +44,9 @@ pub struct Seat {
     pub member: Member,
     /// Its state.
     pub state: SeatState,
+    /// The budget that is set aside for it while it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// The states of a team's agent.
@@ -46,7 +57,9 @@ pub enum SeatState {
     Works,
     /// It ended its turn by itself, and may go on.
     Rests,
-    /// Its turn was stopped, failed, or came to a limit.
+    /// Its turn came to the end of its budget: it goes on if there is more.
+    Spent,
+    /// Its turn was stopped, failed, or came to another limit.
     Out,
 }
 
@@ -66,27 +79,40 @@ impl Team {
         ended.map(|seat| seat.member.chat_id).collect()
     }
 
+    /// The budgets of the agents whose turns run.
+    pub(crate) fn budgets(&self) -> impl Iterator<Item = Budget> {
+        self.seats.iter().filter(|seat| seat.state == SeatState::Works).filter_map(|seat| seat.budget)
+    }
+
     fn apply(&mut self, fact: &TeamFact) {
         match fact {
-            TeamFact::Called { .. } => self.looking = 1,
+            TeamFact::Called { .. } => self.looking += 1,
             TeamFact::Looked { done, .. } => {
                 self.looking = self.looking.saturating_sub(1);
                 self.done = *done;
             }
-            TeamFact::Started { round, members, .. } => {
-                (self.round, self.done_before) = (*round, self.done);
+            TeamFact::Started { round, members, budget, .. } => {
+                if self.working().next().is_none() {
+                    self.done_before = self.done;
+                }
+                (self.round, self.done_woken) = (*round, self.done);
                 for member in members {
                     self.seats.retain(|seat| seat.member.chat_id != member.chat_id);
-                    self.seats.push(Seat { member: member.clone(), state: SeatState::Works });
+                    self.seats.push(Seat { member: member.clone(), state: SeatState::Works, budget: *budget });
                 }
             }
             TeamFact::MemberEnded { end, .. } => {
                 let of = |seat: &&mut Seat| seat.member.chat_id == end.chat_id;
                 if let Some(seat) = self.seats.iter_mut().find(of) {
-                    seat.state = if end.stop_reason == "end_turn" { SeatState::Rests } else { SeatState::Out };
+                    seat.state = match end.stop_reason.as_str() {
+                        "end_turn" => SeatState::Rests,
+                        "token_limit" | "cost_limit" => SeatState::Spent,
+                        _ => SeatState::Out,
+                    };
                 }
                 self.looking += 1;
             }
+            TeamFact::Late { .. } => {}
         }
     }
 }
@@ -96,7 +122,13 @@ impl ChatState {
     pub(crate) fn apply_to_team(&mut self, event: &ChatEvent) {
         let Some(turn) = &mut self.turn else { return };
         match event {
+            // It worked for an earlier turn.
+            ChatEvent::Team { fact } if matches!(**fact, TeamFact::Late { .. }) => {}
             ChatEvent::Team { fact } => {
+                if let TeamFact::Called { at } = &**fact {
+                    // The time of a turn that asks no model counts from here.
+                    turn.started_at.get_or_insert(*at);
+                }
                 turn.team.get_or_insert_default().apply(fact);
                 turn.phase = Phase::Team;
             }

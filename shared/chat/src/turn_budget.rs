@@ -1,8 +1,16 @@
-//! The limits that end a turn.
+//! The limits that end a turn, and the budgets that it sets aside for its agents: the executors of a plan, or a team.
+//!
+//! An agent that is begun gets a budget out of what is free. It is set aside until the agent has ended; then its usage counts, and the rest is
+//! free again. So a turn and its agents never have more than the limits of the turn, but for the last call of the model of each, which is
+//! begun within its budget and may end above it. An agent at the end of its budget ends its turn with what it has; that end is its request
+//! for more, and the turn decides.
 
-use crate::state::Turn;
-use domain::{StopReason, Timestamp};
+use crate::state::{ChatState, Turn};
+use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage};
 use std::time::Duration;
+
+/// Fewer tokens are not worth a call of a model.
+const LEAST_TOKENS: u64 = 200;
 
 impl Turn {
     /// When its wall time is up; a wait that still lasts counts until `now`.
@@ -11,18 +19,66 @@ impl Turn {
         self.started_at.unwrap_or(now) + Duration::from_millis(granted_ms)
     }
 
+    /// Its usage with that of its agents.
+    pub(crate) fn spent(&self) -> Usage {
+        let mut spent = self.usage;
+        spent += self.agents_usage;
+        spent
+    }
+
     /// The limit that is reached, if one is.
     pub(crate) fn reached(&self, now: Timestamp) -> Option<StopReason> {
+        let spent = self.spent();
         if self.steps >= self.limits.max_steps {
             Some(StopReason::StepLimit)
-        } else if self.usage.input_tokens + self.usage.output_tokens >= self.limits.max_tokens {
+        } else if spent.input_tokens + spent.output_tokens >= self.limits.max_tokens {
             Some(StopReason::TokenLimit)
-        } else if self.usage.cost_usd >= self.limits.max_cost_usd && self.usage.cost_usd > 0.0 {
+        } else if spent.cost_usd >= self.limits.max_cost_usd && spent.cost_usd > 0.0 {
             Some(StopReason::CostLimit)
         } else if now >= self.deadline(now) {
             Some(StopReason::TimeLimit)
         } else {
             None
+        }
+    }
+
+    /// The limit because of which nothing is begun with this budget, if that is so. A turn that may cost nothing has free models.
+    pub(crate) fn exhausts(&self, budget: Budget) -> Option<StopReason> {
+        if budget.tokens < LEAST_TOKENS {
+            Some(StopReason::TokenLimit)
+        } else if budget.cost_usd <= 0.0 && self.limits.max_cost_usd > 0.0 {
+            Some(StopReason::CostLimit)
+        } else {
+            (budget.wall_ms == 0).then_some(StopReason::TimeLimit)
+        }
+    }
+
+    /// The budget that nobody has: not spent, and not set aside for an agent that works.
+    pub(crate) fn free(&self, now: Timestamp) -> Budget {
+        let wall_ms = u64::try_from(self.deadline(now).since(now).as_millis()).unwrap_or(u64::MAX);
+        let all = Budget { tokens: self.limits.max_tokens, cost_usd: self.limits.max_cost_usd, wall_ms };
+        let executors = self.planning.as_ref().and_then(|planning| planning.run.as_ref());
+        let aside = executors.into_iter().flat_map(|run| run.budgets());
+        let aside = aside.chain(self.team.iter().flat_map(|team| team.budgets()));
+        aside.fold(all.without(self.spent()), Budget::beside)
+    }
+}
+
+impl ChatState {
+    /// Counts the usage of an agent that has ended: once, by the event that tells its end.
+    pub(crate) fn count_agents(&mut self, event: &ChatEvent) {
+        let (usage, is_late) = match event {
+            ChatEvent::StepEnded { result, .. } => (result.usage, false),
+            ChatEvent::Team { fact } => match &**fact {
+                TeamFact::MemberEnded { end, .. } => (end.usage, false),
+                TeamFact::Late { usage, .. } => (*usage, true),
+                TeamFact::Called { .. } | TeamFact::Looked { .. } | TeamFact::Started { .. } => return,
+            },
+            _ => return,
+        };
+        self.agents_usage += usage;
+        if let Some(turn) = self.turn.as_mut().filter(|_| !is_late) {
+            turn.agents_usage += usage;
         }
     }
 }

@@ -14,7 +14,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Snapshots hold the folded state: a change of it makes earlier snapshots invalid.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
-    let log = include_str!("../../domain/tests/golden/chat_events/13.json");
+    let log = include_str!("../../domain/tests/golden/chat_events/14.json");
     let events: Vec<ChatEvent> = serde_json::from_str(log).unwrap();
     let (mut state, mut states) = (ChatState::default(), Vec::new());
     for (number, event) in (1..).zip(&events) {
@@ -52,6 +52,7 @@ fn old_usage_of_turns_is_read_for_ever() {
         chat_id: ChatId(Uuid::from_u128(1)),
         turn_id: TurnId(Uuid::from_u128(2)),
         task_id: Some(TaskId(Uuid::from_u128(3))),
+        parent_chat_id: Some(ChatId(Uuid::from_u128(4))),
         model: Some("a/b".into()),
         calls: 2,
         usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },

@@ -328,6 +328,12 @@ impl ChatConfig {
         let is_executor = self.agent.as_ref().is_some_and(|agent| agent.executor.is_some());
         is_autonomous || is_executor || self.member.is_some()
     }
+
+    /// The chat that this one works for: the session of an executor, or the chat that has the team.
+    pub fn works_for(&self) -> Option<ChatId> {
+        let session = self.agent.as_ref().and_then(|agent| agent.executor.as_ref()).map(|executor| executor.session);
+        session.or_else(|| self.member.map(|member| member.chat))
+    }
 }
 
 /// The beginning of a fork.

@@ -5,6 +5,7 @@
 
 mod actor;
 mod address;
+mod budget;
 pub mod change;
 pub mod chat;
 mod conversion;
@@ -31,6 +32,7 @@ pub mod trace;
 
 pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
+pub use budget::Budget;
 pub use change::{Announced, FileKind, FileOp, Looked, WorkspaceEvent, changes_channel};
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, CompactionView, ForkOf,

@@ -166,7 +166,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             ("stopped", json!({ "reason": reason, "partial_response": partial_response, "turn_id": turn_id }))
         }
         ChatEvent::Team { fact } => match &**fact {
-            TeamFact::Called { .. } | TeamFact::Looked { .. } => return None,
+            TeamFact::Called { .. } | TeamFact::Looked { .. } | TeamFact::Late { .. } => return None,
             TeamFact::Started { round, members, .. } => ("team_started", json!({ "round": round, "members": members })),
             TeamFact::MemberEnded { end, .. } => ("member_ended", json!(end)),
         },

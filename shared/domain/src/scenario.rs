@@ -1,7 +1,7 @@
 //! Scenarios (spec 000 §4): the ways in which a chat works. A scenario sets up what chats have anyway (mode, persona, plan, limits), and says
 //! whether a team of agents carries the plan out.
 
-use crate::{ChatId, FilePath, PlanFile, Timestamp, TurnId};
+use crate::{Budget, ChatId, FilePath, PlanFile, Timestamp, TurnId, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The ways to work.
@@ -102,13 +102,16 @@ pub struct MemberEnd {
     /// The error, when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<crate::Error>,
+    /// The usage of the turn.
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub usage: Usage,
 }
 
 /// A fact about a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TeamFact {
-    /// The team is to carry the plan out: the plan and the personas are read first.
+    /// The plan is read: before the team carries it out, along with the personas, and when a step is done that others may wait for.
     Called {
         /// The time of it.
         at: Timestamp,
@@ -126,6 +129,9 @@ pub enum TeamFact {
         round: u32,
         /// The agents of this round.
         members: Vec<Member>,
+        /// The budget that is set aside for each of them until it ends its turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
         /// The time of it.
         at: Timestamp,
     },
@@ -133,6 +139,15 @@ pub enum TeamFact {
     MemberEnded {
         /// The end.
         end: MemberEnd,
+        /// The time of it.
+        at: Timestamp,
+    },
+    /// An agent has ended after the turn that it worked for, which was stopped. Also an executor of a session.
+    Late {
+        /// The chat of the agent.
+        chat_id: ChatId,
+        /// The usage of its turn.
+        usage: Usage,
         /// The time of it.
         at: Timestamp,
     },

@@ -1,7 +1,7 @@
 //! Sessions of the planner chat (spec 003): a chat whose turns begin with an analysis, and whose hard messages become a plan that executors
 //! carry out.
 
-use crate::{CallId, ChatId, Error, Timestamp, Usage};
+use crate::{Budget, CallId, ChatId, Error, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -159,6 +159,9 @@ pub struct ExecutorTask {
     /// The parts that did not fit its context.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,
+    /// The budget that is set aside for it until it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// The end of a step.

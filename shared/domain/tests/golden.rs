@@ -429,6 +429,7 @@ fn views_are_read_for_ever() {
         waiting_for: vec![json!({ "event": "question" })],
         queued: vec![QueuedMessage::new(TurnId(id(9)), AT, "and then", &[path()])],
         usage: usage(),
+        agents_usage: usage(),
         turns: 3,
         plan_path: Some(path()),
         plan_id: Some(FileId(id(12))),

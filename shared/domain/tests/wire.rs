@@ -1,7 +1,6 @@
 //! Every event, as clients read it and as the log keeps it.
 //!
-//! The second is for ever: a log that was written once must be readable by every later version. A change of
-//! `golden/chat_events` that is not an addition is a change that loses somebody's chats.
+//! The second is for ever: a change of `golden/chat_events` that is not an addition loses somebody's chats.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

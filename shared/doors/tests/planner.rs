@@ -6,7 +6,7 @@ use buildscale_doors::{
     Frame, Projection,
     planner::{PlannerTurn, Shows},
 };
-use domain::{ChatEvent, ChatId, Timestamp, TurnId};
+use domain::{ChatEvent, ChatId, CommandId, StopReason, Timestamp, TurnId, event::SteeringWords};
 use std::{collections::BTreeMap, path::PathBuf};
 use uuid::Uuid;
 
@@ -135,4 +135,78 @@ fn another_turn_and_a_paused_session_end_the_stream_too() {
     assert_eq!(kinds(std::slice::from_ref(&paused)), ["error", "done"]);
     let half: Vec<ChatEvent> = log[..log.len() - 3].iter().cloned().chain([paused]).collect();
     assert!(kinds(&half).ends_with(&["error".to_owned(), "done".to_owned()]));
+}
+
+#[test]
+fn every_end_of_a_turn_ends_the_stream_with_done_and_each_that_is_no_answer_with_an_error_before_it() {
+    let log = log("simple");
+    let ends = |end: Vec<ChatEvent>| -> Vec<(String, serde_json::Value)> {
+        let events: Vec<ChatEvent> = log[..log.len() - 1].iter().cloned().chain(end).collect();
+        let all = frames(&events, Shows::Turn(turn_of(&log)), 1);
+        let last = all.iter().rev().take_while(|frame| ["error", "done"].contains(&kind(frame)));
+        let mut last: Vec<_> =
+            last.map(|frame| (kind(frame).to_owned(), frame.data["finished_reason"].clone())).collect();
+        last.reverse();
+        last
+    };
+    let (turn_id, at) = (turn_of(&log), Timestamp::default());
+    for (stop_reason, told, is_error) in [
+        (StopReason::EndTurn, "stop", false),
+        (StopReason::MaxOutputTokens, "length", false),
+        (StopReason::Refusal, "refusal", true),
+        (StopReason::StepLimit, "step_limit", true),
+        (StopReason::TokenLimit, "token_limit", true),
+        (StopReason::TimeLimit, "time_limit", true),
+        (StopReason::CostLimit, "cost_limit", true),
+        (StopReason::ContextLimit, "context_limit", true),
+        (StopReason::Error, "error", true),
+    ] {
+        let told_of = ends(vec![ChatEvent::Done { turn_id, message: String::new(), stop_reason, at }]);
+        let done = ("done".to_owned(), told.into());
+        let error = is_error.then(|| ("error".to_owned(), serde_json::Value::Null));
+        assert_eq!(told_of, error.into_iter().chain([done]).collect::<Vec<_>>());
+    }
+    let stopped = |stop: &str| ChatEvent::Stopped {
+        turn_id,
+        stop_id: None,
+        reason: stop.into(),
+        partial_response: String::new(),
+        at,
+    };
+    let kinds = |end: Vec<ChatEvent>| ends(end).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
+    assert_eq!(kinds(vec![stopped("user_cancelled")]), ["done"], "the person wanted it");
+    assert_eq!(kinds(vec![ChatEvent::Deleted { at }, stopped("deleted")]), ["done"]);
+    let error = domain::Error::new(domain::Code::Internal, "the store does not answer");
+    assert_eq!(kinds(vec![ChatEvent::Failed { error }, stopped("dropped")]), ["error", "done"]);
+}
+
+#[test]
+fn words_that_steer_are_answered_by_the_turn_that_takes_them_in() {
+    let (log, command_id) = (log("simple"), CommandId(Uuid::from_u128(77)));
+    let (content, files, context, at) = ("in blue".to_owned(), Vec::new(), String::new(), Timestamp::default());
+    let words = Box::new(SteeringWords { command_id, at, content, files, context });
+    let shows = Shows::Steered(TurnId(command_id.0));
+    let kinds = |log: &[ChatEvent]| -> Vec<String> {
+        frames(log, shows, 1).iter().map(|frame| kind(frame).to_owned()).collect()
+    };
+    let dones = |log: &[ChatEvent]| kinds(log).iter().filter(|kind| *kind == "done").count();
+    // The turn that runs takes them in: its end is theirs.
+    let (end, before) = log.split_last().unwrap();
+    let steered: Vec<ChatEvent> = before.iter().cloned().chain([ChatEvent::Steered { words }, end.clone()]).collect();
+    assert_eq!((dones(&steered), kinds(&steered).pop().as_deref()), (1, Some("done")));
+    // It ends before them: they begin a turn of their own.
+    assert_eq!(dones(&log), 0);
+    let own: Vec<ChatEvent> = log
+        .iter()
+        .cloned()
+        .map(|event| match event {
+            ChatEvent::TurnStarted { attempt, asked_at, limits, may_approve, trace, .. } => {
+                let turn_id = TurnId(command_id.0);
+                ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve, trace }
+            }
+            other => other,
+        })
+        .collect();
+    let both: Vec<ChatEvent> = log.iter().cloned().chain(own).collect();
+    assert_eq!((dones(&both), kinds(&both).pop().as_deref()), (1, Some("done")));
 }

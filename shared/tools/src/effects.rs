@@ -260,6 +260,7 @@ mod tests {
             "questions",
             "title",
             "steps",
+            "depends_on",
             "notes",
             "step",
             "status",

@@ -2,6 +2,7 @@
 //! its text, `team` is for several agents on one plan.
 
 mod checklist;
+mod order;
 mod team;
 
 pub use checklist::plan_digest;
@@ -13,7 +14,7 @@ use crate::{
     read::as_text,
     write::written,
 };
-use checklist::{Hand, Refused, Status, Step, change, changed, steps};
+use checklist::{Hand, Refused, Status, Step, change, changed, needs, steps};
 use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use serde_json::json;
 use workspace::{Change, Expect};
 
 pub(crate) const PLAN_WRITE: &str = "Write the plan: a Markdown checklist that people watch. Writes the chat's plan file unless a \
-    path is given. Then keep it true with plan_update_step.";
+    path is given. depends_on says which steps need others. Then keep it true with plan_update_step.";
 pub(crate) const PLAN_UPDATE_STEP: &str = "Set the status of one step of the plan, in the file and for all who watch. Set a step \
     to in_progress when you begin it and to done when it is done. Where several agents share the plan, in_progress claims the step for you, \
     and without a number you get the first free one.";
@@ -38,10 +39,25 @@ pub(crate) struct PlanWrite {
     /// The steps, in order; each a line of text.
     #[schemars(length(min = 1, max = 100))]
     steps: Vec<String>,
+    /// The steps that can only begin when others are done. All others can be done side by side.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    depends_on: Vec<Dependency>,
     /// Anything to say before the steps, in Markdown.
     notes: Option<String>,
     /// The plan file; the chat's own by default.
     path: Option<String>,
+}
+
+/// A step that needs others.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dependency {
+    /// The number of the step, from 1.
+    #[schemars(range(min = 1))]
+    step: u32,
+    /// The numbers of the steps that have to be done before it.
+    on: Vec<u32>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,8 +103,9 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
     if let Some(notes) = args.notes.as_deref().map(str::trim).filter(|notes| !notes.is_empty()) {
         text.push_str(&format!("{notes}\n\n"));
     }
-    for step in &args.steps {
-        text.push_str(&format!("- [ ] {}\n", line(step)));
+    let lines: Vec<String> = args.steps.iter().map(|step| line(step)).collect();
+    for step in order::with_needs(&lines, args.depends_on.iter().map(|one| (one.step, one.on.as_slice())))? {
+        text.push_str(&format!("- [ ] {step}\n"));
     }
     let change = match call.applied().await? {
         Some(done) => done,
@@ -104,7 +121,7 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
     done.events.extend((1..).zip(&args.steps).map(|(step, title)| ChatEvent::PlanStep {
         step,
         status: Status::Pending.name().into(),
-        title: line(title),
+        title: needs(&line(title)).0.to_owned(),
         plan_path: change.path.clone(),
         plan_id: Some(change.file_id),
         done: 0,
@@ -145,7 +162,8 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
 
 /// Why a step is not changed, for the agent, with the steps that it may claim.
 fn explained(refused: &Refused, path: &FilePath, all: &[Step<'_>], now: Timestamp) -> Error {
-    let free: Vec<usize> = (1..).zip(all).filter(|(_, step)| step.is_free(now)).map(|(number, _)| number).collect();
+    let free: Vec<usize> =
+        (1..).zip(all).filter(|(_, step)| step.is_free(all, now)).map(|(number, _)| number).collect();
     let hint = match free.as_slice() {
         [] => "no step is free: end your turn with a short report".to_owned(),
         free => format!("free steps: {}", free.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
@@ -158,6 +176,7 @@ fn explained(refused: &Refused, path: &FilePath, all: &[Step<'_>], now: Timestam
         Refused::NothingHeld => Error::invalid("step", "you have claimed no step, so its number is needed"),
         Refused::Claimed(step, holder) => conflict(format!("step {step} is claimed by another agent, {}", holder.role)),
         Refused::Ended(step, status) => conflict(format!("step {step} has ended: it is {}", status.name())),
+        Refused::Waits(step, needed) => conflict(format!("step {step} waits for step {needed}, which is not done")),
         Refused::Unclaimed(step) => {
             Error::new(Code::Conflict, format!("you have not claimed step {step}")).hint("set it to in_progress first")
         }
@@ -180,7 +199,7 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
     let (done, total) = (count(Status::Done), u32::try_from(all.len()).unwrap_or(u32::MAX));
     let title = step.checked_sub(1).and_then(|step| all.get(step as usize)).map_or("", |step| step.title);
     let (status, now) = (args.status.name(), call.workspace.now());
-    let next = all.iter().zip(1..).find(|(step, _)| step.status == Status::Pending && step.is_free(now));
+    let next = all.iter().zip(1..).find(|(step, _)| step.status == Status::Pending && step.is_free(&all, now));
     let mut output = format!("step {step} is {status}: {title} ({done} of {total} done)");
     if let Some((next, number)) = next {
         output.push_str(&format!("\nnext: step {number}, {}", next.title));

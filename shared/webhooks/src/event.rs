@@ -3,11 +3,7 @@
 
 use actor::Entry;
 use chat::ChatState;
-use domain::{
-    ChatConfig, ChatEvent, ChatId, Mode, TaskEvent, Timestamp, WorkspaceId,
-    event::{Question, StopReason},
-    text::shortened,
-};
+use domain::{ChatConfig, ChatEvent, ChatId, TaskEvent, Timestamp, WorkspaceId, event::Question, text::shortened};
 use engine::machine::TaskState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -22,7 +18,7 @@ const QUESTIONS: usize = 10;
 /// The types of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EventType {
-    /// A turn of a chat has ended, or was stopped. Not of the agents of tasks.
+    /// A turn of a chat has ended, or was stopped. Not of the agents of tasks, and not a compaction that a person asked for.
     #[serde(rename = "turn.ended")]
     TurnEnded,
     /// A task has ended. Not its children.
@@ -34,7 +30,7 @@ pub enum EventType {
     /// A call waits for a person's permission.
     #[serde(rename = "permission.asked")]
     PermissionAsked,
-    /// A turn in the mode `plan` has ended, and the chat has a plan: it can be approved.
+    /// A turn in the mode `plan` has ended and left a plan that can be approved: once for each time that the plan was written.
     #[serde(rename = "plan.submitted")]
     PlanSubmitted,
     /// A person tries the webhook.
@@ -81,15 +77,19 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
             let data = with_place(config, facts);
             found.push(Happening { kind, number, at, data });
         };
+        let ended = |id| state.ended.filter(|ended| ended.id == id);
         match event {
+            // Nobody waits for it: its own events tell the person that asked.
+            ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }
+                if ended(*turn_id).is_some_and(|ended| ended.is_internal) => {}
             ChatEvent::Done { turn_id, message, stop_reason, at } if config.agent.is_none() => {
                 add(
                     EventType::TurnEnded,
                     *at,
                     json!({ "turn_id": turn_id, "stop_reason": stop_reason, "text": shortened(message, TEXT) }),
                 );
-                let plan = state.plan_path.as_ref().filter(|_| config.mode == Mode::Plan);
-                if let Some(path) = plan.filter(|_| *stop_reason == StopReason::EndTurn) {
+                let submits = ended(*turn_id).is_some_and(|ended| ended.submits_plan);
+                if let Some(path) = state.plan_path.as_ref().filter(|_| submits) {
                     let plan = json!({ "turn_id": turn_id, "plan_path": path, "plan_id": state.plan_id });
                     add(EventType::PlanSubmitted, *at, plan);
                 }

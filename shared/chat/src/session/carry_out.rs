@@ -16,8 +16,8 @@ use crate::{
 };
 use actor::{EffectKey, StopRequest, Target};
 use domain::{
-    Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Status, StopId, StopReason, Strategy, ToolCall,
-    ToolSpec, Usage,
+    Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Status, StopId, StopReason, Strategy, TeamFact,
+    ToolCall, ToolSpec, Usage,
     session::{AnalysisOrigin, StepOutcome},
     task::AgentAnswer,
 };
@@ -62,9 +62,9 @@ impl ChatState {
                 planning.run = Some(Run::new(*call_id, steps));
                 turn.phase = Phase::Plan { call_id: *call_id };
             }
-            ChatEvent::StepStarted { step, executor, at, .. } => {
+            ChatEvent::StepStarted { step, executor, task, at, .. } => {
                 if let Some(run) = &mut planning.run {
-                    run.begun(*step, *executor, *at);
+                    run.begun(*step, *executor, *at, task.budget);
                 }
             }
             ChatEvent::StepEnded { step, result, .. } => {
@@ -214,6 +214,7 @@ impl Step<'_> {
                         self.end_step(step, failed(error, Usage::default(), 0, 0));
                     }
                 }
+                // A step that is not begun for want of a budget has ended, and others may wait for it.
                 Move::Begin(steps) => steps.into_iter().for_each(|step| self.begin_step(step)),
                 Move::Wait => return,
                 Move::End => {
@@ -235,8 +236,14 @@ impl Step<'_> {
         let Some((run, session)) = self.running_plan().zip(self.config()) else { return };
         let Some(step) = run.steps.iter().find(|step| step.planned.step == number) else { return };
         let call_id = run.call_id;
-        let task = executor::task(call_id, &step.planned, &run.needed(number));
-        let Some(config) = executor::chat(session, executor, call_id, &step.planned, at) else { return };
+        let (Some(turn), Some(of_session)) = (self.turn(), session.session.as_deref()) else { return };
+        let budget = executor::budget(turn.free(at), run.pending(), of_session.executors);
+        if turn.exhausts(budget).is_some() {
+            let error = Error::new(Code::LimitReached, "not begun: nothing is left of the budget of the turn");
+            return self.end_step(number, failed(error, Usage::default(), 0, 0));
+        }
+        let task = executor::task(call_id, &step.planned, &run.needed(number), Some(budget));
+        let Some(config) = executor::chat(session, executor, call_id, &step.planned, budget, at) else { return };
         let (to, content) = (actor_id(session.workspace, executor), executor::words(&task));
         let command = ChatCommand::StartTurn {
             content,
@@ -260,18 +267,29 @@ impl Step<'_> {
         self.push(ChatEvent::StepEnded { call_id, step, result: Box::new(result), at: self.stamp.at });
     }
 
-    /// An executor reports. A report of one whose step has ended, or whose plan is gone, is late, and is dropped.
+    /// Counts the usage of an agent that ends after the turn that it worked for.
+    pub fn late(&mut self, chat_id: ChatId, usage: Usage) {
+        if !usage.is_none() && !self.state().deleted && self.config().is_some() {
+            let fact = Box::new(TeamFact::Late { chat_id, usage, at: self.stamp.at });
+            self.push(ChatEvent::Team { fact });
+        }
+    }
+
+    /// An executor reports. Of one whose step has ended, or whose plan is gone, the usage counts, and nothing else.
     pub fn executor_ended(&mut self, answer: AgentAnswer) {
-        let Some((step, since)) = self.running_plan().and_then(|run| run.of(answer.chat)) else { return };
+        let Some((step, since)) = self.running_plan().and_then(|run| run.of(answer.chat)) else {
+            return self.late(answer.chat, answer.usage);
+        };
         let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
         let calls = u32::try_from(answer.tools.len()).unwrap_or(u32::MAX);
         let result = if answer.stop_reason == "end_turn" && !answer.text.trim().is_empty() {
             let data = plan::cut(answer.text.trim(), RESULT * 4);
             StepOutcome { success: true, data, error: None, tool_calls: calls, usage: answer.usage, duration_ms: took }
         } else {
-            let reason = answer.stop_reason.as_str();
-            let told = || Error::new(Code::LimitReached, format!("the executor did not come to an end: {reason}"));
-            failed(answer.error.clone().unwrap_or_else(told), answer.usage, calls, took)
+            let told = || Error::new(Code::LimitReached, unended(&answer.stop_reason));
+            let data = plan::cut(answer.text.trim(), RESULT * 4);
+            let error = answer.error.clone().unwrap_or_else(told);
+            StepOutcome { data, ..failed(error, answer.usage, calls, took) }
         };
         self.end_step(step, result);
         self.advance();
@@ -301,6 +319,16 @@ impl Step<'_> {
             true => (plan::cut(&output, RESULTS * 4), true),
             false => (output, false),
         }
+    }
+}
+
+/// Why an executor came to no end; one at the end of its budget asks for more, and the planner decides.
+fn unended(stop_reason: &str) -> String {
+    match stop_reason {
+        "token_limit" | "cost_limit" => {
+            "its budget is used up: plan what is left as smaller steps, or leave it".to_owned()
+        }
+        reason => format!("the executor did not come to an end: {reason}"),
     }
 }
 

@@ -4,8 +4,8 @@
 use super::plan::cut;
 use crate::turn::Step;
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, CallId, ChatConfig, ChatId, Code, Error, ExecutorOf, Limits, Mode, TaskId,
-    Timestamp, ToolCall,
+    AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
+    Limits, Mode, TaskId, Timestamp, ToolCall,
     session::{Cut, ExecutorTask, PlannedStep},
 };
 use serde_json::{Map, Value};
@@ -50,7 +50,7 @@ impl Step<'_> {
 }
 
 /// The task of a step, with the results that it needs, within its budget.
-pub(crate) fn task(plan: CallId, step: &PlannedStep, needed: &[(u32, &str)]) -> ExecutorTask {
+pub(crate) fn task(plan: CallId, step: &PlannedStep, needed: &[(u32, &str)], budget: Option<Budget>) -> ExecutorTask {
     let mut cuts = Vec::new();
     let mut fit = |part: &str, text: &str, tokens: usize| {
         let kept = cut(text, tokens * 4);
@@ -66,7 +66,7 @@ pub(crate) fn task(plan: CallId, step: &PlannedStep, needed: &[(u32, &str)]) -> 
     let data: Map<String, Value> =
         needed.iter().map(|(number, text)| (number.to_string(), Value::String(fit("data", text, share)))).collect();
     let data = (!data.is_empty()).then_some(Value::Object(data));
-    ExecutorTask { id: format!("{plan}/{}", step.step), description, goal, data, cut: cuts }
+    ExecutorTask { id: format!("{plan}/{}", step.step), description, goal, data, cut: cuts, budget }
 }
 
 /// The words that an executor reads.
@@ -81,12 +81,19 @@ pub(crate) fn words(task: &ExecutorTask) -> String {
     text
 }
 
+/// The budget of the next executor: a part of what is free. The steps that have not begun share it with the planner, which answers after them.
+pub(crate) fn budget(free: Budget, pending: usize, limits: ExecutorLimits) -> Budget {
+    let Budget { tokens, cost_usd, wall_ms } = free.part_of(pending + 1);
+    Budget { tokens: tokens.min(MAX_TOKENS), cost_usd, wall_ms: wall_ms.min(limits.max_wall_ms) }
+}
+
 /// The chat of an executor.
 pub(crate) fn chat(
     session: &ChatConfig,
     chat: ChatId,
     plan: CallId,
     step: &PlannedStep,
+    budget: Budget,
     at: Timestamp,
 ) -> Option<ChatConfig> {
     let limits = session.session.as_ref()?.executors;
@@ -112,19 +119,14 @@ pub(crate) fn chat(
         flow: None,
         executor: Some(Box::new(executor)),
     };
-    let narrow = Limits {
-        // An answer after the last call, and one for a call that was refused.
-        max_steps: limits.max_calls.saturating_add(2),
-        max_tokens: MAX_TOKENS,
-        max_wall_ms: limits.max_wall_ms,
-        max_cost_usd: f64::MAX,
-    };
+    // An answer after the last call, and one for a call that was refused.
+    let max_steps = limits.max_calls.saturating_add(2).min(session.limits.max_steps);
     Some(ChatConfig {
         chat,
         title: format!("step {} of {}", step.step, session.title),
         role: "executor".to_owned(),
         mode: Mode::Chat,
-        limits: narrow.within(session.limits),
+        limits: budget.narrows(Limits { max_steps, ..session.limits }),
         system: SYSTEM.to_owned(),
         tools: None,
         plan: None,
@@ -154,7 +156,7 @@ mod tests {
             depends_on: vec![1, 2],
         };
         let (long, plan) = ("r".repeat(4_000), CallId(Uuid::from_u128(1)));
-        let task = task(plan, &step, &[(1, "short"), (2, &long)]);
+        let task = task(plan, &step, &[(1, "short"), (2, &long)], None);
         let words = words(&task);
         assert!(words.contains("Goal: a file") && words.contains("Result of step 1: short"), "{words}");
         assert!((SYSTEM.len() + words.len()) / 4 < 1_000, "{}", words.len());

@@ -1,7 +1,7 @@
 //! The plan of a session: its tool, its check, and the steps that are ready. Pure.
 
 use domain::{
-    CallId, ChatId, Timestamp, ToolSpec,
+    Budget, CallId, ChatId, Timestamp, ToolSpec,
     session::{PlannedStep, StepOutcome},
 };
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,9 @@ pub enum StepState {
         executor: ChatId,
         /// Since then.
         since: Timestamp,
+        /// The budget that is set aside for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
     },
     /// It came to its goal.
     Completed {
@@ -178,6 +181,9 @@ pub enum StepState {
     Failed {
         /// The reason.
         why: String,
+        /// The last words of its executor.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
     },
 }
 
@@ -208,7 +214,7 @@ impl Run {
     /// The step that an executor works on, and since when.
     pub(crate) fn of(&self, chat: ChatId) -> Option<(u32, Timestamp)> {
         self.steps.iter().find_map(|step| match step.state {
-            StepState::Running { executor, since } if executor == chat => Some((step.planned.step, since)),
+            StepState::Running { executor, since, .. } if executor == chat => Some((step.planned.step, since)),
             _ => None,
         })
     }
@@ -216,9 +222,22 @@ impl Run {
     /// The executors at work, each with its step.
     pub(crate) fn running(&self) -> impl Iterator<Item = (u32, ChatId, Timestamp)> {
         self.steps.iter().filter_map(|step| match step.state {
-            StepState::Running { executor, since } => Some((step.planned.step, executor, since)),
+            StepState::Running { executor, since, .. } => Some((step.planned.step, executor, since)),
             _ => None,
         })
+    }
+
+    /// The budgets of the executors at work.
+    pub(crate) fn budgets(&self) -> impl Iterator<Item = Budget> {
+        self.steps.iter().filter_map(|step| match step.state {
+            StepState::Running { budget, .. } => budget,
+            _ => None,
+        })
+    }
+
+    /// How many steps have not begun.
+    pub(crate) fn pending(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step.state, StepState::Pending)).count()
     }
 
     /// The results that a step is given: those of the steps that it depends on.
@@ -265,17 +284,18 @@ impl Run {
         if let Some(step) = self.steps.iter_mut().find(|step| step.planned.step == number) {
             step.state = match (&result.error, result.success) {
                 (None, true) => StepState::Completed { data: result.data.clone() },
-                (error, _) => {
-                    StepState::Failed { why: error.as_ref().map_or_else(String::new, |why| why.message.clone()) }
-                }
+                (error, _) => StepState::Failed {
+                    why: error.as_ref().map_or_else(String::new, |why| why.message.clone()),
+                    partial: result.data.clone(),
+                },
             };
         }
     }
 
     /// Folds the start of a step.
-    pub(crate) fn begun(&mut self, number: u32, executor: ChatId, since: Timestamp) {
+    pub(crate) fn begun(&mut self, number: u32, executor: ChatId, since: Timestamp, budget: Option<Budget>) {
         if let Some(step) = self.steps.iter_mut().find(|step| step.planned.step == number) {
-            step.state = StepState::Running { executor, since };
+            step.state = StepState::Running { executor, since, budget };
         }
     }
 
@@ -287,9 +307,15 @@ impl Run {
             let (number, words) = (planned.step, &planned.description);
             let said = match state {
                 StepState::Completed { data } => format!("Step {number} is completed: {}\n", cut(data, share)),
-                StepState::Failed { why } => {
+                StepState::Failed { why, partial } if partial.is_empty() => {
                     format!("Step {number} failed ({}): {}\n", cut(why, share), cut(words, 200))
                 }
+                StepState::Failed { why, partial } => format!(
+                    "Step {number} failed ({}): {}. It came to this: {}\n",
+                    cut(why, share / 2),
+                    cut(words, 200),
+                    cut(partial, share / 2)
+                ),
                 StepState::Pending | StepState::Running { .. } => format!("Step {number} has not ended.\n"),
             };
             text.push_str(&said);
@@ -341,7 +367,7 @@ mod tests {
 
     fn begin(run: &mut Run, steps: &[u32]) {
         for step in steps {
-            run.begun(*step, ChatId(Uuid::from_u128(u128::from(*step))), Timestamp::default());
+            run.begun(*step, ChatId(Uuid::from_u128(u128::from(*step))), Timestamp::default(), None);
         }
     }
 

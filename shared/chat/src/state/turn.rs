@@ -63,6 +63,19 @@ pub struct Tried {
     pub attempt: u32,
 }
 
+/// A turn that ended, for those that tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// Whether it was no part of the conversation: a compaction that a person asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_internal: bool,
+    /// Whether it left a plan to be approved that no turn before it did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub submits_plan: bool,
+}
+
 /// The turn that runs or waits.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Turn {
@@ -96,6 +109,12 @@ pub struct Turn {
     pub steps: u32,
     /// Its usage so far.
     pub usage: Usage,
+    /// Our estimate of the context of its last call of the model, in tokens; 0 for calls with a context of their own.
+    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    pub estimated: u64,
+    /// The usage of the agents that worked for it and have ended.
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub agents_usage: Usage,
     /// Calls of the last message that have no answer yet, the current one first.
     pub calls: VecDeque<ToolCall>,
     /// The last text of the model.

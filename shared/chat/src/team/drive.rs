@@ -1,6 +1,7 @@
 //! A team at work: its agents are begun, told of, and stopped.
 
 use super::{
+    SeatState,
     look::{Look, Looked},
     member,
     rounds::{self, Next},
@@ -8,11 +9,14 @@ use super::{
 use crate::{keys::actor_id, machine::ChatEffect, mode, turn::Step};
 use actor::{EffectKey, OutboxMessage, StopRequest, Target};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
+    Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
     NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId,
 };
 use serde_json::Value;
 use tools::PlanItem;
+
+/// The end of the last words of a turn whose budget is used up before its plan.
+const SPENT: &str = "\nThe budget of this turn is used up. Send a message to go on: its turn has a budget of its own.";
 
 impl Step<'_> {
     /// Whether the turn is the team's from its beginning: the plan is there.
@@ -50,8 +54,14 @@ impl Step<'_> {
     fn look(&mut self, number: u32) {
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
         let Some((turn, team)) = self.turn().and_then(|turn| Some((turn, turn.team.as_ref()?))) else { return };
-        let key =
-            EffectKey(format!("look/{}/{}/{}/{}/{number}", turn.id, turn.attempt, team.round, team.ended().len()));
+        let key = EffectKey(format!(
+            "look/{}/{}/{}/{}/{}/{number}",
+            turn.id,
+            turn.attempt,
+            team.round,
+            team.done,
+            team.ended().len()
+        ));
         let agents = config.scenario.as_ref().map(|setup| setup.agents.clone()).unwrap_or_default();
         let personas = if team.round == 0 { agents } else { Vec::new() };
         let look = Look { config, turn: turn.id, plan, free: team.ended(), personas };
@@ -71,12 +81,31 @@ impl Step<'_> {
         let done = u32::try_from(plan.items.iter().filter(|item| item.status == "done").count()).unwrap_or(u32::MAX);
         self.team(TeamFact::Looked { done, at: self.stamp.at });
         let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
+        let is_working = team.working().next().is_some();
         match rounds::next(team, &plan.items) {
             Next::Wait => {}
-            Next::Begin => self.begin_members(personas),
-            Next::GoOn(chats) => self.go_on(&chats),
-            Next::End => self.end_team(&plan.items),
+            Next::End => self.end_team(&plan.items, None),
+            Next::Begin => match self.exhausted(personas.len()) {
+                None => self.begin_members(personas),
+                limit => self.end_team(&plan.items, limit),
+            },
+            Next::GoOn(chats) => match self.exhausted(chats.len()) {
+                None => self.go_on(&chats),
+                // Agents that work give back what they leave.
+                Some(_) if is_working => {}
+                limit => self.end_team(&plan.items, limit),
+            },
         }
+    }
+
+    /// The limit because of which so many agents cannot begin, if that is so.
+    fn exhausted(&self, agents: usize) -> Option<StopReason> {
+        self.turn()?.exhausts(self.shared(agents)?)
+    }
+
+    /// The budget of each of so many agents of a round: they share what is free.
+    fn shared(&self, agents: usize) -> Option<Budget> {
+        Some(self.turn()?.free(self.stamp.at).part_of(agents))
     }
 
     fn no_plan(&mut self, error: Error) {
@@ -91,11 +120,11 @@ impl Step<'_> {
         let members: Vec<Member> =
             personas.iter().map(|persona| Member { chat_id: ChatId(self.id()), role: persona.role.clone() }).collect();
         let Some((turn, limits)) = self.turn().map(|turn| (turn.id, turn.limits)) else { return };
-        self.team(TeamFact::Started { round: 1, members: members.clone(), at: self.stamp.at });
-        let (at, of) = (self.stamp.at, members.len());
+        let (at, budget) = (self.stamp.at, self.shared(members.len()));
+        self.team(TeamFact::Started { round: 1, members: members.clone(), budget, at });
         for (member, persona) in members.iter().zip(personas) {
-            let created = member::chat(&config, plan.clone(), (turn, limits), member, persona, of, at);
-            self.tell_member(&config, member, &members, 1, Some(created));
+            let created = member::chat(&config, plan.clone(), (turn, limits), member, persona, at);
+            self.tell_member(&config, member, &members, (1, budget), Some(created));
         }
     }
 
@@ -105,9 +134,10 @@ impl Step<'_> {
         let round = team.round + 1;
         let again = team.seats.iter().map(|seat| seat.member.clone()).filter(|one| chats.contains(&one.chat_id));
         let members: Vec<Member> = again.collect();
-        self.team(TeamFact::Started { round, members: members.clone(), at: self.stamp.at });
+        let budget = self.shared(members.len());
+        self.team(TeamFact::Started { round, members: members.clone(), budget, at: self.stamp.at });
         for member in &members {
-            self.tell_member(&config, member, &members, round, None);
+            self.tell_member(&config, member, &members, (round, budget), None);
         }
     }
 
@@ -116,7 +146,7 @@ impl Step<'_> {
         config: &ChatConfig,
         member: &Member,
         members: &[Member],
-        round: u32,
+        (round, budget): (u32, Option<Budget>),
         create: Option<ChatConfig>,
     ) {
         let path = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
@@ -128,7 +158,7 @@ impl Step<'_> {
             files: Vec::new(),
             context: String::new(),
             create: create.map(Box::new),
-            limits: None,
+            limits: budget.map(|budget| budget.narrows(turn.limits)),
             interrupt: false,
             approval,
             persona: None,
@@ -162,8 +192,14 @@ impl Step<'_> {
             return;
         }
         // Messages of two agents may pass each other.
-        let done = done.max(team.done);
+        let (is_new, done) = (done > team.done, done.max(team.done));
+        let (rests, looking) = (team.of(SeatState::Rests).next().is_some(), team.looking);
         self.push(ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total });
+        // Steps that waited for this one may be free for agents that had nothing to do.
+        if is_new && rests {
+            self.team(TeamFact::Called { at: self.stamp.at });
+            self.look(looking);
+        }
     }
 
     /// An agent has ended its turn.
@@ -171,27 +207,32 @@ impl Step<'_> {
         let team = self.turn().and_then(|turn| turn.team.as_deref());
         let is_working = |member: &Member| member.chat_id == end.chat_id;
         let Some(number) = team.and_then(|team| team.working().any(is_working).then_some(team.looking)) else {
-            return self.free(&end);
+            return self.ended_late(&end);
         };
         self.team(TeamFact::MemberEnded { end, at: self.stamp.at });
         self.look(number);
     }
 
-    /// Frees the steps of an agent whose team is gone. Should this be lost, the claims end with their lease.
-    fn free(&mut self, end: &MemberEnd) {
+    /// Counts the usage of an agent whose team is gone, and frees its steps. Should this be lost, the claims end with their lease.
+    fn ended_late(&mut self, end: &MemberEnd) {
+        self.late(end.chat_id, end.usage);
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
         let look = Look { config, turn: TurnId(end.chat_id.0), plan, free: vec![end.chat_id], personas: Vec::new() };
         let key = EffectKey(format!("free/{}/{}", end.chat_id, self.id()));
         self.run(key, look.into());
     }
 
-    fn end_team(&mut self, items: &[PlanItem]) {
+    /// Ends the turn with what is done and left, at this limit if there is one.
+    fn end_team(&mut self, items: &[PlanItem], limit: Option<StopReason>) {
         let id = MessageId(self.id());
-        let (at, content) = (self.stamp.at, rounds::told(items));
+        let (at, mut content) = (self.stamp.at, rounds::told(items));
+        if limit.is_some() {
+            content.push_str(SPENT);
+        }
         let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
         let message = Message::Assistant { id, at, content, calls, reasoning, provider };
         self.push(ChatEvent::MessageAdded { message });
-        self.finish(StopReason::EndTurn);
+        self.finish(limit.unwrap_or(StopReason::EndTurn));
     }
 
     /// Stops the agents whose turns run.

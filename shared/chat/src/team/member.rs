@@ -4,21 +4,20 @@ use crate::{keys::actor_id, state::ChatState};
 use actor::OutboxMessage;
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, Error, FilePath, Limits, Member, MemberEnd, MemberOf, NextPersona,
-    PlanFile, Timestamp, ToldStep, TurnId,
+    PlanFile, Timestamp, ToldStep, TurnId, Usage,
 };
 
 /// The tool that writes a whole plan: agents that share one change its steps alone.
 const PLAN_WRITE: &str = "plan_write";
 const PLAN_UPDATE_STEP: &str = "plan_update_step";
 
-/// The setup of the chat of an agent; `of` is the number of agents, which share the limits of tokens and money of the turn.
+/// The setup of the chat of an agent. Its limits are those of the turn; each of its turns has a budget within them.
 pub(crate) fn chat(
     config: &ChatConfig,
     plan: PlanFile,
     (turn, limits): (TurnId, Limits),
     member: &Member,
     persona: NextPersona,
-    of: usize,
     at: Timestamp,
 ) -> ChatConfig {
     let tools = persona.tools.map(|mut tools| {
@@ -26,17 +25,12 @@ pub(crate) fn chat(
         tools.push(PLAN_UPDATE_STEP.to_owned());
         tools
     });
-    let share = u32::try_from(of.max(1)).unwrap_or(u32::MAX);
     ChatConfig {
         chat: member.chat_id,
         title: crate::chats::title_of(&format!("{}: {}", member.role, config.title)),
         role: persona.role,
         model: config.model.clone().or(persona.model),
-        limits: Limits {
-            max_tokens: limits.max_tokens / u64::from(share),
-            max_cost_usd: limits.max_cost_usd / f64::from(share),
-            ..limits
-        },
+        limits,
         system: persona.system,
         tools,
         plan: Some(plan),
@@ -84,16 +78,20 @@ pub(crate) fn tells(state: &ChatState, event: &ChatEvent, error: Option<&Error>)
         ChatEvent::Done { stop_reason, .. } => {
             let told = serde_json::to_value(stop_reason).ok();
             let reason = told.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
-            ended(config, reason, error.cloned())
+            ended(config, reason, error.cloned(), usage(state))
         }
-        ChatEvent::Stopped { .. } => ended(config, "stopped", error.cloned()),
+        ChatEvent::Stopped { .. } => ended(config, "stopped", error.cloned(), usage(state)),
         _ => None,
     }
 }
 
-/// The message about the end of a turn.
-pub(crate) fn ended(config: &ChatConfig, reason: &str, error: Option<Error>) -> Option<OutboxMessage> {
-    let end = MemberEnd { chat_id: config.chat, stop_reason: reason.to_owned(), error };
+fn usage(state: &ChatState) -> Usage {
+    state.turn.as_ref().map(|turn| turn.usage).unwrap_or_default()
+}
+
+/// The message about the end of a turn with this usage.
+pub(crate) fn ended(config: &ChatConfig, reason: &str, error: Option<Error>, usage: Usage) -> Option<OutboxMessage> {
+    let end = MemberEnd { chat_id: config.chat, stop_reason: reason.to_owned(), error, usage };
     message(config, &ChatCommand::MemberEnded { end: Box::new(end) })
 }
 

@@ -17,18 +17,26 @@ pub(crate) enum Next {
     End,
 }
 
-/// Decides by the plan as it is. A round that gets no step done is the last one, so there are at most as many rounds as steps and one more.
+/// Decides by the plan as it is. A round that gets no step done is the last one, so there are at most as many rounds as steps and one more. An
+/// agent at the end of its budget goes on like one that ended by itself: whether there is more is decided when the round begins.
+///
+/// Agents that rest go on beside those that work where a step that was done made more steps free than those will take.
 pub(crate) fn next(team: &Team, items: &[PlanItem]) -> Next {
-    let is_free = items.iter().any(|item| item.is_free);
-    if team.looking > 0 || team.working().next().is_some() {
+    let (free, working) = (items.iter().filter(|item| item.is_free).count(), team.working().count());
+    if team.looking > 0 {
         return Next::Wait;
     }
     if team.round == 0 {
-        return if is_free { Next::Begin } else { Next::End };
+        return if free > 0 { Next::Begin } else { Next::End };
     }
-    let able: Vec<ChatId> = team.of(SeatState::Rests).map(|member| member.chat_id).collect();
-    match is_free && team.done > team.done_before && !able.is_empty() {
+    let held = items.iter().filter(|item| item.status == "in_progress" && !item.is_free).count();
+    let left = if working == 0 { team.seats.len() } else { free.saturating_sub(working.saturating_sub(held)) };
+    let able = team.of(SeatState::Rests).chain(team.of(SeatState::Spent).filter(|_| working == 0));
+    let able: Vec<ChatId> = able.map(|member| member.chat_id).take(left).collect();
+    let before = if working == 0 { team.done_before } else { team.done_woken };
+    match free > 0 && team.done > before && !able.is_empty() {
         true => Next::GoOn(able),
+        false if working > 0 => Next::Wait,
         false => Next::End,
     }
 }
@@ -39,7 +47,11 @@ pub(crate) fn told(items: &[PlanItem]) -> String {
     let left: Vec<String> = items
         .iter()
         .filter(|item| item.status != "done")
-        .map(|item| format!("- step {} ({}): {}", item.step, item.status.replace('_', " "), item.title))
+        .map(|item| {
+            let waits = item.waits_for.filter(|_| item.status == "pending");
+            let waits = waits.map_or_else(String::new, |needed| format!(", after step {needed}"));
+            format!("- step {} ({}{waits}): {}", item.step, item.status.replace('_', " "), item.title)
+        })
         .collect();
     let total = items.len();
     match left.as_slice() {
@@ -52,7 +64,7 @@ pub(crate) fn told(items: &[PlanItem]) -> String {
 mod tests {
     use super::*;
     use crate::team::Seat;
-    use domain::{Member, MemberEnd, TeamFact, Timestamp};
+    use domain::{Member, MemberEnd, TeamFact, Timestamp, Usage};
     use proptest::prelude::*;
     use uuid::Uuid;
 
@@ -68,6 +80,7 @@ mod tests {
             title: format!("step {step}"),
             status,
             is_free: *status == "pending",
+            waits_for: None,
         };
         (1..).zip(statuses).map(item).collect()
     }
@@ -85,10 +98,10 @@ mod tests {
     #[test]
     fn the_steps_of_an_agent_that_is_out_are_taken_by_those_that_rest() {
         let seats = vec![
-            Seat { member: member(1), state: SeatState::Out },
-            Seat { member: member(2), state: SeatState::Rests },
+            Seat { member: member(1), state: SeatState::Out, budget: None },
+            Seat { member: member(2), state: SeatState::Rests, budget: None },
         ];
-        let team = Team { round: 1, seats, looking: 0, done_before: 0, done: 1 };
+        let team = Team { round: 1, seats, done: 1, ..Team::default() };
         let left = items(&["done", "pending"]);
         assert_eq!(next(&team, &left), Next::GoOn(vec![member(2).chat_id]));
         assert_eq!(next(&Team { done_before: 1, ..team.clone() }, &left), Next::End, "the round got nothing done");
@@ -96,6 +109,19 @@ mod tests {
         assert_eq!(next(&team, &items(&["done", "failed"])), Next::End);
         assert_eq!(next(&Team::default(), &left), Next::Begin);
         assert_eq!(next(&Team::default(), &items(&["done"])), Next::End);
+    }
+
+    #[test]
+    fn agents_that_rest_go_on_beside_those_that_work_when_a_step_made_others_free() {
+        let seats = [(1, SeatState::Works), (2, SeatState::Rests), (3, SeatState::Rests)];
+        let seats = seats.map(|(number, state)| Seat { member: member(number), state, budget: None }).to_vec();
+        let team = Team { round: 1, seats, done: 1, ..Team::default() };
+        let two = Next::GoOn(vec![member(2).chat_id]);
+        assert_eq!(next(&team, &items(&["done", "pending", "pending"])), two, "the one that works takes a step, too");
+        assert_eq!(next(&team, &items(&["done", "in_progress", "pending"])), two);
+        assert_eq!(next(&team, &items(&["done", "pending"])), Next::Wait);
+        assert_eq!(next(&team, &items(&["done", "in_progress"])), Next::Wait);
+        assert_eq!(next(&Team { done_woken: 1, ..team }, &items(&["done", "pending", "pending"])), Next::Wait);
     }
 
     proptest! {
@@ -116,14 +142,14 @@ mod tests {
                     Next::End => break,
                     Next::Wait => return Err(TestCaseError::fail("it waits for nobody")),
                 };
-                team.apply(&TeamFact::Started { round: team.round + 1, members: members.clone(), at: AT });
+                team.apply(&TeamFact::Started { round: team.round + 1, members: members.clone(), budget: None, at: AT });
                 for one in members {
-                    prop_assert_eq!(next(&team, &items(&statuses)), Next::Wait);
+                    prop_assert_ne!(next(&team, &items(&statuses)), Next::End, "it ends after all of them");
                     let stop_reason = loop {
                         let Some(free) = statuses.iter().position(|status| *status == "pending") else { break "end_turn" };
                         match luck() {
                             0 => break "end_turn",
-                            1 => break "step_limit",
+                            1 => break ["step_limit", "token_limit"][usize::from(luck() % 2)],
                             2 => statuses[free] = "failed",
                             _ => statuses[free] = "done",
                         }
@@ -132,6 +158,7 @@ mod tests {
                         chat_id: one.chat_id,
                         stop_reason: stop_reason.into(),
                         error: None,
+                        usage: Usage::default(),
                     };
                     team.apply(&TeamFact::MemberEnded { end, at: AT });
                     let done = u32::try_from(statuses.iter().filter(|status| **status == "done").count()).unwrap_or_default();

@@ -36,8 +36,11 @@ fn works(request: &ModelRequest) -> Delta {
         .iter()
         .any(|message| matches!(&**message, Message::User { content, .. } if content.contains("You work on the plan")));
     match request.messages.last().map(AsRef::as_ref) {
-        Some(Message::User { .. }) if is_planner || (is_strategist && !in_team) => {
-            call("plan_write", &json!({ "title": "Plan", "steps": STEPS }))
+        Some(Message::User { content, .. }) if is_planner || (is_strategist && !in_team) => {
+            let needs = |step: u32, on: &[u32]| json!({ "step": step, "on": on });
+            let order = [needs(3, &[1, 2]), needs(4, &[3]), needs(5, &[3])];
+            let order = if content.contains("in order") { &order[..] } else { &[] };
+            call("plan_write", &json!({ "title": "Plan", "steps": STEPS, "depends_on": order }))
         }
         Some(Message::User { .. }) => call("plan_update_step", &json!({ "status": "in_progress" })),
         Some(Message::Tool { tool, output, success: true, .. }) if tool == "plan_update_step" => {
@@ -212,6 +215,34 @@ async fn a_team_does_every_step_once_and_the_steps_of_a_dead_agent_are_taken_by_
         let refused = hub.chats.post(hub.workspace, member.chat_id, command, post, &by).await.unwrap_err();
         assert_eq!((refused.code, &refused.details["parent_chat_id"]), (Code::Conflict, &json!(chat)));
     }
+}
+
+#[tokio::test]
+async fn steps_of_a_team_wait_for_those_that_they_need() {
+    let hub = hub().await;
+    let chat = begin(&hub, "build it in order", Scenario::ParallelAgents, |_| {}).await;
+    let plan = text(&hub, &format!("/chats/{chat}/plan.md")).await;
+    assert!(plan.contains("- [ ] three (after 1, 2)\n- [ ] four (after 3)\n"), "{plan}");
+    approve(&hub, chat).await;
+    let log = events(&hub, chat).await;
+    assert_eq!(said(&log), "All 5 steps of the plan are done.", "{log:?}");
+    let at = |step: u32, status: &str| {
+        let is_it = |event: &ChatEvent| matches!(event, ChatEvent::PlanStep { step: of, status: its, .. } if *of == step && its == status);
+        log.iter().rposition(is_it).unwrap()
+    };
+    assert!(at(3, "in_progress") > at(1, "done").min(at(2, "done")), "{log:?}");
+    assert!(at(3, "done") > at(1, "done").max(at(2, "done")) && at(4, "done") > at(3, "done"), "{log:?}");
+    let titles = log.iter().filter_map(|event| match event {
+        ChatEvent::PlanStep { title, .. } => Some(title.as_str()),
+        _ => None,
+    });
+    assert!(titles.clone().all(|title| STEPS.contains(&title)), "{:?}", titles.collect::<Vec<_>>());
+
+    // What the team used is in the view of the chat, and in the records of its agents.
+    let view = hub.chats.get(hub.workspace, chat).await.unwrap();
+    let records = hub.chats.usage(hub.workspace, "2000-01-01", "2999-12-31").await.unwrap();
+    let of_agents = records.iter().filter(|record| record.parent_chat_id == Some(chat));
+    assert_eq!(view.agents_usage.input_tokens, of_agents.map(|record| record.usage.input_tokens).sum::<u64>());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::hub::Hub;
 use actor::read_after;
 use async_trait::async_trait;
-use buildscale_chat::{NewMessage, NewSessionMessage, SessionChange, Sessions, actor_id};
+use buildscale_chat::{NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id};
 use domain::{
     ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Usage, session::StepOutcome,
 };
@@ -32,7 +32,7 @@ impl Model for Plans {
             Some(Message::Tool { output, .. }) => Delta::Text(format!("from {output}")),
             _ => Delta::Text("?".into()),
         };
-        let usage = Usage { input_tokens: 7, ..Usage::default() };
+        let usage = Usage { input_tokens: 7, output_tokens: 1, cached_tokens: 0, cost_usd: 0.1 };
         let end = Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None };
         Ok(stream::iter([Ok(delta), Ok(end)]).boxed())
     }
@@ -88,6 +88,33 @@ async fn a_plan_is_carried_out_by_chats_that_are_on_no_list() {
     let post = NewMessage { content: "hello".into(), ..NewMessage::default() };
     let refused = hub.chats.post(hub.workspace, executor, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
     assert_eq!((refused.code, &refused.details["session_id"]), (Code::Conflict, &json!(chat)));
+}
+
+#[tokio::test]
+async fn a_session_and_its_executors_add_up_in_the_records_of_usage() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+    sessions.create(hub.workspace, chat, command, message("do the hard thing"), &by).await.unwrap();
+    hub.settle().await;
+    sessions.post(hub.workspace, chat, CommandId(hub.clock.id()), message("do it again"), &by).await.unwrap();
+    hub.settle().await;
+
+    let records = hub.chats.usage(hub.workspace, "2000-01-01", "2999-12-31").await.unwrap();
+    let sum = |is: &dyn Fn(&&TurnUsage) -> bool| {
+        records.iter().filter(is).fold(Usage::default(), |mut sum, record| {
+            sum += record.usage;
+            sum
+        })
+    };
+    let told = |usage: Usage| (usage.input_tokens, usage.output_tokens, (usage.cost_usd * 100.0).round());
+    let view = hub.chats.get(hub.workspace, chat).await.unwrap();
+    // Twice: an analysis, a plan and an answer; and two executors.
+    assert_eq!(told(view.usage), (42, 6, 60.0));
+    assert_eq!(told(view.agents_usage), (28, 4, 40.0));
+    assert_eq!(told(sum(&|record| record.chat_id == chat)), told(view.usage));
+    assert_eq!(told(sum(&|record| record.parent_chat_id == Some(chat))), told(view.agents_usage));
+    assert_eq!(told(sum(&|_| true)), (70, 10, 100.0), "every turn is there once, with the chat that it is of");
 }
 
 #[tokio::test]

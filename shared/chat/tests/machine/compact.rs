@@ -1,7 +1,7 @@
 //! Compactions: asked for and by themselves, what stays whole, failures, crashes, stops, and taking one back.
 
 use crate::play::{Play, ls};
-use domain::{ChatCommand, ChatEvent, Code, Message, event::CompactionRecord};
+use domain::{ChatCommand, ChatEvent, Code, Message, Usage, event::CompactionRecord};
 use serde_json::json;
 use std::time::Duration;
 
@@ -265,4 +265,31 @@ fn the_record_of_a_turn_names_the_model_that_answered() {
     });
     let models: Vec<_> = records.map(|record| record["model"].clone()).collect();
     assert_eq!(models, [json!("openai/gpt-5-mini-2025-08-07")]);
+}
+
+/// The providers of models have their tokenizers: where they count more than our four bytes a token, contexts are smaller from then on.
+#[test]
+fn a_context_is_compacted_earlier_where_the_provider_counts_more_tokens_than_we_do() {
+    let turns_until_compaction = |times: u64| {
+        let mut play = Play::new();
+        for turn in 1..60 {
+            play.say(&format!("question {turn} {}", "x".repeat(800)));
+            let is_less =
+                |event: &ChatEvent| matches!(event, ChatEvent::CompactionBegan { .. } | ChatEvent::ContextCut { .. });
+            if play.count(is_less) > 0 {
+                return turn;
+            }
+            let estimated = play.log.iter().rev().find_map(|event| match event {
+                ChatEvent::ModelStarted { context, .. } => context.as_ref().map(|record| record.tokens()),
+                _ => None,
+            });
+            let usage = Usage { input_tokens: estimated.unwrap_or(0) * times / 2, ..Usage::default() };
+            play.answer_using(&format!("answer {turn} {}", "x".repeat(800)), &[], usage);
+        }
+        60
+    };
+    let [less, same, twice, nonsense] = [1, 2, 4, 400].map(turns_until_compaction);
+    assert_eq!(less, same, "a count below ours gives no more room");
+    assert!(twice < same && twice * 2 + 2 >= same, "{twice} {same}");
+    assert!(nonsense > 2 && nonsense <= twice, "{nonsense}");
 }

@@ -5,6 +5,7 @@
 mod agent;
 mod anything;
 mod backoff;
+mod budgets;
 mod commands;
 mod compact;
 mod modes;

@@ -5,7 +5,7 @@ use actor::Input;
 use buildscale_chat::{ChatEffect, Look, Looked, Report};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, NextPersona,
-    PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId,
+    PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -58,6 +58,7 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
         title: format!("part {step}"),
         status,
         is_free: *status == "pending",
+        waits_for: None,
     };
     let items = (1..).zip(statuses).map(item).collect();
     let plan = PlanState { path: plan().path, items, events: Vec::new() };
@@ -83,7 +84,8 @@ fn begun(play: &Play) -> Vec<(Option<ChatConfig>, String)> {
 }
 
 fn ended(play: &mut Play, chat_id: ChatId, stop_reason: &str) -> Vec<String> {
-    let end = Box::new(MemberEnd { chat_id, stop_reason: stop_reason.into(), error: None });
+    let usage = Usage { input_tokens: 200, cost_usd: 0.5, ..Usage::default() };
+    let end = Box::new(MemberEnd { chat_id, stop_reason: stop_reason.into(), error: None, usage });
     play.command(ChatCommand::MemberEnded { end })
 }
 
@@ -153,7 +155,6 @@ fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
         let config = config.as_ref().unwrap();
         let member = config.member.unwrap();
         assert_eq!((member.chat, member.turn), (play.config.chat, play.state.turn.as_ref().unwrap().id));
-        assert_eq!((config.limits.max_tokens, config.limits.max_cost_usd), (500, 1.5), "they share the limits");
         assert_eq!(config.tools.clone().unwrap(), ["read", "plan_update_step"], "steps are changed, the plan is not");
         assert_eq!(config.plan, Some(plan()));
         assert!(words.starts_with("build it\n\nYou work on the plan /projects/a/plan.md together with"), "{words}");
@@ -169,8 +170,10 @@ fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
     let Some(ChatEvent::PlanStep { done, .. }) = play.log.last() else { panic!("{:?}", play.log.last()) };
     assert_eq!(*done, 2, "messages of two agents may pass each other, and progress does not go back");
 
+    assert_eq!(budgets(&play), [(500, 1.5), (500, 1.5)], "they share what is free");
+
     // One is out; the other goes on with the step that it had claimed, and says what is left when it gets no further.
-    assert_eq!(ended(&mut play, chats[0], "token_limit"), ["team"]);
+    assert_eq!(ended(&mut play, chats[0], "step_limit"), ["team"]);
     assert_eq!(look(&mut play).free, [chats[0]]);
     let looked_again = play.input(Input::Resume);
     assert_eq!(looked_again, ["turn_started 2"], "a look that was lost is made again");
@@ -183,8 +186,61 @@ fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
     let end = looked(&mut play, &["done", "done", "pending"]);
     let text = "2 of 3 steps of the plan are done. Left:\n- step 3 (pending): part 3";
     assert_eq!(end[1..], [format!("assistant: {text}"), format!("done EndTurn: {text}")]);
-    assert_eq!(ended(&mut play, chats[0], "end_turn"), Vec::<String>::new(), "one that comes late changes nothing");
+    assert_eq!(budgets(&play)[2..], [(600, 2.0)], "it has all that is left");
+    assert_eq!(ended(&mut play, chats[0], "end_turn"), ["team"], "of one that comes late the usage counts");
+    assert_eq!(play.state.agents_usage.input_tokens, 800);
     assert_eq!(play.freed, 1, "and has its steps freed");
+}
+
+/// The tokens and the money of each turn that was begun at an agent.
+fn budgets(play: &Play) -> Vec<(u64, f64)> {
+    let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
+    let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
+        ChatCommand::StartTurn { limits, .. } => limits.map(|limits| (limits.max_tokens, limits.max_cost_usd)),
+        _ => None,
+    });
+    started.collect()
+}
+
+#[test]
+fn an_agent_at_the_end_of_its_budget_gets_more_while_there_is_some_and_then_the_turn_asks_for_more() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending", "pending", "pending", "pending"]);
+    let chats: Vec<ChatId> = begun(&play).iter().map(|(config, _)| config.as_ref().unwrap().chat).collect();
+    let statuses = ["done", "pending", "pending", "pending"];
+    ended(&mut play, chats[0], "token_limit");
+    looked(&mut play, &statuses);
+    ended(&mut play, chats[1], "cost_limit");
+    looked(&mut play, &statuses);
+    assert_eq!(budgets(&play)[2..], [(300, 1.0), (300, 1.0)], "both go on with what is left");
+    let statuses = ["done", "done", "pending", "pending"];
+    ended(&mut play, chats[0], "token_limit");
+    looked(&mut play, &statuses);
+    ended(&mut play, chats[1], "token_limit");
+    looked(&mut play, &statuses);
+    let Some(ChatEvent::Done { message, stop_reason, .. }) = play.log.last() else { panic!("{:?}", play.log.last()) };
+    assert_eq!(*stop_reason, domain::StopReason::TokenLimit);
+    assert!(message.contains("2 of 4 steps") && message.contains("Send a message to go on"), "{message}");
+    assert_eq!(play.say("go on").last().map(String::as_str), Some("team"), "the next turn has a budget of its own");
+    looked(&mut play, &statuses);
+    assert_eq!(budgets(&play).last(), Some(&(500, 1.5)));
+}
+
+#[test]
+fn a_step_that_made_others_free_wakes_agents_that_rest() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending", "in_progress", "in_progress"]);
+    let chats: Vec<ChatId> = begun(&play).iter().map(|(config, _)| config.as_ref().unwrap().chat).collect();
+    ended(&mut play, chats[1], "end_turn");
+    assert_eq!(looked(&mut play, &["in_progress", "in_progress", "in_progress"]), ["team"], "nothing is free");
+    let (status, title) = ("done".to_owned(), "part 1".to_owned());
+    let told = Box::new(ToldStep { step: 1, status, title, plan: plan(), done: 1, total: 3 });
+    assert_eq!(play.command(ChatCommand::StepTold { told }), ["plan_step", "team"], "the plan is read again");
+    assert_eq!(looked(&mut play, &["done", "pending", "pending"]), ["team", "team"]);
+    let woken = begun(&play).pop().unwrap();
+    assert!(woken.0.is_none() && woken.1.contains("free again"), "{woken:?}");
 }
 
 #[test]

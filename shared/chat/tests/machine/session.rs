@@ -209,7 +209,7 @@ fn a_plan_that_cannot_be_carried_out_is_planned_again_twice() {
 }
 
 #[test]
-fn a_stop_reaches_every_executor_and_late_reports_change_nothing() {
+fn a_stop_reaches_every_executor_and_late_reports_count_alone() {
     let mut play = complex();
     play.answer("", &[plan(&[step(1, &[]), step(2, &[]), step(3, &[1])])]);
     let at = play.at();
@@ -221,8 +221,10 @@ fn a_stop_reaches_every_executor_and_late_reports_change_nothing() {
     let stops = play.scheduled.iter().filter(|sent| sent["command"] == "stop").count();
     assert_eq!((stops, play.stopped_plans), (2, 1));
     let log = play.log.len();
+    let used = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
+    assert_eq!(play.state.agents_usage, Usage::default());
     report(&mut play, 0, "late", "end_turn");
-    assert_eq!(play.log.len(), log);
+    assert_eq!((play.log.len(), play.state.agents_usage), (log + 1, used(10, 5)), "its usage counts, and nothing else");
     play.say("Hello!");
     assert_eq!(analysed(&play).1, AnalysisOrigin::Model, "the first analysis is that of the first turn");
 }

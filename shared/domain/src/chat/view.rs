@@ -120,6 +120,9 @@ pub struct ChatView {
     pub queued: Vec<QueuedMessage>,
     /// The sum of the usage of all its turns.
     pub usage: Usage,
+    /// The sum of the usage of all turns of its agents: its executors, or its team.
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub agents_usage: Usage,
     /// Turns ended.
     pub turns: u64,
     /// The plan file, if there is one.

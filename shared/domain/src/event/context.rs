@@ -18,6 +18,13 @@ pub struct ContextRecord {
     pub left_out_lines: u64,
 }
 
+impl ContextRecord {
+    /// The size of all parts in tokens, estimated.
+    pub fn tokens(&self) -> u64 {
+        self.parts.iter().map(|part| part.tokens).sum()
+    }
+}
+
 /// A part of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextPart {

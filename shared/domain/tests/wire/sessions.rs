@@ -32,6 +32,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
                 goal: "its budget".into(),
                 data: Some(json!({ "1": "found" })),
                 cut: vec![Cut { part: "data".into(), tokens: 500, kept: 400 }],
+                budget: Some(buildscale_domain::Budget { tokens: 30_000, cost_usd: 0.5, wall_ms: 60_000 }),
             }),
             at,
         },

@@ -1,10 +1,11 @@
 //! Events of teams.
 
 use super::id;
-use buildscale_domain::{ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp};
+use buildscale_domain::{Budget, ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp, Usage};
 
 /// The facts about a team.
 pub fn events(at: Timestamp) -> Vec<ChatEvent> {
+    let usage = Usage { input_tokens: 900, output_tokens: 200, cached_tokens: 100, cost_usd: 0.25 };
     vec![
         ChatEvent::Team { fact: Box::new(TeamFact::Called { at }) },
         ChatEvent::Team { fact: Box::new(TeamFact::Looked { done: 1, at }) },
@@ -12,14 +13,16 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             fact: Box::new(TeamFact::Started {
                 round: 1,
                 members: vec![Member { chat_id: ChatId(id(44)), role: "builder".into() }],
+                budget: Some(Budget { tokens: 1_000, cost_usd: 0.5, wall_ms: 60_000 }),
                 at,
             }),
         },
         ChatEvent::Team {
             fact: Box::new(TeamFact::MemberEnded {
-                end: MemberEnd { chat_id: ChatId(id(44)), stop_reason: "token_limit".into(), error: None },
+                end: MemberEnd { chat_id: ChatId(id(44)), stop_reason: "token_limit".into(), error: None, usage },
                 at,
             }),
         },
+        ChatEvent::Team { fact: Box::new(TeamFact::Late { chat_id: ChatId(id(44)), usage, at }) },
     ]
 }

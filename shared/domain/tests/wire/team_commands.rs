@@ -1,7 +1,7 @@
 //! Commands of the agents of a team to the chat that has it.
 
 use super::{id, path};
-use buildscale_domain::{ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep};
+use buildscale_domain::{ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep, Usage};
 
 /// A step, and the end of a turn.
 pub fn commands() -> Vec<ChatCommand> {
@@ -21,6 +21,7 @@ pub fn commands() -> Vec<ChatCommand> {
                 chat_id: ChatId(id(2)),
                 stop_reason: "token_limit".into(),
                 error: Some(Error::new(Code::LimitReached, "too long")),
+                usage: Usage { input_tokens: 900, output_tokens: 200, cached_tokens: 100, cost_usd: 0.25 },
             }),
         },
     ]

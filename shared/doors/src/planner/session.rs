@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 /// A session.
 pub fn session(view: &ChatView) -> Value {
     let about = view.session.clone().unwrap_or_default();
-    let tokens = view.usage.input_tokens + view.usage.output_tokens;
+    let mut usage = view.usage;
+    usage += view.agents_usage;
+    let tokens = usage.input_tokens + usage.output_tokens;
     json!({
         "id": view.chat_id,
         "user_id": view.user_id,

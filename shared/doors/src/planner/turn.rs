@@ -19,6 +19,9 @@ pub enum Shows {
     Turn(TurnId),
     /// The first that ends after the event with this number: for a client that resumes.
     EndingAfter(u64),
+    /// The one that takes in the words that steer, which are those of the command with this id: the turn that runs, or, where that ends before them,
+    /// one of their own.
+    Steered(TurnId),
 }
 
 /// The view of one turn. It is over with the turn's end, which is its last frame.
@@ -33,6 +36,9 @@ pub struct PlannerTurn {
 
 #[derive(Debug, Default)]
 struct Turn {
+    id: Option<TurnId>,
+    /// Whether it has the words that steer.
+    has_words: bool,
     words: String,
     strategy: Option<Strategy>,
     usage: Usage,
@@ -52,12 +58,16 @@ impl PlannerTurn {
     fn is_shown(&self, id: TurnId) -> bool {
         match self.shows {
             Shows::Turn(turn) => turn == id,
-            Shows::EndingAfter(_) => true,
+            Shows::EndingAfter(_) | Shows::Steered(_) => true,
         }
     }
 
     fn end(&mut self, number: u64, error: Option<Value>, reason: &str, frames: &mut Vec<Frame>) {
         let Some(turn) = self.turn.take() else { return };
+        let is_another = |words| turn.id.is_some_and(|id| id != words) && !turn.has_words;
+        if matches!(self.shows, Shows::Steered(words) if is_another(words)) {
+            return;
+        }
         if let Some(error) = error {
             frames.push(frame(number, "error", error));
         }
@@ -67,7 +77,7 @@ impl PlannerTurn {
         });
         frames.push(frame(number, "done", json!({ "usage": usage, "finished_reason": reason })));
         self.over = match self.shows {
-            Shows::Turn(_) => true,
+            Shows::Turn(_) | Shows::Steered(_) => true,
             Shows::EndingAfter(after) => number > after,
         };
     }
@@ -145,13 +155,13 @@ impl Projection for PlannerTurn {
     fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
-                self.turn = self.is_shown(*turn_id).then(Turn::default);
+                self.turn = self.is_shown(*turn_id).then(|| Turn { id: Some(*turn_id), ..Turn::default() });
                 return;
             }
             // A chat that is paused or deleted shows nothing more of a turn, not even of one that never began.
             ChatEvent::Paused { reason, .. } => {
                 let error = json!({ "error": reason, "code": domain::Code::Paused });
-                self.turn.get_or_insert_default();
+                self.turn.get_or_insert_default().has_words = true;
                 return self.end(number, Some(error), "paused", frames);
             }
             ChatEvent::Deleted { .. } if self.turn.is_none() => {
@@ -220,6 +230,9 @@ impl Projection for PlannerTurn {
                 if let Some(step) = turn.step(*step, status) {
                     frames.push(frame(number, "step_complete", json!({ "step": step })));
                 }
+            }
+            ChatEvent::Steered { words } => {
+                turn.has_words |= self.shows == Shows::Steered(TurnId(words.command_id.0));
             }
             ChatEvent::Used { usage, .. } => turn.usage += *usage,
             ChatEvent::Failed { error } => turn.error = Some(error.clone()),

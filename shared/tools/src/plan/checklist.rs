@@ -4,6 +4,8 @@
 //! expires, as in `- [~] Write it <!-- builder 019bf537-f228-7cd3-aa1c-3da8af302e12 until 2026-11-25T18:20:00Z -->`. The comment of a step that
 //! has ended keeps the agent and loses the time. A claim is as good as the write that makes it: the caller writes the text on the condition
 //! that the file is still the one that was read, so one of two agents that claim the same step wins.
+//!
+//! The title of a step may end with the steps that it needs, as in `- [ ] Write it (after 1, 2)`: it is free when they are done or skipped.
 
 use domain::{ChatId, Sha256, Timestamp};
 use schemars::JsonSchema;
@@ -87,6 +89,8 @@ impl Holder {
 pub(crate) struct Step<'a> {
     pub status: Status,
     pub title: &'a str,
+    /// The numbers of the steps that have to be done before it.
+    pub needs: Vec<u32>,
     pub holder: Option<Holder>,
     mark_at: usize,
     /// From the end of the title to the end of the line.
@@ -100,9 +104,28 @@ impl Step<'_> {
         self.holder.as_ref().filter(|_| self.status == Status::InProgress).filter(is_live)
     }
 
+    /// The first step that has to be done before it and is not; none of those that are not there.
+    pub fn waits_for(&self, all: &[Self]) -> Option<u32> {
+        let is_open = |number: &&u32| {
+            let needed = number.checked_sub(1).and_then(|at| all.get(at as usize));
+            needed.is_some_and(|step| !matches!(step.status, Status::Done | Status::Skipped))
+        };
+        self.needs.iter().find(is_open).copied()
+    }
+
     /// Whether an agent may claim it.
-    pub fn is_free(&self, now: Timestamp) -> bool {
-        !self.status.is_end() && self.claimed(now).is_none()
+    pub fn is_free(&self, all: &[Self], now: Timestamp) -> bool {
+        !self.status.is_end() && self.claimed(now).is_none() && self.waits_for(all).is_none()
+    }
+}
+
+/// The title of a step, and the steps that it needs.
+pub(crate) fn needs(words: &str) -> (&str, Vec<u32>) {
+    let found = words.strip_suffix(')').and_then(|words| words.rsplit_once("(after "));
+    let numbers = |list: &str| list.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<u32>>>();
+    match found.and_then(|(title, list)| Some((title.trim_end(), numbers(list)?))) {
+        Some((title, needs)) if !title.is_empty() => (title, needs),
+        _ => (words, Vec::new()),
     }
 }
 
@@ -121,13 +144,15 @@ pub(crate) fn steps(text: &str) -> Vec<Step<'_>> {
             && let Some(status) = rest.chars().next().and_then(Status::of)
             && let Some(words) = rest.get(1..).and_then(|rest| rest.strip_prefix("] "))
         {
-            let (title, holder) = parts(words.trim());
+            let (said, holder) = parts(words.trim());
             let end = at + line.trim_end().len();
-            let begin = at + (line.len() - words.len()) + (words.len() - words.trim_start().len()) + title.len();
+            let begin = at + (line.len() - words.len()) + (words.len() - words.trim_start().len()) + said.len();
+            let (title, needs) = needs(said);
             steps.push(Step {
                 mark_at: at + indent + "- [".len(),
                 status,
                 title,
+                needs,
                 holder,
                 tail: (begin, end.max(begin)),
             });
@@ -137,7 +162,7 @@ pub(crate) fn steps(text: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// The title of a step, and its claim.
+/// The words of a step, and its claim.
 fn parts(words: &str) -> (&str, Option<Holder>) {
     let comment = words.strip_suffix("-->").and_then(|words| words.rsplit_once("<!--"));
     match comment.and_then(|(title, comment)| Some((title, Holder::of(comment)?))) {
@@ -184,6 +209,8 @@ pub(crate) enum Refused {
     Ended(u32, Status),
     /// The agent has to claim this step first.
     Unclaimed(u32),
+    /// The first step waits for the second one.
+    Waits(u32, u32),
     /// No step is free.
     NothingFree,
     /// No step is named, and the agent has claimed none.
@@ -195,7 +222,7 @@ pub(crate) enum Refused {
 ///
 /// # Errors
 /// A step that another agent has claimed is changed by nobody else while the claim lasts. An agent that shares its plan changes only steps that
-/// it has claimed, and none that have ended.
+/// it has claimed, and none that have ended, and claims none before those that it needs are done.
 pub(crate) fn change(
     text: &str,
     number: Option<u32>,
@@ -217,7 +244,9 @@ pub(crate) fn change(
         }
         None => match first(&is_own) {
             Some(own) => own,
-            None if status == Status::InProgress => first(&|step| step.is_free(now)).ok_or(Refused::NothingFree)?,
+            None if status == Status::InProgress => {
+                first(&|step| step.is_free(&all, now)).ok_or(Refused::NothingFree)?
+            }
             None => return Err(Refused::NothingHeld),
         },
     };
@@ -228,6 +257,9 @@ pub(crate) fn change(
     let shares = hand.lease.zip(hand.chat);
     if shares.is_some() && step.status.is_end() {
         return Err(Refused::Ended(number, step.status));
+    }
+    if let Some(needed) = step.waits_for(&all).filter(|_| shares.is_some() && status == Status::InProgress) {
+        return Err(Refused::Waits(number, needed));
     }
     if shares.is_some() && status != Status::InProgress && !is_own(step) {
         return Err(Refused::Unclaimed(number));

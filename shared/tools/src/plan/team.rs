@@ -19,6 +19,8 @@ pub struct PlanItem {
     pub status: &'static str,
     /// Whether an agent may claim it now.
     pub is_free: bool,
+    /// The first step that it needs and that is not done.
+    pub waits_for: Option<u32>,
 }
 
 /// A plan at a moment.
@@ -61,11 +63,12 @@ pub async fn free_steps(
             }
         }
         let now = workspace.now();
+        let all = steps(&text);
         let items: Vec<PlanItem> = (1..)
-            .zip(steps(&text))
+            .zip(&all)
             .map(|(step, at)| {
                 let (title, status) = (at.title.to_owned(), at.status.name());
-                PlanItem { step, title, status, is_free: at.is_free(now) }
+                PlanItem { step, title, status, is_free: at.is_free(&all, now), waits_for: at.waits_for(&all) }
             })
             .collect();
         let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);

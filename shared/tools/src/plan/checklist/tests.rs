@@ -72,6 +72,31 @@ fn a_claim_is_a_comment_of_the_line_that_lasts_for_its_lease() {
     assert_eq!(change(&begun, None, Status::Done, &alone), Ok(("- [x] one\n- [x] two\n".into(), 2)));
 }
 
+#[test]
+fn a_step_is_free_when_those_that_it_needs_are_done() {
+    let text = "- [ ] one\n- [ ] two (after 1)\n- [ ] three (after 1, 9)\n- [ ] four (after 2, 3) <!-- note -->\n- [ ] five (after noon)\n";
+    let told: Vec<_> = steps(text).into_iter().map(|step| (step.title.to_owned(), step.needs)).collect();
+    let words = ["one", "two", "three", "four (after 2, 3) <!-- note -->", "five (after noon)"].map(str::to_owned);
+    assert_eq!(told.iter().map(|(title, _)| title.clone()).collect::<Vec<_>>(), words);
+    assert_eq!(told[2].1, [1, 9]);
+    assert_eq!(change(text, Some(2), Status::InProgress, &hand(0, 0)), Err(Refused::Waits(2, 1)));
+    let (text, first) = change(text, None, Status::InProgress, &hand(0, 0)).unwrap();
+    let (text, other) = change(&text, None, Status::InProgress, &hand(1, 0)).unwrap();
+    assert_eq!((first, other), (1, 4), "the others wait for the first; a comment behind the words is no part of them");
+    assert_eq!(change(&text, Some(3), Status::InProgress, &hand(2, 0)), Err(Refused::Waits(3, 1)));
+    let (text, _) = change(&text, None, Status::Done, &hand(0, 0)).unwrap();
+    let (text, next) = change(&text, None, Status::InProgress, &hand(0, 0)).unwrap();
+    assert_eq!(next, 2);
+    assert!(text.contains("- [~] two (after 1) <!-- builder "), "{text}");
+    // A step that failed frees nobody, and one that does not exist keeps nobody.
+    let failed =
+        change("- [!] one\n- [ ] two (after 1)\n- [ ] three (after 7)\n", None, Status::InProgress, &hand(0, 0));
+    assert_eq!(failed.unwrap().1, 3);
+    // An agent with a plan of its own keeps its order by itself.
+    let alone = Hand { lease: None, ..hand(0, 0) };
+    assert_eq!(change("- [ ] one\n- [ ] two (after 1)\n", Some(2), Status::InProgress, &alone).unwrap().1, 2);
+}
+
 /// The next act of an agent.
 #[derive(Clone, Debug)]
 enum Act {

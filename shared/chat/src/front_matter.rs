@@ -1,8 +1,10 @@
-//! The front matter of personas and skills: the YAML between a first line `---` and the next such line, and the faults in it.
+//! The front matter of personas and skills, and the faults in it.
 //!
 //! Skills have the format of [Agent Skills](https://agentskills.io/specification), so that public ones load unchanged: keys that are not
 //! known here are no fault. A fault is told with its line, and whatever can be read of the rest counts.
 
+pub use frontmatter::Fault;
+use frontmatter::Parts;
 use serde_json::{Map, Value};
 
 /// The longest name of a skill, in characters.
@@ -11,15 +13,6 @@ const NAME: usize = 64;
 const DESCRIPTION: usize = 1024;
 /// The longest requirement of a skill, in characters.
 const COMPATIBILITY: usize = 500;
-
-/// A fault in the front matter of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The line of the file, from 1.
-    pub line: u32,
-    /// The fault, and its remedy.
-    pub message: String,
-}
 
 /// The front matter of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,32 +26,15 @@ pub struct FrontMatter<'a> {
     yaml: &'a str,
 }
 
-/// Reads the front matter of a text.
+/// Reads the front matter of a persona or a skill, which must have one.
 pub fn front_matter(text: &str) -> FrontMatter<'_> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let none = FrontMatter { body: text, ..FrontMatter::default() };
-    let fault = |line, message: String| Some(Fault { line, message });
-    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
-        let message = "the file does not begin with front matter: a line ---, keys with values, and a line ---".into();
-        return FrontMatter { fault: fault(1, message), ..none };
-    };
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        let after = end + line.len();
-        if line.trim_end() == "---" {
-            let (yaml, body) = (rest.get(..end).unwrap_or_default(), rest.get(after..).unwrap_or_default());
-            return match serde_saphyr::from_str::<Option<Map<String, Value>>>(yaml) {
-                Ok(keys) => FrontMatter { keys: keys.unwrap_or_default(), body, fault: None, yaml },
-                Err(error) => {
-                    let at = error.location().map_or(1, |at| u32::try_from(at.line()).unwrap_or(1));
-                    let message = format!("it is not YAML: {}", error.without_snippet());
-                    FrontMatter { keys: Map::new(), body, fault: fault(at + 1, message), yaml }
-                }
-            };
-        }
-        end = after;
-    }
-    FrontMatter { fault: fault(1, "the front matter has no end: a line --- is missing".into()), ..none }
+    let Parts { keys, yaml, body, fault } = frontmatter::read(text);
+    let is_missing = yaml.is_none() && fault.is_none();
+    let missing = is_missing.then(|| Fault {
+        line: 1,
+        message: "the file does not begin with front matter: a line ---, keys with values, and a line ---".into(),
+    });
+    FrontMatter { keys, body, fault: fault.or(missing), yaml: yaml.unwrap_or_default() }
 }
 
 impl FrontMatter<'_> {

@@ -175,20 +175,9 @@ pub fn is_markdown(path: &str) -> bool {
 /// The front matter of a Markdown text: the YAML between a first line `---` and the next such line. Empty when there is none, when it is
 /// longer than [`MAX_FRONT_MATTER`], and when it is no object.
 pub fn front_matter(text: &str) -> Map<String, Value> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return Map::new() };
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            let yaml = rest.get(..end).unwrap_or_default();
-            return serde_saphyr::from_str(yaml).unwrap_or_default();
-        }
-        end += line.len();
-        if end > MAX_FRONT_MATTER {
-            return Map::new();
-        }
-    }
-    Map::new()
+    let parts = frontmatter::read(text);
+    let fits = parts.yaml.is_some_and(|yaml| yaml.len() <= MAX_FRONT_MATTER);
+    if fits { parts.keys } else { Map::new() }
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use crate::{
     Entity, Kind,
     clock::{self, Moment, Span, Tz, local},
-    rule::{check_rule, set_of},
+    rule::check_rule,
 };
 use chrono::Duration;
 use domain::{Error, Timestamp};
+use recurrence::rule::Times;
 use serde_json::Value;
 
 /// Occurrences that are looked at before the span: sixty years of days.
@@ -88,13 +89,12 @@ impl Item {
             return (if only.span.meets(&window) { vec![only] } else { Vec::new() }, true);
         };
         // A rule that was written by hand and is none stands for its first time.
-        let Ok(set) = set_of(rule, self.zone, first, &self.except) else {
+        let Ok(times) = Times::new(rule, self.zone, first, &self.except) else {
             let only = self.from(first);
             return (if only.span.meets(&window) { vec![only] } else { Vec::new() }, true);
         };
         let mut found = Vec::new();
-        for (seen, date) in set.into_iter().enumerate() {
-            let at = Timestamp::from_millis(date.timestamp_millis());
+        for (seen, at) in times.iter().enumerate() {
             if at >= window.end {
                 return (found, true);
             }

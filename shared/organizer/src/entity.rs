@@ -32,7 +32,8 @@ impl Entity {
     /// Reads the text of a file. `name` is its title when it has none.
     pub fn read(kind: Kind, text: &str, name: &str) -> Self {
         let parts = front_matter::read(text);
-        let (mut keys, mut fields, mut faults) = (parts.keys, Map::new(), Vec::from_iter(parts.fault));
+        let (mut keys, mut fields, mut faults) =
+            (parts.keys, Map::new(), Vec::from_iter(parts.fault.map(|fault| fault.message)));
         for field in table::fields(kind) {
             let value = match field.kept {
                 Kept::Body => Some(Value::from(parts.body.trim())).filter(|body| body.as_str() != Some("")),
@@ -98,7 +99,9 @@ impl Entity {
     /// As [`Entity::update`], but `FORBIDDEN`.
     pub fn put(text: &str, kind: Kind, changes: &Map<String, Value>) -> Result<String, Error> {
         if let Some(fault) = front_matter::read(text).fault {
-            return Err(Error::new(Code::Unprocessable, fault).hint("read the file and correct it with edit first"));
+            return Err(
+                Error::new(Code::Unprocessable, fault.message).hint("read the file and correct it with edit first")
+            );
         }
         let (mut keys, mut body) = (Map::new(), None);
         for (name, value) in changes {
@@ -215,7 +218,7 @@ fn fits(text: &str) -> Result<(), Error> {
     match front_matter::read(text).fault {
         None => Ok(()),
         Some(fault) => {
-            Err(Error::new(Code::PayloadTooLarge, fault).hint("shorten its texts, or write a note beside it"))
+            Err(Error::new(Code::PayloadTooLarge, fault.message).hint("shorten its texts, or write a note beside it"))
         }
     }
 }

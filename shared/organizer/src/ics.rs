@@ -1,8 +1,11 @@
-//! iCalendar files (RFC 5545): events in and out.
+//! iCalendar files (RFC 5545): events in and out, and changes of events that stand in a calendar elsewhere.
 
+mod patch;
 mod read;
+mod windows;
 mod write;
 
+pub use patch::{Change, Patch, patch};
 pub use read::{Imported, read};
 pub use write::{Exported, write};
 

@@ -5,24 +5,23 @@
 //!
 //! ```text
 //!   table (kinds and fields) ──▶ schema of tools, validation, the whitelist of updates, get_field_info
-//!   file ──▶ front_matter ──▶ Entity ──▶ an abbreviated row of a list, or all details
+//!   file ──▶ frontmatter ──▶ Entity ──▶ an abbreviated row of a list, or all details
 //!   Entity with times ──▶ calendar (occurrences by RRULE) ──▶ free slots, iCalendar
 //! ```
 //!
 //! - [`table`]: the kinds and their fields, the one place that describes them.
 //! - [`kind`]: where the files of a kind are.
 //! - [`entity`]: a file as an entity; making and changing one.
-//! - [`clock`]: days, times of the day and time zones.
 //! - [`rule`]: rules by which something comes again.
 //! - [`calendar`]: entities with times, and their occurrences in a span.
 //! - [`free`]: free slots within working hours.
+//! - [`group`]: the parts of an event that change together.
 //! - [`ics`]: iCalendar files (RFC 5545) in and out.
 
 pub mod calendar;
-pub mod clock;
 pub mod entity;
 pub mod free;
-pub mod front_matter;
+pub mod group;
 pub mod ics;
 pub mod kind;
 pub mod rule;
@@ -30,6 +29,8 @@ pub mod schema;
 pub mod table;
 
 pub use calendar::{Item, Occurrence};
-pub use clock::{Moment, Span};
 pub use entity::Entity;
+pub use frontmatter as front_matter;
+pub use group::Group;
 pub use kind::{Kind, Scope};
+pub use recurrence::{Moment, Span, clock};

@@ -1,12 +1,16 @@
 //! The times of a schedule: one moment, or a rule of iCalendar in a time zone.
 
+use chrono::NaiveDateTime;
 use domain::Timestamp;
-use rrule::{RRuleSet, Tz};
+use recurrence::{
+    Tz, clock,
+    rule::{self, Taken},
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest rule, in bytes.
-const MAX_RULE: usize = 300;
+/// How a begin is kept.
+const FORM: &str = "%Y%m%dT%H%M%S";
 /// The least time between two runs.
 const LEAST_GAP: Duration = Duration::from_secs(60);
 /// How many times are looked at to find the gap between runs.
@@ -72,14 +76,12 @@ impl Times {
     /// # Errors
     /// For a rule, a zone or a begin that is none, or that is too long or due too often; [`TimesError::Never`] for times that have all passed.
     pub fn rule(rrule: &str, time_zone: &str, begins: Option<&str>, now: Timestamp) -> Result<Self, TimesError> {
-        let rrule = rrule.trim().trim_start_matches("RRULE:").to_uppercase();
-        check_rule(&rrule)?;
-        time_zone.parse::<ZoneName>().map_err(|()| TimesError::Zone(time_zone.chars().take(64).collect()))?;
+        let rrule = rule::check(rrule, Taken::BySchedules).map_err(TimesError::Rule)?;
+        let zone = zone_of(time_zone)?;
         let begins = match begins {
             Some(text) => on_the_clock(text).ok_or_else(|| TimesError::Begins(text.chars().take(64).collect()))?,
-            None => local(now, time_zone)
-                .and_then(|now| Some(format!("{}00", now.get(..13)?)))
-                .ok_or_else(|| TimesError::Zone(time_zone.to_owned()))?,
+            // This minute.
+            None => clock::local(now, zone).format("%Y%m%dT%H%M00").to_string(),
         };
         let times = Self::Rule { rrule, time_zone: time_zone.to_owned(), begins };
         times.checked(now)?;
@@ -97,29 +99,19 @@ impl Times {
     /// Whether a schedule can have these times from now on.
     fn checked(&self, now: Timestamp) -> Result<(), TimesError> {
         let Self::Rule { rrule, time_zone, begins } = self else { return Ok(()) };
-        let oldest = local(now - OLDEST, time_zone).ok_or_else(|| TimesError::Zone(time_zone.clone()))?;
-        if *begins < oldest {
+        let zone = zone_of(time_zone)?;
+        let first = parsed(begins).ok_or_else(|| TimesError::Begins(begins.clone()))?;
+        if first < clock::local(now - OLDEST, zone) {
             return Err(TimesError::Rule("it begins more than a year ago".into()));
         }
-        let set = set_of(rrule, time_zone, begins).map_err(|error| {
-            let text = error.to_string();
-            if text.to_lowercase().contains("timezone") {
-                return TimesError::Zone(time_zone.clone());
-            }
-            TimesError::Rule(text.chars().take(200).collect())
-        })?;
-        let mut last: Option<i64> = None;
-        let mut seen = 0;
-        for date in &set {
-            let at = date.timestamp_millis();
-            if last.is_some_and(|last| at - last < i64::try_from(LEAST_GAP.as_millis()).unwrap_or(i64::MAX)) {
+        let times = rule::Times::new(rrule, zone, first, &[])
+            .map_err(|why| TimesError::Rule(why.chars().take(200).collect()))?;
+        let mut last: Option<Timestamp> = None;
+        for at in times.iter().take(LOOKED_AT) {
+            if last.is_some_and(|last| at.since(last) < LEAST_GAP) {
                 return Err(TimesError::TooOften);
             }
             last = Some(at);
-            seen += 1;
-            if seen == LOOKED_AT {
-                break;
-            }
         }
         self.next(None, now).at.map(|_| ()).ok_or(TimesError::Never)
     }
@@ -130,15 +122,14 @@ impl Times {
         match self {
             Self::Once { at } => Next { at: (last.is_none() && *at > after).then_some(*at), missed: 0 },
             Self::Rule { rrule, time_zone, begins } => {
+                let none = Next { at: None, missed: 0 };
+                let Ok(zone) = zone_of(time_zone) else { return none };
+                let times_from = |first: NaiveDateTime| rule::Times::new(rrule, zone, first, &[]).ok();
                 // A rule keeps its phase from any of its own times on.
-                let from_last =
-                    last.and_then(|last| local(last, time_zone)).and_then(|at| set_of(rrule, time_zone, &at).ok());
-                let Some(set) = from_last.or_else(|| set_of(rrule, time_zone, begins).ok()) else {
-                    return Next { at: None, missed: 0 };
-                };
+                let from_last = last.and_then(|last| times_from(clock::local(last, zone)));
+                let Some(times) = from_last.or_else(|| times_from(parsed(begins)?)) else { return none };
                 let mut missed = 0;
-                for date in &set {
-                    let at = Timestamp::from_millis(date.timestamp_millis());
+                for at in times.iter() {
                     if last.is_some_and(|last| at <= last) {
                         continue;
                     }
@@ -153,56 +144,8 @@ impl Times {
     }
 }
 
-/// A name of a zone, which can stand in a line of iCalendar.
-struct ZoneName;
-
-impl std::str::FromStr for ZoneName {
-    type Err = ();
-    fn from_str(name: &str) -> Result<Self, ()> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
-        if !name.is_empty() && name.len() <= 64 && name.chars().all(fits) && name.parse::<rrule_zone::Zone>().is_ok() {
-            Ok(Self)
-        } else {
-            Err(())
-        }
-    }
-}
-
-/// Only the parts of a rule: no other line, and none that make a search long.
-fn check_rule(rrule: &str) -> Result<(), TimesError> {
-    let wrong = |why: &str| Err(TimesError::Rule(why.into()));
-    if rrule.is_empty() || rrule.len() > MAX_RULE {
-        return wrong("it has 1 to 300 characters");
-    }
-    if !rrule.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '=' | ';' | ',' | '+' | '-' | ':')) {
-        return wrong("it has letters, digits and =;,+-: alone");
-    }
-    let parts: Vec<_> = rrule.split(';').map(|part| part.split_once('=').unwrap_or((part, ""))).collect();
-    for (name, value) in &parts {
-        match *name {
-            "FREQ" if matches!(*value, "MINUTELY" | "HOURLY" | "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY") => {}
-            "FREQ" => return wrong("FREQ is MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY or YEARLY"),
-            "INTERVAL" | "UNTIL" | "BYMONTH" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYDAY" | "BYHOUR"
-            | "BYMINUTE" | "BYSETPOS" | "WKST" => {}
-            "COUNT" => return wrong("COUNT is not taken: end it by UNTIL"),
-            "BYSECOND" => return wrong("BYSECOND is not taken"),
-            _ => return wrong("it has a part that there is not"),
-        }
-    }
-    let often = match parts.iter().find(|(name, _)| *name == "FREQ") {
-        None => return wrong("FREQ is missing"),
-        Some((_, often)) => *often,
-    };
-    // A search minute by minute, or day by day, for a day of the year takes seconds.
-    let rare: &[&str] = match often {
-        "MINUTELY" | "HOURLY" => &["BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYSETPOS"],
-        "DAILY" | "WEEKLY" => &["BYMONTHDAY", "BYYEARDAY", "BYWEEKNO"],
-        _ => &[],
-    };
-    if parts.iter().any(|(name, _)| rare.contains(name)) {
-        return wrong("days of months go with FREQ=MONTHLY, those of years with FREQ=YEARLY");
-    }
-    Ok(())
+fn zone_of(name: &str) -> Result<Tz, TimesError> {
+    name.parse().map_err(|_| TimesError::Zone(name.chars().take(64).collect()))
 }
 
 /// `2026-12-01T08:00:00`, with or without seconds, as iCalendar writes it.
@@ -218,36 +161,8 @@ fn on_the_clock(text: &str) -> Option<String> {
     Some(format!("{date}T{time}"))
 }
 
-fn set_of(rrule: &str, time_zone: &str, begins: &str) -> Result<RRuleSet, rrule::RRuleError> {
-    format!("DTSTART;TZID={time_zone}:{begins}\nRRULE:{rrule}").parse()
-}
-
-/// A moment on the clock of a zone, as iCalendar writes it.
-fn local(at: Timestamp, time_zone: &str) -> Option<String> {
-    rrule_zone::local(at.as_millis(), time_zone)
-}
-
-/// The zones of the IANA database, as the rules have them.
-mod rrule_zone {
-    use super::Tz;
-    use std::fmt::Write as _;
-
-    pub(super) struct Zone(pub(super) Tz);
-
-    impl std::str::FromStr for Zone {
-        type Err = ();
-        fn from_str(name: &str) -> Result<Self, ()> {
-            name.parse::<chrono_tz::Tz>().map(|zone| Self(zone.into())).map_err(|_| ())
-        }
-    }
-
-    pub(super) fn local(millis: i64, zone: &str) -> Option<String> {
-        let Zone(zone) = zone.parse().ok()?;
-        let at = chrono::DateTime::from_timestamp_millis(millis)?.with_timezone(&zone);
-        let mut text = String::new();
-        write!(text, "{}", at.format("%Y%m%dT%H%M%S")).ok()?;
-        Some(text)
-    }
+fn parsed(begins: &str) -> Option<NaiveDateTime> {
+    NaiveDateTime::parse_from_str(begins, FORM).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A calendar as fields of events.
 
-use super::{MAX_BYTES, MAX_EVENTS};
+use super::{MAX_BYTES, MAX_EVENTS, windows};
 use crate::{
     clock::{Moment, Tz},
     rule::check_rule,
@@ -9,6 +9,7 @@ use chrono::{Duration, NaiveDate, NaiveDateTime};
 use domain::{Code, Error};
 use icalendar::parser::{self, Component, Property};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// How deep components nest: an alarm is in an event in a calendar. The parser calls itself for each.
 const MAX_DEPTH: usize = 8;
@@ -56,7 +57,8 @@ pub fn read(text: &str) -> Result<Imported, Error> {
         let found = calendar.properties.iter().find(|property| property.name.as_str().eq_ignore_ascii_case(name));
         found.map(|property| property.val.as_str().trim().to_owned()).filter(|text| !text.is_empty())
     };
-    let usual = property("X-WR-TIMEZONE").filter(|name| name.parse::<Tz>().is_ok());
+    let usual = property("X-WR-TIMEZONE").and_then(|name| known_zone(&name));
+    let zones = zones_of(&calendar.components);
     let mut imported = Imported { name: property("X-WR-CALNAME"), ..Imported::default() };
     for component in &calendar.components {
         match component.name.as_str() {
@@ -65,7 +67,7 @@ pub fn read(text: &str) -> Result<Imported, Error> {
                 return Err(Error::new(Code::PayloadTooLarge, message).hint("import it in parts"));
             }
             "VEVENT" => {
-                let mut event = Event { component, usual: usual.as_deref(), problems: Vec::new() };
+                let mut event = Event { component, usual: usual.as_deref(), zones: &zones, problems: Vec::new() };
                 let fields = event.fields();
                 let problems = event.problems.into_iter().take(MAX_PROBLEMS - imported.problems.len());
                 imported.problems.extend(problems);
@@ -109,10 +111,61 @@ fn check_shape(text: &str) -> Result<(), &'static str> {
     }
 }
 
+/// The zone that a name stands for: one of the IANA database, also behind the prefix of a program (`/example.org/20250101_1/Europe/Berlin`), or one of
+/// Windows.
+fn known_zone(name: &str) -> Option<String> {
+    let plain = name.trim().trim_start_matches('/');
+    let last = |parts: usize| {
+        let from = plain.rmatch_indices('/').nth(parts).map_or(0, |(at, _)| at + 1);
+        plain.get(from..).filter(|tail| tail.len() < plain.len())
+    };
+    // A zone has two parts in most cases, and three in some, such as America/Argentina/Salta.
+    let ends = [Some(plain), last(2), last(1)];
+    let found = ends.into_iter().flatten().find(|name| name.parse::<Tz>().is_ok());
+    found.or_else(|| windows::zone(plain)).map(str::to_owned)
+}
+
+/// The zones that a calendar declares under other names than those of a database: one that says which it is, and one whose clock never changes.
+fn zones_of(components: &[Component<'_>]) -> BTreeMap<String, String> {
+    let text = |component: &Component<'_>, name: &str| {
+        let found = component.properties.iter().find(|property| property.name.as_str().eq_ignore_ascii_case(name));
+        found.map(|property| property.val.as_str().trim().to_owned())
+    };
+    let mut zones = BTreeMap::new();
+    for declared in components.iter().filter(|component| component.name.as_str() == "VTIMEZONE") {
+        let Some(name) = text(declared, "TZID") else { continue };
+        let says = text(declared, "X-LIC-LOCATION").and_then(|location| known_zone(&location));
+        let offsets: Vec<String> =
+            declared.components.iter().filter_map(|observance| text(observance, "TZOFFSETTO")).collect();
+        let is_fixed = offsets.first().is_some_and(|first| offsets.iter().all(|offset| offset == first));
+        let fixed = offsets.first().filter(|_| is_fixed).and_then(|offset| fixed_zone(offset));
+        if let Some(zone) = says.or(fixed) {
+            zones.insert(name.trim_matches('"').to_owned(), zone);
+        }
+    }
+    zones
+}
+
+/// The zone of a clock that is always so many whole hours from UTC: the database counts them in the other direction.
+fn fixed_zone(offset: &str) -> Option<String> {
+    let (sign, digits) = offset.split_at_checked(1)?;
+    let hours: u32 = digits.get(..2)?.parse().ok()?;
+    let is_whole = digits.get(2..).is_some_and(|rest| rest.chars().all(|digit| digit == '0'));
+    let name = match (sign, hours) {
+        (_, 0) => "UTC".to_owned(),
+        ("+", hours) => format!("Etc/GMT-{hours}"),
+        ("-", hours) => format!("Etc/GMT+{hours}"),
+        _ => return None,
+    };
+    Some(name).filter(|name| is_whole && name.parse::<Tz>().is_ok())
+}
+
 /// An event that is read.
 struct Event<'a> {
     component: &'a Component<'a>,
     usual: Option<&'a str>,
+    /// The zones that the calendar declares under names of its own.
+    zones: &'a BTreeMap<String, String>,
     problems: Vec<String>,
 }
 
@@ -174,10 +227,10 @@ impl<'a> Event<'a> {
     fn moment(&mut self, property: &Property<'_>) -> Option<(Moment, Option<String>)> {
         let text = property.val.as_str().trim();
         let named = property.params.iter().find(|param| param.key.as_str().eq_ignore_ascii_case("TZID"));
-        let named = named
-            .and_then(|param| Some(param.val.as_ref()?.as_str().trim_matches('"').trim_start_matches('/').to_owned()));
+        let named = named.and_then(|param| Some(param.val.as_ref()?.as_str().trim_matches('"').trim().to_owned()));
         let zone = match named {
-            Some(name) if name.parse::<Tz>().is_ok() => Some(name),
+            Some(name) if known_zone(&name).is_some() => known_zone(&name),
+            Some(name) if self.zones.contains_key(&name) => self.zones.get(&name).cloned(),
             Some(name) => {
                 let usual = self.usual.unwrap_or("this calendar");
                 self.problem(&format!("there is no time zone {name:?}, so its times are those of {usual}"));
@@ -307,7 +360,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 /// `Ada <ada@example.org>`, or the address alone.
-fn attendee(property: &Property<'_>) -> Option<String> {
+pub(super) fn attendee(property: &Property<'_>) -> Option<String> {
     let value = property.val.as_str();
     let address =
         value.get(..7).filter(|start| start.eq_ignore_ascii_case("mailto:")).map_or(value, |_| &value[7..]).trim();

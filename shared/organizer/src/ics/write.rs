@@ -1,7 +1,7 @@
 //! Events and scheduled tasks as a calendar.
 
 use crate::{
-    Entity, Item, Kind,
+    Entity, Group, Item, Kind,
     clock::{Moment, Tz, local, on_the_clock},
 };
 use chrono::{Datelike as _, Duration, NaiveDateTime, Offset as _, TimeZone as _, Utc};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// The longest line, in bytes without its end (RFC 5545 §3.1).
 const LINE: usize = 75;
 /// How long after the last start changes of clocks are told: rules without an end go on.
-const YEARS: i32 = 10;
+pub(super) const YEARS: i32 = 10;
 
 /// An entity that goes out.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +27,15 @@ pub struct Exported<'a> {
     pub updated_at: Timestamp,
 }
 
-/// A calendar of this name. The same entities give the same text.
+/// A calendar of this name, or without one for an empty text. The same entities give the same text.
 pub fn write(name: &str, all: &[Exported<'_>]) -> String {
     let mut out = Lines::default();
     for line in ["BEGIN:VCALENDAR", "VERSION:2.0", super::PRODUCT, "CALSCALE:GREGORIAN"] {
         out.line(line);
     }
-    out.text("X-WR-CALNAME", name);
+    if !name.is_empty() {
+        out.text("X-WR-CALNAME", name);
+    }
     let mut zones: BTreeSet<&'static str> = BTreeSet::new();
     let is_on_a_clock = |item: &Item| item.zone != Tz::UTC && !item.start.is_day();
     zones.extend(all.iter().filter(|one| is_on_a_clock(one.item)).map(|one| one.item.zone.name()));
@@ -53,16 +55,29 @@ fn event(out: &mut Lines, one: Exported<'_>) {
     let Exported { entity, item, id, updated_at } = one;
     out.line("BEGIN:VEVENT");
     out.text("UID", entity.text("uid").unwrap_or(id));
-    let stamp = local(updated_at, Tz::UTC).format("%Y%m%dT%H%M%SZ").to_string();
-    out.line(&format!("DTSTAMP:{stamp}"));
-    out.line(&format!("LAST-MODIFIED:{stamp}"));
-    out.line(&time("DTSTART", item.start, item.zone));
-    out.line(&time("DTEND", item.end, item.zone));
-    if let Some(moved) = entity.text("recurrence_id").and_then(Moment::parse) {
-        out.line(&time("RECURRENCE-ID", moved, item.zone));
+    for line in stamps(updated_at) {
+        out.line(&line);
     }
+    for (_, line) in properties(entity, item) {
+        out.line(&line);
+    }
+    out.line("END:VEVENT");
+}
+
+/// The lines that tell when an event was changed.
+pub(super) fn stamps(at: Timestamp) -> [String; 2] {
+    let stamp = local(at, Tz::UTC).format("%Y%m%dT%H%M%SZ");
+    [format!("DTSTAMP:{stamp}"), format!("LAST-MODIFIED:{stamp}")]
+}
+
+/// The properties of an event, each a line that is not folded yet, by their groups; none for the identity of a moved occurrence.
+pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<Group>, String)> {
+    let mut lines = Vec::new();
+    let mut put = |group: Group, line: String| lines.push((Some(group), line));
+    put(Group::Times, time("DTSTART", item.start, item.zone));
+    put(Group::Times, time("DTEND", item.end, item.zone));
     if let Some(rule) = &item.rrule {
-        out.line(&format!("RRULE:{rule}"));
+        put(Group::Times, format!("RRULE:{rule}"));
     }
     for except in &item.except {
         // An exception has the form of the start.
@@ -70,32 +85,37 @@ fn event(out: &mut Lines, one: Exported<'_>) {
             (Moment::Day(day), start) if !start.is_day() => Moment::Local(day.and_time(start.local(item.zone).time())),
             (other, _) => *other,
         };
-        out.line(&time("EXDATE", at, item.zone));
+        put(Group::Times, time("EXDATE", at, item.zone));
     }
-    out.text("SUMMARY", entity.title());
-    for (name, field) in [("DESCRIPTION", "description"), ("LOCATION", "location")] {
+    put(Group::Title, format!("SUMMARY:{}", escaped(entity.title())));
+    for (name, field, group) in
+        [("DESCRIPTION", "description", Group::Description), ("LOCATION", "location", Group::Location)]
+    {
         if let Some(text) = entity.text(field) {
-            out.text(name, text);
+            put(group, format!("{name}:{}", escaped(text)));
         }
     }
     match (entity.kind, entity.text("status")) {
         (Kind::Event, Some(status)) if ["confirmed", "tentative", "cancelled"].contains(&status) => {
-            out.line(&format!("STATUS:{}", status.to_uppercase()));
+            put(Group::Status, format!("STATUS:{}", status.to_uppercase()));
         }
         _ => {}
     }
     if entity.fields.get("busy") == Some(&Value::Bool(false)) {
-        out.line("TRANSP:TRANSPARENT");
+        put(Group::Busy, "TRANSP:TRANSPARENT".into());
     }
     let texts = |field: &str| entity.fields.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
-    for text in texts("attendees").iter().filter_map(Value::as_str) {
-        attendee(out, text);
+    for line in texts("attendees").iter().filter_map(Value::as_str).filter_map(attendee) {
+        put(Group::Attendees, line);
     }
     let tags: Vec<String> = texts("tags").iter().filter_map(Value::as_str).map(escaped).collect();
     if !tags.is_empty() {
-        out.line(&format!("CATEGORIES:{}", tags.join(",")));
+        put(Group::Tags, format!("CATEGORIES:{}", tags.join(",")));
     }
-    out.line("END:VEVENT");
+    if let Some(moved) = entity.text("recurrence_id").and_then(Moment::parse) {
+        lines.insert(2, (None, time("RECURRENCE-ID", moved, item.zone)));
+    }
+    lines
 }
 
 /// A line with a date or a time: on the clock of its zone, so that rules follow it.
@@ -110,22 +130,22 @@ fn time(name: &str, at: Moment, zone: Tz) -> String {
 }
 
 /// Only addresses: other values are no URI.
-fn attendee(out: &mut Lines, text: &str) {
+fn attendee(text: &str) -> Option<String> {
     let (name, address) = match text.split_once('<') {
         Some((name, rest)) => (name.trim(), rest.trim_end_matches('>').trim()),
         None => ("", text.trim()),
     };
     if !address.contains('@') || address.contains(char::is_whitespace) {
-        return;
+        return None;
     }
     let name: String = name.chars().filter(|c| !c.is_control() && *c != '"').collect();
     let cn = if name.is_empty() { String::new() } else { format!(";CN=\"{name}\"") };
     let address: String = address.chars().filter(|c| !c.is_control()).collect();
-    out.line(&format!("ATTENDEE{cn}:mailto:{address}"));
+    Some(format!("ATTENDEE{cn}:mailto:{address}"))
 }
 
 /// The changes of the clocks of a zone between two years.
-fn time_zone(out: &mut Lines, name: &str, first: i32, last: i32) {
+pub(super) fn time_zone(out: &mut Lines, name: &str, first: i32, last: i32) {
     let Ok(zone) = name.parse::<Tz>() else { return };
     let begin =
         |year: i32| chrono::NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN);
@@ -173,12 +193,12 @@ fn observance(out: &mut Lines, is_daylight: bool, at: NaiveDateTime, from: i32, 
 
 /// Lines, folded.
 #[derive(Default)]
-struct Lines(String);
+pub(super) struct Lines(pub String);
 
 impl Lines {
-    fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         let mut length = 0;
-        for character in line.chars().filter(|c| !c.is_control()) {
+        for character in line.chars().filter(|c| !c.is_control() || *c == '\t') {
             if length + character.len_utf8() > LINE {
                 self.0.push_str("\r\n ");
                 length = 1;

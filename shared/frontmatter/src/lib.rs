@@ -1,4 +1,5 @@
-//! Front matter: read as a map, and changed key by key, so that comments, order and keys of others stay.
+//! Front matter of Markdown files: the YAML between a first line `---` and the next such line. It is read as a map, and changed key by key, so
+//! that comments, order and keys of others stay.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -16,7 +17,22 @@ pub struct Parts<'a> {
     /// The text after it.
     pub body: &'a str,
     /// Why the front matter cannot be read, if so.
-    pub fault: Option<String>,
+    pub fault: Option<Fault>,
+}
+
+/// A fault in the front matter of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The line of the file, from 1.
+    pub line: u32,
+    /// The fault, and its remedy.
+    pub message: String,
+}
+
+impl Fault {
+    fn of_all(message: impl Into<String>) -> Option<Self> {
+        Some(Self { line: 1, message: message.into() })
+    }
 }
 
 /// Reads a text.
@@ -27,7 +43,7 @@ pub fn read(text: &str) -> Parts<'_> {
     let mut end = 0;
     for line in rest.split_inclusive('\n') {
         if end > MAX {
-            return Parts { fault: Some(format!("the front matter is longer than {MAX} bytes")), ..none };
+            return Parts { fault: Fault::of_all(format!("the front matter is longer than {MAX} bytes")), ..none };
         }
         let after = end + line.len();
         if line.trim_end() == "---" {
@@ -35,14 +51,16 @@ pub fn read(text: &str) -> Parts<'_> {
             return match serde_saphyr::from_str::<Option<Map<String, Value>>>(yaml) {
                 Ok(keys) => Parts { keys: keys.unwrap_or_default(), yaml: Some(yaml), body, fault: None },
                 Err(error) => {
-                    let fault = Some(format!("the front matter is not YAML: {}", error.without_snippet()));
-                    Parts { keys: Map::new(), yaml: Some(yaml), body, fault }
+                    // Lines are counted from the one after the first ---.
+                    let line = error.location().map_or(1, |at| u32::try_from(at.line()).unwrap_or(1)).saturating_add(1);
+                    let message = format!("the front matter is not YAML: {}", error.without_snippet());
+                    Parts { keys: Map::new(), yaml: Some(yaml), body, fault: Some(Fault { line, message }) }
                 }
             };
         }
         end = after;
     }
-    Parts { fault: Some("the front matter has no end: a line --- is missing".into()), ..none }
+    Parts { fault: Fault::of_all("the front matter has no end: a line --- is missing"), ..none }
 }
 
 /// A new file.
@@ -224,7 +242,7 @@ mod tests {
             ("---\na: [\n---\nx", "not YAML"),
             (&format!("---\na: {}\n---\n", "x".repeat(MAX)), "longer"),
         ] {
-            assert!(read(text).fault.is_some_and(|fault| fault.contains(word)), "{word}");
+            assert!(read(text).fault.is_some_and(|fault| fault.message.contains(word)), "{word}");
         }
         assert_eq!(read("# Text").body, "# Text");
     }

@@ -172,3 +172,39 @@ def test_the_flow_passes_its_own_evaluations() -> None:
         assert done.returncode == 0 and "2 passed, 0 failed" in done.stderr + done.stdout, done.stderr
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("program", ["tools.py", "tools.mjs"])
+def test_agents_call_the_functions_of_a_program(program: str, tmp_path: Path) -> None:
+    server = Hub(BUILDSCALE__AI__SCRIPT=str(ROOT / "tests/script.yaml"), BUILDSCALE__AI__MODEL="scripted/script")
+    # A program in JavaScript finds the package beside itself.
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/buildscale").symlink_to(ROOT.parent / "clients/typescript")
+    copied = tmp_path / program
+    copied.write_text((ROOT / "own-tools" / program).read_text())
+    hub = Client(server.url)
+    workspace = hub.post("/api/v1/workspaces", body={"name": "one"})["workspace_id"]
+    at = os.environ | {"BUILDSCALE_URL": server.url, "BUILDSCALE_WORKSPACE": workspace}
+    command = [sys.executable if program.endswith(".py") else "node", str(copied)]
+    running = subprocess.Popen(command, env=at)
+    try:
+        # A function is there once its declaration is.
+        for event in hub.watch_workspace(workspace, after=0):
+            if event["event"] == "file_updated" and event["data"]["path"] == "/system/tools/order.json":
+                break
+        made = hub.post("/api/v1/workspaces/{workspace_id}/chats", workspace_id=workspace, body={"goal": "Order three bolts"})
+        for event in hub.watch_chat(workspace, made["chat_id"], after=0):
+            if event["event"] == "permission_required":
+                hub.post(
+                    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
+                    workspace_id=workspace, chat_id=made["chat_id"], permission_id=event["data"]["permission_id"],
+                    body={"outcome": "approved"},
+                )
+            if event["event"] == "done":
+                words = event["data"]["message"]
+                break
+        assert '"count":7' in words and "3 of bolt are ordered" in words, words
+    finally:
+        running.kill()
+        running.wait()
+        server.stop()

@@ -567,6 +567,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers a call that was handed out; the turn goes on with the answer. `CONFLICT` when the call waits no more. */
+        post: operations["answer_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes a call that was handed out: no other program gets it from then on, and the same program gets it again. `CONFLICT` when another program
+         *     has it, or it waits no more.
+         */
+        post: operations["take_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact": {
         parameters: {
             query?: never;
@@ -3306,6 +3343,13 @@ export interface components {
             /** @description `user` or `assistant`. */
             role: string;
         };
+        /** @description The answer of a program to a call. */
+        CallResult: {
+            /** @description Whether the call failed; the output then says why. */
+            is_error?: boolean;
+            /** @description The result: a text as it is, any other value as JSON. The agent reads at most 50 KiB of it. */
+            output: unknown;
+        };
         /** @description A chat that was told to stop. */
         Cancelled: {
             /**
@@ -3584,6 +3628,39 @@ export interface components {
              */
             id: number;
         };
+        /** @description A call waits for a program, which answers by `POST …/calls/{call_id}`. */
+        ChatCallHandedOut: {
+            /** @description Its arguments. */
+            args: unknown;
+            /**
+             * Format: uuid
+             * @description The call that waits.
+             */
+            call_id: string;
+            /**
+             * Format: date-time
+             * @description When no answer becomes a failure.
+             */
+            expires_at: string;
+            /** @description Whether programs may run it more than once; else a program takes it first, by `POST …/calls/{call_id}/take`. */
+            repeatable: boolean;
+            /** @description The tool. */
+            tool: string;
+        };
+        /** @description The event `call_handed_out` of a chat. */
+        ChatCallHandedOutEvent: {
+            data: components["schemas"]["ChatCallHandedOut"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "call_handed_out";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
         /** @description The event `chunk` of a chat. */
         ChatChunkEvent: {
             data: components["schemas"]["ChatPiece"];
@@ -3727,7 +3804,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatTeamStartedEvent"] | components["schemas"]["ChatMemberEndedEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatCompactedEvent"] | components["schemas"]["ChatCompactionSkippedEvent"] | components["schemas"]["ChatCompactionUndoneEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
+        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatTeamStartedEvent"] | components["schemas"]["ChatMemberEndedEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatCallHandedOutEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatCompactedEvent"] | components["schemas"]["ChatCompactionSkippedEvent"] | components["schemas"]["ChatCompactionUndoneEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
         /** @description A file has a new version, a new place, or is gone. */
         ChatFileUpdated: {
             /** @description The author. */
@@ -5967,7 +6044,7 @@ export interface components {
          * @description The reason that a message waits.
          * @enum {string}
          */
-        QueuedBehind: "running_turn" | "open_question" | "open_permission" | "paused_turn";
+        QueuedBehind: "running_turn" | "open_question" | "open_permission" | "handed_out_call" | "paused_turn";
         /** @description A message that was accepted and has not begun. */
         QueuedMessage: {
             /**
@@ -7057,6 +7134,14 @@ export interface components {
             files: components["schemas"]["Info"][];
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
+        };
+        /** @description The program that wants a call. */
+        Taker: {
+            /**
+             * Format: uuid
+             * @description An id that the program has made for itself at its start.
+             */
+            program: string;
         };
         /** @description A task. */
         Task: {
@@ -8763,6 +8848,11 @@ export interface components {
              * @description The chat.
              */
             chat_id: string;
+            /**
+             * Format: uuid
+             * @description The call that waits for a program, if one does.
+             */
+            handed_out?: string | null;
             /** @description Its status. */
             status: components["schemas"]["ChatStatus"];
             /** @description Its title. */
@@ -8774,7 +8864,7 @@ export interface components {
             turn_id?: string | null;
             /**
              * Format: int64
-             * @description The number of open questions and requests for permission.
+             * @description The number of open questions, requests for permission, and calls that wait for a program.
              */
             waiting_for: number;
         };
@@ -10596,6 +10686,96 @@ export interface operations {
             422: components["responses"]["422-UNPROCESSABLE"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    answer_call: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The call, of the `call_handed_out` event. */
+                call_id: string;
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CallResult"];
+            };
+        };
+        responses: {
+            /** @description It is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    take_call: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The call, of the `call_handed_out` event. */
+                call_id: string;
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Taker"];
+            };
+        };
+        responses: {
+            /** @description It is this program's. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatCallHandedOut"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];

@@ -2,6 +2,9 @@
 //!
 //! A path of this door names a workspace, or none, as those of the code agent hub. Whatever is refused within a request is refused in its answer.
 
+mod list;
+mod push;
+
 use crate::{
     Context,
     access::{Access, Converse, Read},
@@ -21,7 +24,7 @@ use axum::{
 };
 use bytes::Bytes;
 use chat::Shelf;
-use domain::{ActorRef, Code, CommandId, Error, OnBusy};
+use domain::{ActorRef, Code, CommandId, Error, OnBusy, TurnId};
 use doors::{
     Part, Span,
     a2a::{self as wire, Ask, Card, Kind, Refusal, Sent, Shows, Skill, Task, TaskId},
@@ -61,7 +64,7 @@ pub(crate) async fn workspace_card(
 }
 
 /// Takes a request of another agent (Agent2Agent 1.0 over JSON-RPC): `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`,
-/// `SubscribeToTask`, `GetExtendedAgentCard`. A task is a turn, and its context is the chat.
+/// `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its context is the chat.
 #[utoipa::path(post, path = "/a2a", tag = "a2a", params(TraceParent),
     request_body(content = Value, description = "A request of JSON-RPC 2.0."),
     responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
@@ -77,7 +80,7 @@ pub(crate) async fn take_a2a_request(
     let Within { workspace, by, caller, role, files, .. } = &within;
     let (by, files) = (by.clone(), files.clone());
     let speaker = Speaker { context: &context, workspace: *workspace, by, caller, role: *role, files, ids, trace };
-    Ok(take(&Peer { speaker, headers: &headers, endpoint: "/a2a".to_owned() }, &body).await)
+    Ok(take(Peer { speaker, headers: &headers, endpoint: "/a2a".to_owned() }, &body).await)
 }
 
 /// The same in the workspace of the path.
@@ -94,7 +97,7 @@ pub(crate) async fn take_a2a_request_in(
 ) -> Answer<Response> {
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
-    Ok(take(&Peer { speaker, headers: &headers, endpoint: format!("/a2a/{}", at.workspace_id) }, &body).await)
+    Ok(take(Peer { speaker, headers: &headers, endpoint: format!("/a2a/{}", at.workspace_id) }, &body).await)
 }
 
 /// The other agent, and the endpoint that it has called.
@@ -104,11 +107,16 @@ struct Peer<'a> {
     endpoint: String,
 }
 
-async fn take(peer: &Peer<'_>, body: &Value) -> Response {
+async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
     let version = peer.headers.get(VERSION).map(|version| version.to_str().unwrap_or_default().trim());
     let (id, asked) = wire::request(body, version);
     let answered = match asked {
-        Ok(ask) => answer(peer, &id, ask).await,
+        Ok(ask) => {
+            if matches!(&ask, Ask::Send(Sent { push: Some(_), .. })) {
+                peer.speaker.ids = peer.speaker.ids.fixed();
+            }
+            answer(&peer, &id, ask).await
+        }
         Err(refusal) => Err(refusal),
     };
     // A refusal is an answer as any other in JSON-RPC. It is not kept under an idempotency key: the request can be sent again.
@@ -123,6 +131,8 @@ async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
         Ask::Send(sent) => send(peer, id, sent).await,
         Ask::Get(task, history) => whole(id, &known(peer, id, task).await?.0, history),
         Ask::Cancel(task) => cancel(peer, id, task).await,
+        Ask::List(ask) => list::list(peer, id, ask).await,
+        Ask::Push(task, ask) => push::configure(peer, id, task, ask).await,
         Ask::Subscribe(task) => {
             speaker.demand_streams("poll the task by GetTask")?;
             let (now, next) = known(peer, id, task).await?;
@@ -161,8 +171,23 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
     Ok(axum::Json(speaker.waited(run, view).await.map_err(|error| error.error)?).into_response())
 }
 
-/// Hands a message to its chat.
-async fn said(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
+/// Hands a message to its chat. Notifications of its task are set up before it, so that none is missed.
+async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
+    let Some(config) = sent.push.take() else { return handed(peer, id, sent).await };
+    let speaker = &peer.speaker;
+    let task = sent.task.unwrap_or_else(|| {
+        let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
+        TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
+    });
+    let made = push::put(peer, task, config).await?;
+    let said = handed(peer, id, sent).await;
+    if let (Err(_), Some(made)) = (&said, &made.id) {
+        speaker.context.webhooks.unpush(speaker.workspace, task.turn, made).await?;
+    }
+    said
+}
+
+async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
     let speaker = &peer.speaker;
     if let Some(task) = sent.task {
         if sent.context.is_some_and(|context| context != task.chat) {
@@ -190,8 +215,14 @@ async fn said(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
             .hint("the card lists the personas, which are the skills")
             .into());
     }
-    let words = Words { content: sent.words(), earlier: String::new(), role: sent.skill, model: sent.model };
-    Ok(speaker.begin(domain::ChatId(speaker.ids.id("chat")), words).await?)
+    let words = Words {
+        content: sent.words(),
+        earlier: String::new(),
+        role: sent.skill,
+        model: sent.model,
+        functions: Vec::new(),
+    };
+    Ok(speaker.begin(speaker.new_chat(), words).await?)
 }
 
 /// A message for a task: the answer to its question, or words for the turn that runs.
@@ -290,5 +321,6 @@ fn card(context: &Context, headers: &HeaderMap, endpoint: &str, personas: &[chat
         .map(|one| Skill { name: &one.name, title: &one.title, description: &one.description })
         .collect();
     let url = format!("{}{endpoint}", address(context, headers));
-    Card { url, is_guarded: context.base.auth.is_guarded(), skills }.value()
+    let pushes = context.webhooks.setup().is_some();
+    Card { url, is_guarded: context.base.auth.is_guarded(), pushes, skills }.value()
 }

@@ -28,14 +28,17 @@ pub(crate) async fn run_agent(
     Traced(trace): Traced,
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<Response> {
-    let Request { thread, run: name, role: persona, model, earlier, input } = wire::request(&body)?;
+    let Request { thread, run: name, role: persona, model, functions, earlier, input } = wire::request(&body)?;
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
     let (chat, view) = chat_of(&context.base, at.workspace_id, &thread).await?;
     let run = match input {
         Input::Words(content) => {
-            let words = Words { content, earlier, role: persona, model };
+            if view.is_some() {
+                speaker.check_functions(chat, &functions).await?;
+            }
+            let words = Words { content, earlier, role: persona, model, functions };
             speaker.say(chat, view.is_some(), words).await?
         }
         Input::Resume { id, payload } => {

@@ -70,7 +70,7 @@ pub(crate) async fn send_ui_message(
     let (chat, view) = chat_of(&context.base, at.workspace_id, &id).await?;
     let run = match input {
         Input::Words(content) => {
-            let words = Words { content, earlier, role: persona, model };
+            let words = Words { content, earlier, role: persona, model, functions: Vec::new() };
             speaker.say(chat, view.is_some(), words).await?
         }
         Input::Decision { id, approved, reason } => {

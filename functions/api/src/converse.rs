@@ -18,14 +18,14 @@ use axum::{
 use bytes::Bytes;
 use chat::Shelf;
 use domain::{
-    ActorRef, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, PermissionId, Principal,
-    QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
+    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, PermissionId, Principal,
+    QuestionId, Timestamp, ToolSpec, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use doors::{Part, Parts, Projection, Span};
 use futures::{StreamExt, stream};
 use http::HeaderMap;
 use identity::{Action, Caller, Role};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// The longest answer that is waited for, in bytes.
@@ -51,6 +51,8 @@ pub(crate) struct Words {
     /// The persona; `assistant` when none.
     pub role: Option<String>,
     pub model: Option<String>,
+    /// The functions that the client runs itself.
+    pub functions: Vec<ToolSpec>,
 }
 
 /// The answer to a question or a request for permission.
@@ -94,8 +96,13 @@ impl Speaker<'_> {
         CommandId(self.ids.id("command"))
     }
 
+    /// The id of a chat to begin.
+    pub(crate) fn new_chat(&self) -> ChatId {
+        ChatId(self.ids.id("chat"))
+    }
+
     /// The command that begins a turn in a chat, under an id that tells the chat.
-    fn turn(&self, chat: ChatId) -> CommandId {
+    pub(crate) fn turn(&self, chat: ChatId) -> CommandId {
         CommandId(marked(chat, self.command().0))
     }
 
@@ -116,14 +123,23 @@ impl Speaker<'_> {
 
     /// Begins a chat with a message.
     pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
-        let Words { content, earlier, role, model } = words;
+        let Words { content, earlier, role, model, functions } = words;
         check_model(self.context, model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
-        let new = chat::NewChat { goal: content, earlier, role, model, may_approve, trace, ..chat::NewChat::default() };
+        let new = chat::NewChat {
+            goal: content,
+            earlier,
+            role,
+            model,
+            may_approve,
+            trace,
+            functions,
+            ..chat::NewChat::default()
+        };
         let command = self.turn(chat);
         let accepted = self.context.chats.create(self.workspace, chat, command, new, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
@@ -174,7 +190,20 @@ impl Speaker<'_> {
             return Err(Error::not_found("question or request for permission", id)
                 .hint("the chat's waiting_for lists the open ones"));
         };
-        if is_permission(&view, asked, &reply) {
+        if view
+            .waiting_for
+            .iter()
+            .any(|open| open["event"] == "call_handed_out" && open["data"]["call_id"] == json!(asked))
+        {
+            let Reply::Given(given) = reply else {
+                return Err(Error::invalid("answer", "a call is answered by its result, not by a yes or a no"));
+            };
+            let output = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
+            let (call_id, may_approve) = (CallId(asked), self.may_approve());
+            let (output, _) = ::tools::cap(output);
+            let answer = chat::CallAnswer { call_id, output, success: true, may_approve };
+            self.context.chats.answer_call(self.workspace, chat, self.command(), answer, &self.by).await?;
+        } else if is_permission(&view, asked, &reply) {
             demand(self.caller, self.role, Action::Approve)?;
             let (approved, reason) = decision(reply)?;
             let outcome = if approved { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
@@ -188,6 +217,25 @@ impl Speaker<'_> {
             self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
         }
         Ok(Run { chat, part: part.next(), first: 1 })
+    }
+
+    /// Refuses other functions of the client than those that a chat was made with.
+    pub(crate) async fn check_functions(&self, chat: ChatId, functions: &[ToolSpec]) -> Result<(), Error> {
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let mut known = Vec::new();
+        let take_in = |_, _, event: &ChatEvent| {
+            if let ChatEvent::Created { config } = event {
+                known.clone_from(&config.functions);
+            }
+        };
+        self.fold(chat, take_in).await?;
+        if known == functions {
+            return Ok(());
+        }
+        Err(Error::invalid("tools", "a chat keeps the functions of its first message")
+            .hint("send the same tools or none, or begin another chat"))
     }
 
     /// The parts of a chat so far.

@@ -73,6 +73,14 @@ impl Ids {
             Self::Fresh(clock) => clock.id(),
         }
     }
+
+    /// The same source, which gives the same id each time that it is asked for a kind.
+    pub(crate) fn fixed(&self) -> Self {
+        match self {
+            Self::Key(..) => self.clone(),
+            Self::Fresh(clock) => Self::Key("request".to_owned(), clock.id().to_string()),
+        }
+    }
 }
 
 impl FromRequestParts<Arc<Context>> for Ids {

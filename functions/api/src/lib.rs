@@ -18,6 +18,7 @@ mod agents;
 mod agui;
 mod ai_sdk;
 mod auth;
+mod calls;
 mod chats;
 mod compactions;
 mod contents;

@@ -108,13 +108,13 @@ pub(crate) async fn create_completion(
     traced: Traced,
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<Response> {
-    let Request { model, input, stream, with_usage, .. } = wire::completion(&body)?;
+    let Request { model, input, stream, with_usage, functions, .. } = wire::completion(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
     let model = persona(&speaker, &model).await?;
     let run = match input {
         Input::Words { content, earlier } => {
-            let words = Words { content, earlier, role: Some(model.clone()), model: None };
+            let words = Words { content, earlier, role: Some(model.clone()), model: None, functions };
             speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
         }
         Input::Answers(asked, output) => speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?,
@@ -176,7 +176,7 @@ pub(crate) async fn create_response(
 
 /// Sends the command of a response, and tells which response it follows.
 async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
-    let Request { input, previous, conversation, .. } = request;
+    let Request { input, previous, conversation, functions, .. } = request;
     let (content, earlier) = match input {
         Input::Words { content, earlier } => (content, earlier),
         Input::Answers(asked, output) => {
@@ -187,7 +187,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     };
     let Some(chat) = previous.map(|id| id.chat).or(conversation) else {
-        let words = Words { content, earlier, role: Some(model.to_owned()), model: None };
+        let words = Words { content, earlier, role: Some(model.to_owned()), model: None, functions };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
     };
     if !earlier.is_empty() {
@@ -201,6 +201,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
             .hint(format!("go on with the model {role}, or begin anew without previous_response_id"))
             .into());
     }
+    speaker.check_functions(chat, &functions).await?;
     let parts = speaker.parts(chat).await?;
     if let Some(id) = previous {
         match parts.last() {

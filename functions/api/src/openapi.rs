@@ -1,7 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, chats, compactions, contents, dead_letters,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, calls, chats, compactions, contents, dead_letters,
     described::{Describe, Routes, routes},
     evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
     members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
@@ -83,6 +83,8 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))
+        .routes(routes!(calls::take_call))
+        .routes(routes!(calls::answer_call))
         .routes(routes!(turns::forget_permissions))
         .routes(routes!(turns::approve_plan))
         .routes(routes!(turns::resume_chat))

@@ -117,6 +117,7 @@ impl Workspace {
             status,
             turn_id: None,
             waiting_for: 0,
+            handed_out: None,
             active_at: self.now(),
         };
         *self.chats.lock().unwrap() = vec![event.clone()];

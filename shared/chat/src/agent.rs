@@ -3,8 +3,8 @@
 
 use crate::{ChatMachine, reach};
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, ChatView, Code, Error, FilePath, Principal,
-    Status, TaskId, ToolCall, ToolSpec,
+    AgentOf, AgentTool, AgentToolRuns, CLIENT_PREFIX, ChatCommand, ChatConfig, ChatId, ChatView, Code, Error, FilePath,
+    Principal, Status, TaskId, ToolCall, ToolSpec,
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -24,20 +24,43 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
                 && !is_for_nobody
         };
         // Nearly always the same list for everybody, and then nothing is copied.
-        if config.tools.is_none() && all.iter().all(offered) {
+        if config.tools.is_none() && config.functions.is_empty() && all.iter().all(offered) {
             return all;
         }
         let optional = registry.optional();
         let listed = optional.iter().filter(|_| config.tools.is_some());
-        return all.iter().chain(listed).filter(|spec| offered(spec)).map(|spec| reach::told(config, spec)).collect();
+        let own = all.iter().chain(listed).filter(|spec| offered(spec)).map(|spec| reach::told(config, spec));
+        return own.chain(config.functions.iter().cloned()).collect();
     };
     agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
 }
 
 /// Whether tools of servers are offered in this chat, beside those of [`specs`].
 pub(crate) fn offers_served(machine: &ChatMachine, config: &ChatConfig) -> bool {
-    let is_persons = config.agent.is_none() && reach::may_have_served(config);
-    machine.tools.has_servers() && is_persons && machine.gate.offers(config, ToolKind::Served)
+    let has = match &config.agent {
+        None => reach::may_have_served(config),
+        Some(agent) => agent.tools.iter().any(|tool| builtin(tool).is_some_and(tools::is_served)),
+    };
+    machine.tools.has_servers() && has && machine.gate.offers(config, ToolKind::Served)
+}
+
+/// A tool of a server as this chat has it; none for one that it does not have. Agents of flows have those that their nodes list, by their own names.
+pub(crate) fn served_as(config: &ChatConfig, spec: ToolSpec) -> Option<ToolSpec> {
+    let Some(agent) = &config.agent else { return reach::has(config, &spec.name).then_some(spec) };
+    let tool = agent.tools.iter().find(|tool| builtin(tool) == Some(&spec.name))?;
+    let description = match &tool.description {
+        Some(own) => format!("{own} {}", spec.description),
+        None => spec.description,
+    };
+    Some(ToolSpec { name: tool.name.clone(), description, ..spec })
+}
+
+/// Whether this chat has a tool of a server, by the name that its server has for it.
+pub(crate) fn has_served(config: &ChatConfig, name: &str) -> bool {
+    match &config.agent {
+        None => reach::has(config, name),
+        Some(agent) => agent.tools.iter().any(|tool| builtin(tool) == Some(name)),
+    }
 }
 
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.
@@ -73,8 +96,16 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
     }
 }
 
+/// Whether the client of the chat runs this function itself.
+pub(crate) fn is_of_client(config: &ChatConfig, name: &str) -> bool {
+    name.starts_with(CLIENT_PREFIX) && config.functions.iter().any(|function| function.name == name)
+}
+
 /// The kind of a tool by its name; none for a tool that this chat does not have.
 pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<ToolKind> {
+    if is_of_client(config, name) {
+        return Some(ToolKind::Ask);
+    }
     let Some(agent) = &config.agent else { return registry.kind(name) };
     let tool = named(agent, name)?;
     match &tool.runs {
@@ -93,6 +124,9 @@ pub(crate) fn effects(
     call: &ToolCall,
     plan: &FilePath,
 ) -> Result<Effects, Error> {
+    if is_of_client(config, &call.tool) {
+        return Ok(Effects::none(ToolKind::Ask));
+    }
     let agent_tool = config.agent.as_ref().and_then(|agent| named(agent, &call.tool));
     match agent_tool.map(|tool| &tool.runs) {
         // Pure functions change nothing; commands are fenced where they run.
@@ -131,7 +165,8 @@ impl From<Error> for Refusal {
 /// path that leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
-        if let Some(names) = reach::names(config).filter(|_| !reach::has(config, &call.tool)) {
+        let is_own = is_of_client(config, &call.tool);
+        if let Some(names) = reach::names(config).filter(|_| !is_own && !reach::has(config, &call.tool)) {
             return Err(tools::unknown(&call.tool, names.into_iter()).into());
         }
         return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args)));

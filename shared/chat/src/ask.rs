@@ -67,7 +67,8 @@ pub(crate) fn answer(
         | Phase::Place { .. }
         | Phase::Tool { .. }
         | Phase::Permission { .. }
-        | Phase::Question { .. } => None,
+        | Phase::Question { .. }
+        | Phase::Handed { .. } => None,
     });
     let Some(questions) = questions else { return };
     match tools::check_answers(questions, answers) {

@@ -2,12 +2,15 @@
 
 use domain::{Code, Error, FileId, FilePath};
 use std::{borrow::Cow, fmt::Write as _};
+use tools::MediaRef;
 use workspace::Workspace;
 
 /// How much of one attached file, and of all of them and the plan, the model reads at once, in bytes; it can read the rest
 /// with `read`. A command has to fit into a message of the queue (SQS: 256 KiB).
 const ATTACHED: u64 = 32 * 1024;
 const ATTACHED_IN_ALL: u64 = 64 * 1024;
+/// The beginning of a content that tells what it is, in bytes.
+const HEAD: u64 = 16;
 
 /// The text that the model reads after a message: the attached files and the plan, as they are now.
 pub(crate) async fn context(
@@ -32,8 +35,23 @@ pub(crate) async fn context(
 
 async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
     let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
-    let content = workspace.read(path, Some(0..room)).await?;
-    let shown = String::from_utf8_lossy(&content.bytes);
+    let mut content = workspace.read(path, Some(0..room.max(HEAD))).await?;
+    let media_type = tools::media_type(&content.bytes);
+    if let Some(media_type) = media_type {
+        let info = &content.info;
+        let (file, v, size) = (info.file_id, info.v, info.size);
+        let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
+        let _ = writeln!(text, "{}", reference.tag());
+        // A model that does not take the file reads its Markdown, or these words.
+        let Some(markdown) = workspace.markdown_of(info).await? else {
+            let _ = writeln!(text, "[The attached file {path} is {media_type}, {size} bytes.]");
+            return Ok(());
+        };
+        content = markdown;
+        content.info.size = content.bytes.len() as u64;
+    }
+    let end = usize::try_from(room).unwrap_or(usize::MAX).min(content.bytes.len());
+    let shown = String::from_utf8_lossy(content.bytes.get(..end).unwrap_or_default());
     let cut = if content.info.size > room { "\n[… cut; read the file for the rest]" } else { "" };
     let (path, shown) = (attribute(path.as_str()), without_marks(shown.trim_end()));
     let _ = write!(text, "<file path=\"{path}\" role=\"{what}\">\n{shown}{cut}\n</file>\n");

@@ -103,7 +103,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
                 step.cancel(plan_key(call.call_id));
             }
         }
-        Phase::Permission { .. } | Phase::Question { .. } | Phase::Steer { .. } => {}
+        Phase::Permission { .. } | Phase::Question { .. } | Phase::Handed { .. } | Phase::Steer { .. } => {}
     }
     end_at_once(step, Some(stop_id), reason);
 }
@@ -174,6 +174,7 @@ fn leave_off(step: &mut Step<'_>) -> String {
         Phase::Model { text, .. } | Phase::Agent { text, .. } => text.clone(),
         Phase::Permission { .. }
         | Phase::Question { .. }
+        | Phase::Handed { .. }
         | Phase::Tool { .. }
         | Phase::Place { .. }
         | Phase::Slots { .. }
@@ -206,7 +207,9 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
     // A call that has begun is only answered; the others are told of, too.
     let begun = turn.calls.front().map(|call| call.call_id).zip(match &turn.phase {
         Phase::Question { .. } => Some(NOT_RUN),
-        Phase::Tool { .. } | Phase::Place { attempt: 2.., .. } | Phase::Plan { .. } => Some(GIVEN_UP),
+        Phase::Tool { .. } | Phase::Handed { .. } | Phase::Place { attempt: 2.., .. } | Phase::Plan { .. } => {
+            Some(GIVEN_UP)
+        }
         Phase::Begun
         | Phase::Model { .. }
         | Phase::Agent { .. }

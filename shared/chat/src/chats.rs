@@ -18,7 +18,7 @@ use crate::{
     settings::Settings,
     state::ChatState,
     steer, transcript,
-    waits::QueuedBehind,
+    waits::{QueuedBehind, not_asked, waiting},
 };
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{
@@ -139,6 +139,7 @@ impl Chats {
             session,
             scenario,
             member: None,
+            functions: new.functions,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);
@@ -395,17 +396,6 @@ fn first_view(config: &ChatConfig) -> ChatView {
 /// The target of a stop, from this view of the chat. The view misses commands that were accepted a moment ago.
 fn seen_running(view: &ChatView) -> Target {
     view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
-}
-
-pub(crate) fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {
-    let asked = view.waiting_for.iter().find(|asked| asked["event"] == event && asked["data"][key] == id)?;
-    asked.get("data")
-}
-
-pub(crate) fn not_asked(what: &str, key: &str, id: &str) -> Error {
-    Error::new(Code::Conflict, format!("the {what} {id} is not open"))
-        .detail(key, id)
-        .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists the open ones")
 }
 
 /// Logs the cause of an internal error; a client learns that it was not its fault.

@@ -2,9 +2,8 @@
 //! the chat itself, as the view at the API may be behind.
 
 use crate::{
-    Chats,
-    chats::{not_asked, waiting},
-    coding,
+    Chats, coding,
+    waits::{not_asked, waiting},
 };
 use domain::{
     AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, Principal, WorkspaceId, event::PermissionOutcome,

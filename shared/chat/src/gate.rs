@@ -147,6 +147,10 @@ impl SimpleGate {
     fn served(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.config.mode {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no tool of a server is called".into() },
+            // A flow lists the tools of its agents, and whether they may reach the network.
+            Mode::Chat if request.config.agent.as_ref().is_some_and(|agent| agent.executor.is_none()) => {
+                GateDecision::Permit
+            }
             Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
                 category: if tools::is_of_mcp(request.tool) { "mcp" } else { "network" }.into(),

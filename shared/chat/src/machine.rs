@@ -6,6 +6,7 @@ use crate::{
     ask, cancel, chats,
     coding::{AgentReport, AgentWork},
     decide::Decision,
+    handed,
     keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
     phase::Phase,
     reported, resume,
@@ -55,8 +56,10 @@ pub enum ChatEffect {
         request: Box<ModelRequest>,
         /// When the turn's wall time is up.
         deadline: Timestamp,
-        /// The chat, where tools of servers are offered in it. Which ones there are is asked outside, along with the model.
-        served: Option<Arc<ChatConfig>>,
+        /// The chat.
+        config: Arc<ChatConfig>,
+        /// Whether tools of servers are offered in it. Which ones there are is asked outside, along with the model.
+        served: bool,
     },
     /// Run a tool.
     CallTool {
@@ -358,6 +361,11 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             ask::decide(step, Decision { permission_id, outcome, always, reason, option_id }, &by.to_string());
         }
         ChatCommand::ForgetPermissions => ask::forget(step, by.to_string()),
+        ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            handed::answer(step, call_id, output, success, led_by);
+        }
+        ChatCommand::ExpireCall { call_id } => handed::expire(step, call_id),
         ChatCommand::Expire { permission_id, question_id } => ask::expire(step, permission_id, question_id),
         ChatCommand::Wake { message_id } => step.wake(message_id),
         ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
@@ -413,7 +421,9 @@ fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
 pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
     let asked = turn.and_then(|turn| match &turn.phase {
-        Phase::Permission { asked, .. } | Phase::Question { asked, .. } => native::encode(asked),
+        Phase::Permission { asked, .. } | Phase::Question { asked, .. } | Phase::Handed { asked, .. } => {
+            native::encode(asked)
+        }
         Phase::Begun
         | Phase::Slots { .. }
         | Phase::Backoff { .. }

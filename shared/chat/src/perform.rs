@@ -3,7 +3,6 @@
 use crate::{
     agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
-    reach,
     size::{MAX_ANSWER, beginning, in_json},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};
@@ -44,8 +43,8 @@ pub struct ChatEffects {
 impl EffectRunner<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline, served } => {
-                self.call_model(message_id, *request, deadline, served, &context).await
+            ChatEffect::CallModel { message_id, request, deadline, config, served } => {
+                self.call_model(message_id, *request, deadline, (&config, served), &context).await
             }
             ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed } => tokio::select! {
                 biased;
@@ -82,7 +81,7 @@ impl ChatEffects {
         message_id: MessageId,
         request: ModelRequest,
         deadline: Timestamp,
-        served: Option<Arc<ChatConfig>>,
+        (config, served): (&ChatConfig, bool),
         context: &EffectContext<ChatMachine>,
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
@@ -90,7 +89,8 @@ impl ChatEffects {
         let named = request.model.clone();
         let mut pieces = Pieces::new(message_id);
         let answering = async {
-            let request = self.with_served(request, served).await;
+            let request = if served { self.with_served(request, config).await } else { request };
+            let request = self.with_media(request, config).await;
             self.read_answer(message_id, request, &mut pieces, context).await
         };
         let report = tokio::select! {
@@ -119,9 +119,8 @@ impl ChatEffects {
     }
 
     /// The request, with the tools of servers that are offered in this chat. The machine decides that they are; servers know which ones there are.
-    async fn with_served(&self, mut request: ModelRequest, served: Option<Arc<ChatConfig>>) -> ModelRequest {
-        let Some(config) = served else { return request };
-        let Ok(workspace) = self.workspaces.open(config.workspace, Access::of(&agent_of(&config), None)).await else {
+    async fn with_served(&self, mut request: ModelRequest, config: &ChatConfig) -> ModelRequest {
+        let Ok(workspace) = self.workspaces.open(config.workspace, Access::of(&agent_of(config), None)).await else {
             return request;
         };
         let searched = request.messages.iter().filter_map(|message| match &**message {
@@ -129,7 +128,8 @@ impl ChatEffects {
             _ => None,
         });
         let found: String = searched.collect();
-        let specs = self.tools.served(&workspace, |name| reach::has(&config, name), &found).await;
+        let specs = self.tools.served(&workspace, |name| agent::has_served(config, name), &found).await;
+        let specs: Vec<_> = specs.into_iter().filter_map(|spec| agent::served_as(config, spec)).collect();
         if !specs.is_empty() {
             request.tools = request.tools.iter().cloned().chain(specs).collect();
         }
@@ -253,7 +253,7 @@ impl ChatEffects {
 }
 
 /// The agent of a chat, as the author of its writes.
-fn agent_of(config: &ChatConfig) -> Principal {
+pub(crate) fn agent_of(config: &ChatConfig) -> Principal {
     Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user }
 }
 

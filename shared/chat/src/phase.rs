@@ -89,14 +89,24 @@ pub enum Phase {
         /// The start of the wait.
         since: Timestamp,
     },
+    /// A program elsewhere runs the first of `calls`.
+    Handed {
+        /// The call.
+        call_id: CallId,
+        /// Its event, for the view.
+        asked: Box<ChatEvent>,
+        /// The start of the wait.
+        since: Timestamp,
+    },
 }
 
 impl Phase {
-    /// Whether nothing runs: it waits for a person, for slots, for a place, for executors, or for a provider that is to be asked again later.
+    /// Whether nothing runs here: it waits for a person, a program, slots, a place, executors, or for a provider that is to be asked again later.
     pub fn is_suspended(&self) -> bool {
         match self {
             Self::Permission { .. }
             | Self::Question { .. }
+            | Self::Handed { .. }
             | Self::Slots { .. }
             | Self::Backoff { .. }
             | Self::Place { .. }
@@ -107,9 +117,9 @@ impl Phase {
         }
     }
 
-    /// Whether it waits for a person's answer.
+    /// Whether it waits for the answer of a person, or of a program elsewhere.
     pub fn asks_people(&self) -> bool {
-        matches!(self, Self::Permission { .. } | Self::Question { .. })
+        matches!(self, Self::Permission { .. } | Self::Question { .. } | Self::Handed { .. })
     }
 
     /// The start of a wait that takes nothing of the turn's time. A provider that is slow takes it, and so does one that
@@ -118,6 +128,7 @@ impl Phase {
         match self {
             Self::Permission { since, .. }
             | Self::Question { since, .. }
+            | Self::Handed { since, .. }
             | Self::Slots { since, .. }
             | Self::Steer { since }
             | Self::Place { since, .. } => Some(*since),

@@ -1,7 +1,7 @@
 //! The reports of effects: the answer of a model, and the outcome of a tool.
 
 use crate::{
-    cancel, coding,
+    cancel, coding, handed,
     machine::{ModelAnswer, Report},
     phase::Phase,
     policy,
@@ -70,6 +70,12 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             if call_id == *current =>
         {
             let attempt = *attempt;
+            if let Some(within) =
+                outcome.error.as_ref().filter(|_| turn.stopping.is_none()).and_then(ports::HandedOut::of)
+                && let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id).cloned()
+            {
+                return handed::hand_out(step, &call, within);
+            }
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
             match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
                 Some((error, after)) => step.come_again(call_id, attempt, error, after),
@@ -98,7 +104,8 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             | Phase::Steer { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }
-            | Phase::Question { .. },
+            | Phase::Question { .. }
+            | Phase::Handed { .. },
         ) => {}
     }
 }

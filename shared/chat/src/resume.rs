@@ -13,6 +13,7 @@ pub(crate) fn resume(step: &mut Step<'_>) {
     match turn.phase {
         Phase::Permission { .. }
         | Phase::Question { .. }
+        | Phase::Handed { .. }
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Plan { .. }

@@ -11,7 +11,7 @@ use crate::{
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
     StopReason, Timestamp, TurnId, Usage,
-    event::{PermissionOutcome, PlaceWait, RetryWait, SlotWait},
+    event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -198,6 +198,10 @@ impl ChatState {
                 let asked = Box::new(event.clone());
                 let (question_id, questions, since) = (*question_id, questions.clone(), *at);
                 self.set_phase(Phase::Question { question_id, questions, asked, since }, None);
+            }
+            ChatEvent::HandedOut(HandedOut { call_id, at, .. }) => {
+                let (asked, since) = (Box::new(event.clone()), *at);
+                self.set_phase(Phase::Handed { call_id: *call_id, asked, since }, None);
             }
             ChatEvent::SlotsAwaited(SlotWait { message_id, holder, at }) => {
                 self.set_phase(Phase::Slots { message_id: *message_id, since: *at }, None);

@@ -5,6 +5,7 @@ use crate::{
     agent, ask, cancel,
     context::{assemble, record},
     gate::{GateDecision, GateRequest},
+    handed,
     keys::{actor_id, model_key, tool_key},
     machine::{ChatEffect, ChatMachine},
     mode, report,
@@ -206,13 +207,15 @@ impl<'a> Step<'a> {
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
+            media: Vec::new(),
         });
         if carry_out::analyses(self.state()) {
             carry_out::as_analysis(self.state(), &config, &mut request);
         }
         let deadline = turn.deadline(self.stamp.at);
-        let served = agent::offers_served(self.machine, &config).then_some(config);
-        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline, served });
+        let served = agent::offers_served(self.machine, &config);
+        let effect = ChatEffect::CallModel { message_id, request, deadline, config, served };
+        self.run(model_key(message_id, attempt), effect);
     }
 
     /// Goes on with the first call that has no answer yet, or with the model when there is none.
@@ -234,6 +237,9 @@ impl<'a> Step<'a> {
                 continue;
             }
             match self.gate(&call) {
+                GateDecision::Permit if self.config().is_some_and(|config| agent::is_of_client(config, &call.tool)) => {
+                    return handed::to_client(self, &call);
+                }
                 GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) && self.is_unattended() => {
                     self.refuse(&call, NOBODY, Status::Partial);
                 }

@@ -7,6 +7,7 @@ use domain::{
 };
 use ports::QueueMessage;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Why a message waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +19,8 @@ pub enum QueuedBehind {
     OpenQuestion,
     /// A permission that a person has to decide on first.
     OpenPermission,
+    /// A call that a program elsewhere has to answer first.
+    HandedOutCall,
     /// The work that the chat was paused for. The message has it tried again, and comes after it.
     PausedTurn,
 }
@@ -32,6 +35,9 @@ impl QueuedBehind {
             ChatStatus::Suspended if view.waiting_for.iter().any(|asked| asked["event"] == "question") => {
                 Some(Self::OpenQuestion)
             }
+            ChatStatus::Suspended if view.waiting_for.iter().any(|asked| asked["event"] == "call_handed_out") => {
+                Some(Self::HandedOutCall)
+            }
             ChatStatus::Suspended => Some(Self::OpenPermission),
         }
     }
@@ -45,6 +51,9 @@ impl QueuedBehind {
             Self::OpenQuestion => "it is read when the question is answered; with on_busy interrupt it is read at once",
             Self::OpenPermission => {
                 "it is read when the permission is decided on; with on_busy interrupt it is read at once"
+            }
+            Self::HandedOutCall => {
+                "it is read when a program has answered the call; with on_busy interrupt it is read at once"
             }
             Self::PausedTurn => "the chat was paused; the failed work is tried again, and then this is read",
         }
@@ -137,4 +146,16 @@ impl Chats {
             Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
         envelope.to(&actor_id(workspace, chat)).map_err(internal)
     }
+}
+
+/// The event that a view waits for with this id.
+pub(crate) fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {
+    let asked = view.waiting_for.iter().find(|asked| asked["event"] == event && asked["data"][key] == id)?;
+    asked.get("data")
+}
+
+pub(crate) fn not_asked(what: &str, key: &str, id: &str) -> Error {
+    Error::new(Code::Conflict, format!("the {what} {id} is not open"))
+        .detail(key, id)
+        .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists the open ones")
 }

@@ -35,6 +35,7 @@ fn an_old_log_folds_to_what_it_always_did() {
                 | ChatEvent::StepStarted { .. }
                 | ChatEvent::StepEnded { .. }
                 | ChatEvent::Team { .. }
+                | ChatEvent::HandedOut(_)
         );
         if is_shown {
             states.push(serde_json::to_value(&state).unwrap());

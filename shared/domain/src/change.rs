@@ -2,8 +2,8 @@
 //! that it loaded before.
 
 use crate::{
-    ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, UserId,
-    WorkspaceId,
+    CallId, ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId,
+    UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -80,8 +80,11 @@ pub enum WorkspaceEvent {
         /// The turn that runs or waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn_id: Option<TurnId>,
-        /// The number of open questions and requests for permission.
+        /// The number of open questions, requests for permission, and calls that wait for a program.
         waiting_for: u64,
+        /// The call that waits for a program, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        handed_out: Option<CallId>,
         /// The time at which it last began or ended a turn.
         active_at: Timestamp,
     },
@@ -202,12 +205,15 @@ pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
             }
             ("file_updated", data)
         }
-        WorkspaceEvent::ChatUpdated { chat_id, title, status, turn_id, waiting_for, active_at } => {
+        WorkspaceEvent::ChatUpdated { chat_id, title, status, turn_id, waiting_for, handed_out, active_at } => {
             let mut data = json!({
                 "chat_id": chat_id, "title": title, "status": status, "waiting_for": waiting_for, "active_at": active_at,
             });
             if let Some(turn_id) = turn_id {
                 data["turn_id"] = json!(turn_id);
+            }
+            if let Some(call_id) = handed_out {
+                data["handed_out"] = json!(call_id);
             }
             ("chat_updated", data)
         }

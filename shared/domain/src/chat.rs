@@ -6,7 +6,7 @@ pub use view::{ChatStatus, ChatView, CompactionView, QueuedMessage};
 
 use crate::{
     CallId, ChatId, ExecutorOf, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, NodeId, PermissionId,
-    QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, TaskId, ThreadAgent, Timestamp, ToldStep,
+    QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, TaskId, ThreadAgent, Timestamp, ToldStep, ToolSpec,
     TraceContext, TurnId, UserId, WorkspaceId, event,
     task::{AgentAnswer, FlowRef},
 };
@@ -71,6 +71,18 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
+    /// Answer a call that was handed out.
+    AnswerCall {
+        /// The call.
+        call_id: CallId,
+        /// The text that the model reads.
+        output: String,
+        /// Whether the call succeeded.
+        success: bool,
+        /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
+    },
     /// Decide on a permission.
     Decide {
         /// The permission.
@@ -97,6 +109,11 @@ pub enum ChatCommand {
         /// The question, if it was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question_id: Option<QuestionId>,
+    },
+    /// A call that was handed out was not answered in time.
+    ExpireCall {
+        /// The call.
+        call_id: CallId,
     },
     /// Give the chat up: the running turn is stopped, waiting messages are dropped, and it is listed no more. Its log stays.
     Delete,
@@ -319,6 +336,9 @@ pub struct ChatConfig {
     /// Set on the chat of a team's agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<MemberOf>,
+    /// The functions of the client that made it, by names with [`CLIENT_PREFIX`]: the agent calls them, and the client runs them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ToolSpec>,
 }
 
 impl ChatConfig {

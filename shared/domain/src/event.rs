@@ -1,14 +1,13 @@
 //! The events of a chat: past-tense facts, one enum, one sequence per chat (ARCHITECTURE.md, "Events and SSE").
 //!
-//! The same values are folded into the machine's state, kept in the log, and rendered for clients. The rendering for
-//! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
+//! They are folded into the machine's state, kept in the log, and rendered for clients ([`crate::native`]), unless only the machine needs them.
 
 mod context;
 mod parts;
 mod waits;
 
 pub use context::{CompactionRecord, ContextKind, ContextPart, ContextRecord};
-pub use parts::{PermissionOutcome, Question, SteeringWords, StopReason};
+pub use parts::{HandedOut, PermissionOutcome, Question, SteeringWords, StopReason};
 pub use waits::{PlaceWait, RetryWait, SlotWait, TurnWait};
 
 use crate::{
@@ -308,6 +307,8 @@ pub enum ChatEvent {
         /// When no answer becomes a refusal.
         expires_at: Timestamp,
     },
+    /// A call was handed out: a program elsewhere answers it.
+    HandedOut(HandedOut),
     /// The mode was changed.
     ModeChanged {
         /// The new mode.

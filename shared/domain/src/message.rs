@@ -131,6 +131,9 @@ pub fn name_for_providers(name: &str) -> std::borrow::Cow<'_, str> {
     if form.is_empty() { "unnamed".into() } else { form.into() }
 }
 
+/// The start of the names of functions that the client of a chat runs itself.
+pub const CLIENT_PREFIX: &str = "client__";
+
 /// A tool as a model is told about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {

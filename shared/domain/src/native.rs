@@ -4,7 +4,7 @@ mod agent;
 
 use crate::{
     AgentOption, ChatEvent, Message, TeamFact,
-    event::{CompactionRecord, PlaceWait, RetryWait, SlotWait},
+    event::{CompactionRecord, HandedOut, PlaceWait, RetryWait, SlotWait},
 };
 use serde_json::{Value, json};
 
@@ -136,6 +136,13 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::Asked { question_id, call_id, questions, expires_at, .. } => (
             "question",
             json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),
+        ),
+        ChatEvent::HandedOut(HandedOut { call_id, tool, args, repeatable, expires_at, .. }) => (
+            "call_handed_out",
+            json!({
+                "call_id": call_id, "tool": tool, "args": args_data(args), "repeatable": repeatable,
+                "expires_at": expires_at,
+            }),
         ),
         ChatEvent::ModeChanged { mode, plan_path, by, .. } => {
             let mut data = json!({ "mode": mode, "plan_path": plan_path });

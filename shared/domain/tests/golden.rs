@@ -156,6 +156,7 @@ fn chat_config() -> ChatConfig {
             plan_path: Some(path()),
         })),
         member: Some(MemberOf { chat: ChatId(id(40)), turn: TurnId(id(41)) }),
+        functions: Vec::new(),
     }
 }
 
@@ -255,9 +256,11 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Steer { .. } => 16,
         ChatCommand::StepTold { .. } => 17,
         ChatCommand::MemberEnded { .. } => 18,
+        ChatCommand::AnswerCall { .. } => 19,
+        ChatCommand::ExpireCall { .. } => 20,
     };
     let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
-    assert_eq!(known, (0..19).collect());
+    assert_eq!(known, (0..21).collect());
     check("chat_commands", &commands);
 }
 

@@ -59,6 +59,7 @@ fn events() -> Vec<ChatEvent> {
                 plan_path: None,
             })),
             member: None,
+            functions: Vec::new(),
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));
@@ -337,13 +338,15 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::SteerAwaited { .. } => 43,
         ChatEvent::Steered { .. } => 44,
         ChatEvent::Team { .. } => 45,
+        ChatEvent::HandedOut(_) => 46,
+        ChatEvent::HandedOut(_) => 46,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..46).collect());
+    assert_eq!(places, (0..47).collect());
 }
 
 #[test]

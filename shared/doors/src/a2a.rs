@@ -6,12 +6,16 @@
 
 mod card;
 mod ids;
+mod list;
+mod push;
 mod refusal;
 mod request;
 mod task;
 
 pub use card::{Card, Skill};
 pub use ids::TaskId;
+pub use list::{ListAsk, PageToken};
+pub use push::{PushAsk, PushConfig, pushed};
 pub use refusal::{Kind, Refusal};
 pub use request::{Ask, Sent, request};
 pub use task::{Shows, State, Task};

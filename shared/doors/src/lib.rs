@@ -6,6 +6,7 @@ pub mod a2a;
 pub mod acp;
 pub mod agui;
 pub mod ai_sdk;
+mod functions;
 pub mod hub;
 pub mod langgraph;
 pub mod mcp;

@@ -6,8 +6,9 @@
 
 use crate::said::Said;
 use domain::{
-    CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId, StopReason, TurnId,
-    Usage, event::Question,
+    CLIENT_PREFIX, CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId,
+    StopReason, TurnId, Usage,
+    event::{HandedOut, Question},
 };
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -114,6 +115,15 @@ pub enum Beat<'a> {
         /// Why it is asked.
         reason: &'a str,
     },
+    /// The client runs a function of its own; the part is over.
+    Handed {
+        /// The call that waits.
+        call: CallId,
+        /// The function, by the client's name for it.
+        name: &'a str,
+        /// Its arguments, a JSON text.
+        args: &'a str,
+    },
     /// The part is over.
     Ended(End),
 }
@@ -206,7 +216,7 @@ impl Watch {
             self.show(event, &mut beats);
         }
         match event {
-            ChatEvent::Asked { .. } | ChatEvent::PermissionRequired { .. } => {
+            _ if asks(event).is_some() => {
                 self.now = self.now.map(Part::next);
                 if self.is_shown() {
                     self.begin(&mut beats);
@@ -268,7 +278,7 @@ impl Watch {
                 push(beats, Beat::Said, *id, self.said.whole(*id, content));
             }
             // Questions show their call themselves.
-            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != ASK => {
+            ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != ASK && own(tool).is_none() => {
                 beats.push(Beat::Called { call: *call_id, tool, args, again: self.permitted.contains(call_id) });
             }
             ChatEvent::Observed { call_id, tool, output, success, .. } => {
@@ -291,6 +301,12 @@ impl Watch {
                 beats.push(Beat::Permission { id: *permission_id, call: *call_id, tool, args, reason });
                 self.wait(beats);
             }
+            ChatEvent::HandedOut(HandedOut { call_id, tool, args, .. }) => {
+                if let Some(name) = own(tool) {
+                    beats.push(Beat::Handed { call: *call_id, name, args });
+                    self.wait(beats);
+                }
+            }
             ChatEvent::Failed { error } => self.error = Some(error.clone()),
             ChatEvent::Done { stop_reason, .. } => {
                 let error = self.error.take();
@@ -300,6 +316,21 @@ impl Watch {
             _ => {}
         }
     }
+}
+
+/// The id of the decision that an event asks for, and the call that waits; none for any other event.
+fn asks(event: &ChatEvent) -> Option<(Uuid, CallId)> {
+    match event {
+        ChatEvent::Asked { question_id, call_id, .. } => Some((question_id.0, *call_id)),
+        ChatEvent::PermissionRequired { permission_id, call_id, .. } => Some((permission_id.0, *call_id)),
+        ChatEvent::HandedOut(HandedOut { call_id, tool, .. }) if own(tool).is_some() => Some((call_id.0, *call_id)),
+        _ => None,
+    }
+}
+
+/// The client's name for a function of its own.
+pub(crate) fn own(tool: &str) -> Option<&str> {
+    tool.strip_prefix(CLIENT_PREFIX)
 }
 
 fn push<'a>(beats: &mut Vec<Beat<'a>>, beat: impl Fn(MessageId, String) -> Beat<'a>, id: MessageId, text: String) {
@@ -320,7 +351,7 @@ pub struct Parts {
 impl Parts {
     /// Takes in the next event of the chat's log.
     pub fn take_in(&mut self, event: &ChatEvent) {
-        let (id, call) = match event {
+        match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
                 (self.now, self.running) = (Some(Part::first(*turn_id)), true);
                 return;
@@ -329,11 +360,9 @@ impl Parts {
                 self.running = false;
                 return;
             }
-            ChatEvent::Asked { question_id, call_id, .. } => (question_id.0, *call_id),
-            ChatEvent::PermissionRequired { permission_id, call_id, .. } => (permission_id.0, *call_id),
-            _ => return,
-        };
-        if let Some(part) = &mut self.now {
+            _ => {}
+        }
+        if let (Some((id, call)), Some(part)) = (asks(event), &mut self.now) {
             self.asked.push((id, call, *part));
             *part = part.next();
         }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 /// Text, tools, failures and stops; parallel calls, a question, files and a pause; reasoning, a crash, a plan, a permission and limits. Then one thing
 /// each, as a hub recorded it.
-const LOGS: [(&str, &str); 16] = [
+const LOGS: [(&str, &str); 17] = [
     ("simple", "planner/simple.json"),
     ("tool", "planner/tool.json"),
     ("failed", "planner/failed.json"),
@@ -34,6 +34,7 @@ const LOGS: [(&str, &str); 16] = [
     ("permission", "clients/permission.log.json"),
     ("stop", "clients/stop.log.json"),
     ("crash", "clients/crash.log.json"),
+    ("functions", "clients/functions.log.json"),
 ];
 
 const PROTOCOLS: [&str; 10] = [

@@ -101,6 +101,9 @@ pub struct ProviderConfig {
     pub api: Option<Api>,
     /// The models to list, the default one first; any other can still be asked for by name.
     pub models: Vec<String>,
+    /// Whether its models take images, PDFs and sounds, as far as the format has them. By default those of OpenAI, Anthropic, Gemini and of Claude
+    /// and Nova on Bedrock do, and those behind a base URL of one's own, of OpenRouter and of Ollama do not: they get a note, and documents as Markdown.
+    pub media: Option<bool>,
     /// Bedrock only: the region of the models. Setting one enables them, with or without a key.
     pub region: Option<String>,
 }

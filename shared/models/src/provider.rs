@@ -1,6 +1,8 @@
 //! One provider behind HTTP.
 
 mod embed;
+#[cfg(test)]
+mod files;
 
 use crate::{
     adapters::EgressPolicy,
@@ -11,7 +13,7 @@ use crate::{
     kind::Kind,
     price,
     secret::Redactor,
-    wire::{Asked, Decoding, Wire},
+    wire::{Asked, Decoding, Takes, Wire},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -178,7 +180,20 @@ impl Provider {
             effort: self.effort(model),
             // The owner of the hub sets the server's limit; a request only narrows it.
             max_tokens: [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min(),
+            takes: self.takes(model),
         }
+    }
+
+    /// The kinds of files that a model takes. A server of one's own may have models of any kind: its owner says so.
+    fn takes(&self, model: &str) -> Takes {
+        let is_known = self.official
+            && match self.kind {
+                Kind::OpenAi | Kind::OpenAiResponses => !model.starts_with("gpt-3.5"),
+                Kind::Anthropic | Kind::Gemini => true,
+                Kind::Bedrock => model.contains("claude") || model.contains("nova"),
+                Kind::OpenRouter | Kind::Ollama => false,
+            };
+        Takes::of(self.wire, model, is_known, self.kind.config(&self.config).media)
     }
 
     /// Whether to ask for the reasoning's text. If that shows in the request, models that cannot reason refuse it.

@@ -20,11 +20,13 @@ mod sse;
 mod corpus;
 
 use crate::config::Effort;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use draft::Draft;
 pub(crate) use draft::{Ending, Tokens};
-use ports::{Delta, ModelRequest};
+use ports::{Delta, Media, ModelRequest};
 use reqwest::Url;
 use serde_json::Value;
+use uuid::Uuid;
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,59 @@ pub(crate) struct Asked<'a> {
     pub reasons: bool,
     pub effort: Option<Effort>,
     pub max_tokens: Option<u32>,
+    /// The kinds of files that it takes.
+    pub takes: Takes,
+}
+
+/// The kinds of files that a model takes beside text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Takes {
+    pub images: bool,
+    pub pdfs: bool,
+    pub sounds: bool,
+}
+
+impl Takes {
+    /// The kinds that are in this format. Of a model that is not known to take any, the configuration says so (`chosen`).
+    pub(crate) fn of(wire: Wire, model: &str, is_known: bool, chosen: Option<bool>) -> Self {
+        if !chosen.unwrap_or(is_known) {
+            return Self::default();
+        }
+        let pdfs = is_known || wire != Wire::ChatCompletions;
+        let sounds = wire == Wire::GenerateContent || wire == Wire::ChatCompletions && model.contains("audio");
+        Self { images: true, pdfs, sounds }
+    }
+
+    fn has(self, media_type: &str) -> bool {
+        match media_type.split_once('/') {
+            Some(("image", _)) => self.images,
+            Some(("audio", _)) => self.sounds,
+            _ => self.pdfs && media_type == "application/pdf",
+        }
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// The files of these messages and calls that the model takes.
+    fn media(&self, of: &[Uuid]) -> Vec<&'a Media> {
+        let fits = |media: &&'a Media| of.contains(&media.of) && self.takes.has(media.media_type);
+        self.request.media.iter().map(AsRef::as_ref).filter(fits).collect()
+    }
+}
+
+/// A content in base64.
+fn encoded(media: &Media) -> String {
+    STANDARD.encode(&media.bytes)
+}
+
+/// A content as a URL of its own.
+fn data_url(media: &Media) -> String {
+    format!("data:{};base64,{}", media.media_type, encoded(media))
+}
+
+/// The last part of a media type, such as `png`.
+fn subtype(media: &Media) -> &str {
+    media.media_type.rsplit('/').next().unwrap_or_default()
 }
 
 /// One event of an answer.

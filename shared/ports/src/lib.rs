@@ -52,7 +52,7 @@ pub use converter::{Converted, Converter, NotConverted};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Error, ErrorKind, Result, is_full};
 pub use folders::Folders;
-pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
+pub use model::{Delta, Endpoint, Media, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
     DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,
     lane, rank, tenant,
@@ -72,7 +72,7 @@ pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
-    HTTP_PREFIX, SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, Together, ToolServers, WEB_FETCH,
-    WEB_SEARCH,
+    CODE_PREFIX, HTTP_PREFIX, HandedOut, SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, Together,
+    ToolServers, WEB_FETCH, WEB_SEARCH,
 };
 pub use turns::Turns;

@@ -2,10 +2,12 @@
 
 use crate::Secret;
 use async_trait::async_trait;
+use bytes::Bytes;
 use domain::{Message, ToolSpec, TraceContext, Usage, WorkspaceId, event::StopReason, task::FlowRef};
 use futures::stream::BoxStream;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
 
 /// One request to a model.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +35,27 @@ pub struct ModelRequest {
     pub failures: u32,
     /// The place of the call in a distributed trace, where the turn is in one: the provider is told it.
     pub trace: Option<TraceContext>,
+    /// The files that its messages refer to, for a model that takes such files; any other one has words beside each reference.
+    pub media: Vec<Arc<Media>>,
+}
+
+/// A file that a model sees or hears: an image, a PDF or a sound.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Media {
+    /// The message or the call that it belongs to.
+    pub of: Uuid,
+    /// The name of the file.
+    pub name: String,
+    /// Its media type, such as `image/png`.
+    pub media_type: &'static str,
+    /// Its content.
+    pub bytes: Bytes,
+}
+
+impl std::fmt::Debug for Media {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}, {} bytes)", self.name, self.media_type, self.bytes.len())
+    }
 }
 
 /// A provider as a flow configures it.

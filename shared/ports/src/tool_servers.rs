@@ -1,7 +1,7 @@
 //! Servers of tools: programs or services of others, spoken to in the Model Context Protocol (spec 004 §11), HTTP tools of workspaces, and the web.
 
 use async_trait::async_trait;
-use domain::{Error, FilePath, WorkspaceId};
+use domain::{Code, Error, FilePath, WorkspaceId};
 use futures::future::join_all;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -10,6 +10,8 @@ use std::{sync::Arc, time::Duration};
 pub const SERVED_PREFIX: &str = "mcp__";
 /// The start of the names of HTTP tools.
 pub const HTTP_PREFIX: &str = "http__";
+/// The start of the names of tools in code, which programs of the workspace's people run.
+pub const CODE_PREFIX: &str = "code__";
 /// The tool that reads a page of the web.
 pub const WEB_FETCH: &str = "web_fetch";
 /// The tool that searches the web.
@@ -80,6 +82,35 @@ pub struct ServedAnswer {
     pub is_error: bool,
     /// Whether the answer was cut for its length.
     pub is_cut: bool,
+}
+
+/// The answer to a call that a program elsewhere runs: nobody here does, and the chat waits for the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandedOut {
+    /// How long a program has to answer.
+    pub timeout: Duration,
+    /// Whether programs may run the call more than once.
+    pub is_repeatable: bool,
+}
+
+/// The details of the error that carries a [`HandedOut`].
+const HANDED_OUT_MS: &str = "handed_out_ms";
+const REPEATABLE: &str = "repeatable";
+
+impl HandedOut {
+    /// The error of [`ToolServers::call`] that says so. Where no chat waits, it is the refusal of the call.
+    pub fn error(self, tool: &str) -> Error {
+        Error::new(Code::Unprocessable, format!("{tool} is run by a program, which answers calls of chats alone"))
+            .hint("ask an agent of a chat to call it")
+            .detail(HANDED_OUT_MS, u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX))
+            .detail(REPEATABLE, self.is_repeatable)
+    }
+
+    /// The one that an error says, if it says one.
+    pub fn of(error: &Error) -> Option<Self> {
+        let timeout = Duration::from_millis(error.details.get(HANDED_OUT_MS)?.as_u64()?);
+        Some(Self { timeout, is_repeatable: error.details.get(REPEATABLE)?.as_bool()? })
+    }
 }
 
 /// Several kinds of servers as one. A call goes to the first of them that may have the tool.

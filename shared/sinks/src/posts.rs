@@ -52,6 +52,10 @@ impl Posts for HttpPosts {
             .header("webhook-timestamp", seconds.to_string())
             .header("webhook-signature", signatures.join(" "))
             .body(post.body);
+        let request = match &post.token {
+            Some(token) => request.header("x-a2a-notification-token", token),
+            None => request,
+        };
         let response = request.send().await.map_err(|error| text::unreachable(&error, error.is_timeout()))?;
         // The body is not read: it is the receiver's, and may have no end.
         Ok(Answer { status: response.status().as_u16(), retry_after: retry_after(&response) })

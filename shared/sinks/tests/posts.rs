@@ -33,6 +33,7 @@ fn event(url: String, secrets: &[&str]) -> Post {
         at: SystemClock.now(),
         body: br#"{"type":"turn.ended","data":{"text":"\u00e4"}}"#.to_vec(),
         secrets: secrets.iter().map(|secret| Secret::new(*secret)).collect(),
+        token: None,
     }
 }
 

@@ -56,6 +56,7 @@ fn config() -> Arc<ChatConfig> {
         session: None,
         scenario: None,
         member: None,
+        functions: Vec::new(),
     })
 }
 

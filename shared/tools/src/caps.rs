@@ -8,7 +8,7 @@ pub(crate) const MAX_LINES: usize = 2000;
 pub(crate) const MAX_LINE: usize = 2000;
 
 /// Cuts an answer that is over the caps, and says so; whether it was cut.
-pub(crate) fn cap(mut text: String) -> (String, bool) {
+pub fn cap(mut text: String) -> (String, bool) {
     let lines = text.match_indices('\n').nth(MAX_LINES).map_or(text.len(), |(at, _)| at);
     // Room for the text that tools add after they have kept to the caps.
     const MARGIN: usize = 1024;

@@ -4,6 +4,7 @@ use crate::{
     call::{self, Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
     effects::{Declaration, Declare},
+    media::{MediaRef, media_type},
 };
 use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256};
 use schemars::JsonSchema;
@@ -146,7 +147,12 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     }
     let Some(content) = as_text(&bytes) else {
         let why = info.conversion.as_ref().map(unconverted).unwrap_or_default();
-        let text = format!("[{path} is a binary file of {} bytes{why}; hash {hash}]", info.size);
+        let mut text = format!("[{path} is a binary file of {} bytes{why}; hash {hash}]", info.size);
+        if let Some(media_type) = media_type(&bytes).filter(|_| !is_program(call)) {
+            let (file, v, size) = (info.file_id, info.v, info.size);
+            let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
+            text.push_str(&format!("\n{}", reference.tag()));
+        }
         return Ok(Part { path, digest, text, truncated: false, result: with(about, json!({ "binary": true })) });
     };
     let (text, truncated, more) = match (args.from_byte, is_program(call)) {

@@ -1,5 +1,5 @@
-//! Tools of servers (spec 004 §11), beside the built-in ones: of servers that speak the Model Context Protocol, HTTP tools that workspaces declare, and
-//! the web.
+//! Tools of servers (spec 004 §11), beside the built-in ones: of servers that speak the Model Context Protocol, HTTP tools and tools in
+//! code that workspaces declare, and the web.
 //!
 //! Which tools there are is known to their servers alone, and changes. So they are on no list of the registry: [`Registry::served`] asks for them
 //! when a model is asked, and their names alone say that a server runs them. Their specifications are offered within a budget, in the order of
@@ -11,7 +11,9 @@ use crate::{
     caps,
 };
 use domain::{Code, Error, FilePath, ToolSpec};
-use ports::{HTTP_PREFIX, SERVED_PREFIX, Served, ServedTool, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
+use ports::{
+    CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, Served, ServedTool, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -23,7 +25,7 @@ pub const SEARCH: &str = "mcp_search";
 const SYSTEM: &str = "/system";
 /// The file in which a workspace declares its servers.
 pub const DECLARED: &str = "/system/mcp.json";
-/// The folder in which a workspace declares its HTTP tools, a file for each.
+/// The folder in which a workspace declares its HTTP tools and its tools in code, a file for each.
 pub const HTTP_TOOLS: &str = "/system/tools";
 
 /// The most HTTP tools that a workspace declares, and the most of the text of each that is read, in bytes.
@@ -42,7 +44,10 @@ const SEARCHES: &str = "Find tools of connected servers that are not on your lis
 
 /// Whether this is the name of a tool of a server.
 pub fn is_served(name: &str) -> bool {
-    is_of_mcp(name) || name.starts_with(HTTP_PREFIX) || [WEB_FETCH, WEB_SEARCH].contains(&name)
+    is_of_mcp(name)
+        || name.starts_with(HTTP_PREFIX)
+        || name.starts_with(CODE_PREFIX)
+        || [WEB_FETCH, WEB_SEARCH].contains(&name)
 }
 
 /// Whether this is the name of a tool of a server that speaks the Model Context Protocol.

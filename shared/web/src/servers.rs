@@ -3,18 +3,18 @@
 use crate::{
     call,
     config::WebConfig,
-    declared::{self, HttpTool},
+    declared::{self, CodeTool, Declared},
     fetch::{self, Fetch},
     parts::Parts,
     search::{self, Search},
 };
 use async_trait::async_trait;
 use domain::Error;
-use ports::{HTTP_PREFIX, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
+use ports::{CODE_PREFIX, HTTP_PREFIX, HandedOut, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 
-/// HTTP tools of workspaces, `web_fetch` and `web_search`.
+/// HTTP tools and tools in code of workspaces, `web_fetch` and `web_search`.
 pub struct Web {
     parts: Parts,
     allow_private: bool,
@@ -34,30 +34,39 @@ impl Web {
     }
 }
 
-/// The HTTP tools of a workspace by name, and the faults of those that are none, by file.
-fn declared(of: &ServersOf) -> (BTreeMap<String, HttpTool>, Vec<(String, String)>) {
-    let (mut tools, mut faults) = (BTreeMap::<String, HttpTool>::new(), Vec::new());
+/// The declared tools of a workspace by name, and the faults of those that are none, by file.
+fn declared(of: &ServersOf) -> (BTreeMap<String, Declared>, Vec<(String, String)>) {
+    let (mut tools, mut faults) = (BTreeMap::<String, Declared>::new(), Vec::new());
     for (file, text) in &*of.tools {
         match declared::parse(file, text) {
-            Ok(tool) if tools.contains_key(&tool.served.name) => {
-                faults.push((file.clone(), format!("another file declares {} already", tool.served.name)));
+            Ok(tool) if tools.contains_key(&tool.served().name) => {
+                faults.push((file.clone(), format!("another file declares {} already", tool.served().name)));
             }
-            Ok(tool) => _ = tools.insert(tool.served.name.clone(), tool),
+            Ok(tool) => _ = tools.insert(tool.served().name.clone(), tool),
             Err(why) => faults.push((file.clone(), why)),
         }
     }
     (tools, faults)
 }
 
+/// Hands a call out to programs, if its arguments fit.
+fn hand_out(tool: &CodeTool, args: Map<String, Value>) -> Error {
+    let name = &tool.served.name;
+    match tool.schema.errors(&Value::Object(args), 1).first() {
+        Some(first) => Error::invalid("args", format!("the arguments of {name} are wrong: {first}")),
+        None => HandedOut { timeout: tool.timeout, is_repeatable: tool.is_repeatable }.error(name),
+    }
+}
+
 #[async_trait]
 impl ToolServers for Web {
     fn may_have(&self, tool: &str) -> bool {
-        tool.starts_with(HTTP_PREFIX) || [WEB_FETCH, WEB_SEARCH].contains(&tool)
+        tool.starts_with(HTTP_PREFIX) || tool.starts_with(CODE_PREFIX) || [WEB_FETCH, WEB_SEARCH].contains(&tool)
     }
 
     async fn tools(&self, of: &ServersOf, _: Duration) -> Served {
         let (tools, missing) = declared(of);
-        let mut tools: Vec<_> = tools.into_values().map(|tool| tool.served).collect();
+        let mut tools: Vec<_> = tools.into_values().map(|tool| tool.served().clone()).collect();
         tools.extend(self.fetch.as_ref().map(|_| fetch::tool()));
         tools.extend(self.search.as_ref().map(|_| search::tool()));
         Served { tools, missing }
@@ -73,11 +82,16 @@ impl ToolServers for Web {
                     let error = Error::not_found("tool", tool.chars().take(64).collect::<String>());
                     let why: Vec<_> = faults.iter().map(|(file, why)| format!("{file}: {why}")).collect();
                     return Err(match why.is_empty() {
-                        true => error.hint("files in /system/tools declare HTTP tools"),
+                        true => error.hint("files in /system/tools declare tools"),
                         false => error.hint(format!("these files declare none: {}", why.join("; "))),
                     });
                 };
-                call::call(&self.parts, self.allow_private, of.workspace, &found, args).await
+                match found {
+                    Declared::Http(found) => {
+                        call::call(&self.parts, self.allow_private, of.workspace, &found, args).await
+                    }
+                    Declared::Code(found) => Err(hand_out(&found, args)),
+                }
             }
         }
     }

@@ -141,8 +141,12 @@ impl Deliveries {
         if secrets.is_empty() {
             return Some(Err("this server lacks the key of the secret: rotate the secret".into()));
         }
-        let (url, id, body) = (hook.url.clone(), delivery.message_id(), delivery.body());
-        let post = Post { url, id, at: self.clock.now(), body, secrets };
+        let (url, id) = (hook.url.clone(), delivery.message_id());
+        let (body, token) = match &hook.push {
+            None => (delivery.body(), None),
+            Some(push) => (push.body(&delivery.event), push.token.clone()),
+        };
+        let post = Post { url, id, at: self.clock.now(), body, secrets, token };
         tokio::select! {
             biased;
             answer = setup.posts.post(post) => Some(answer),

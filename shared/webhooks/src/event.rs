@@ -71,6 +71,7 @@ pub struct Origin {
 /// The events of an entry of a chat; `state` is the one after it.
 pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
     let Some(config) = &state.config else { return Vec::new() };
+    let turn = state.turn.as_ref().map(|turn| turn.id);
     let mut found = Vec::new();
     for (number, event) in (entry.first..).zip(&entry.events) {
         let mut add = |kind, at, facts: Value| {
@@ -103,13 +104,16 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
                 add(
                     EventType::QuestionAsked,
                     *at,
-                    json!({ "question_id": question_id, "questions": told(questions), "expires_at": expires_at }),
+                    json!({
+                        "turn_id": turn, "question_id": question_id, "questions": told(questions),
+                        "expires_at": expires_at,
+                    }),
                 );
             }
             ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
                 let (tool, reason) = (shortened(tool, QUESTION), shortened(reason, TEXT));
                 let facts = json!({
-                    "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
+                    "turn_id": turn, "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
                     "expires_at": expires_at,
                 });
                 add(EventType::PermissionAsked, *at, facts);

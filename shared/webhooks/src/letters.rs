@@ -32,7 +32,7 @@ impl HookLetters {
         let set = store::webhooks(&*self.table, workspace).await?;
         let mut letters = Vec::new();
         for event in events {
-            for hook in set.webhooks.iter().filter(|hook| hook.wants(event.kind, origin)) {
+            for hook in set.webhooks.iter().filter(|hook| hook.wants(event.kind, origin) && hook.is_of(&event)) {
                 let (kind, number) = (event.kind, event.number);
                 let id = format!("{source}/{number}/{kind:?}");
                 let letter = HookMessage::Letter { source: line_of(source), event: event.clone() };

@@ -18,6 +18,8 @@ pub struct Post {
     pub body: Vec<u8>,
     /// The secrets that sign it, the newest first.
     pub secrets: Vec<Secret>,
+    /// A text of the receiver's own, `X-A2A-Notification-Token`.
+    pub token: Option<String>,
 }
 
 /// The answer of a receiver.

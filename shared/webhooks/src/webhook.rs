@@ -1,6 +1,9 @@
 //! A webhook: its record, its filter, and its transitions. Pure.
 
-use crate::event::{EventType, Origin};
+use crate::{
+    event::{EventType, Origin},
+    push::Push,
+};
 use domain::{ChatId, Error, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
@@ -48,6 +51,9 @@ pub struct Webhook {
     /// Set while it is told nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<Disabled>,
+    /// Set on one that another agent asked for: it is told of one turn alone, in the words of Agent2Agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<Push>,
 }
 
 /// The name of a secret: what it is derived from.
@@ -215,6 +221,7 @@ mod tests {
             previous: None,
             failing_since: None,
             disabled: None,
+            push: None,
         }
     }
 

@@ -36,9 +36,9 @@ pub struct HookSetup {
 /// Of every method: `NOT_FOUND` for a workspace, webhook or delivery that there is not, `UPSTREAM_UNAVAILABLE` when the store does not answer.
 #[derive(Clone)]
 pub struct Webhooks {
-    table: Arc<dyn Table>,
+    pub(crate) table: Arc<dyn Table>,
     queue: Arc<dyn QueueSender>,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     workspaces: Workspaces,
     setup: Option<HookSetup>,
 }
@@ -111,7 +111,7 @@ impl Webhooks {
         self.setup.as_ref()
     }
 
-    fn ready(&self) -> Result<&HookSetup, Error> {
+    pub(crate) fn ready(&self) -> Result<&HookSetup, Error> {
         self.setup.as_ref().ok_or_else(|| {
             Error::new(Code::Unprocessable, "webhooks are not set up on this server")
                 .hint("its operator sets webhooks.secret, from which their secrets are derived")
@@ -147,6 +147,7 @@ impl Webhooks {
             previous: None,
             failing_since: None,
             disabled: None,
+            push: None,
         };
         made.check()?;
         setup.posts.check(&made.url)?;
@@ -154,7 +155,7 @@ impl Webhooks {
             if let Some(known) = set.get(id) {
                 return Some(Some(known.clone()));
             }
-            if set.webhooks.len() >= MOST {
+            if set.webhooks.iter().filter(|hook| hook.push.is_none()).count() >= MOST {
                 return Some(None);
             }
             set.webhooks.push(made.clone());
@@ -173,7 +174,7 @@ impl Webhooks {
         Ok(Made { webhook, secret })
     }
 
-    /// The webhooks of a workspace, the oldest first; at most 20.
+    /// The webhooks of a workspace, the oldest first: at most 20, and the push notifications of tasks.
     ///
     /// # Errors
     /// Those of [`Webhooks`].
@@ -328,6 +329,6 @@ fn missing(id: Uuid) -> Error {
     Error::not_found("webhook", id)
 }
 
-fn internal(error: impl std::error::Error + 'static) -> Error {
+pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     engine::error::internal(error)
 }

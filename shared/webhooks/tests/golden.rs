@@ -1,10 +1,10 @@
 //! Persisted shapes of webhooks, as every version wrote them.
 
 use buildscale_webhooks::{
-    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, Happening, Webhook,
+    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, Happening, Push, Webhook,
     webhook::{Previous, SecretName, WebhookSet},
 };
-use domain::{ChatId, Timestamp, UserId, WorkspaceId};
+use domain::{ChatId, Timestamp, TurnId, UserId, WorkspaceId};
 use serde_json::{Map, json};
 use testkit::golden;
 use uuid::Uuid;
@@ -30,6 +30,7 @@ fn webhook() -> Webhook {
         previous: None,
         failing_since: None,
         disabled: None,
+        push: None,
     }
 }
 
@@ -45,7 +46,9 @@ fn webhooks_are_read_for_ever() {
         disabled: disabled(DisabledBecause::Failing),
         ..webhook()
     };
-    let set = WebhookSet { webhooks: vec![webhook(), of_chat, of_flow, failing] };
+    let push = Push { turn: TurnId(id(6)), id: "mine".into(), token: Some("a token".into()) };
+    let pushed = Webhook { chat: Some(ChatId(id(3))), push: Some(push), ..webhook() };
+    let set = WebhookSet { webhooks: vec![webhook(), of_chat, of_flow, failing, pushed] };
     golden::check(ROOT, "webhook_sets", &set);
 }
 

@@ -28,7 +28,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("evaluation", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
     ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "telemetry", "ports", "webhooks"]),
-    ("webhooks", &["actor", "chat", "domain", "engine", "ports", "workspace"]),
+    ("webhooks", &["actor", "chat", "domain", "doors", "engine", "ports", "workspace"]),
     ("sandbox", &["domain", "ports", "workspace"]),
     ("agents", &["domain", "ports"]),
     ("aws", &["domain", "ports", "sandbox"]),

@@ -1,5 +1,6 @@
 """The client of a BuildScale hub: chats, flows and versioned files over HTTP, with event streams that reconnect."""
 
+from ._tools import CodeTool
 from ._watch import Connection
 from .aio import AsyncClient
 from .client import Client
@@ -12,6 +13,7 @@ __all__ = [
     "Block",
     "ChatEvent",
     "Client",
+    "CodeTool",
     "Connection",
     "HubError",
     "Parser",

@@ -21,10 +21,12 @@ from .schema import (
     Artifact,
     ArtifactPage,
     Attention,
+    CallResult,
     Cancelled,
     CasesToRun,
     Change,
     Chat,
+    ChatCallHandedOut,
     ChatPage,
     ChatWithHistory,
     CodingAgents,
@@ -114,6 +116,7 @@ from .schema import (
     StreamToOpen,
     TagCounts,
     TaggedPage,
+    Taker,
     Task,
     TaskAccepted,
     TaskChange,
@@ -1033,6 +1036,12 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}'], /, *, workspace_id: str, chat_id: str, permission_id: str, body: Decision, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
 
     @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
+
+    @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume'], /, *, workspace_id: str, chat_id: str, body: Resume, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
 
     @overload
@@ -1745,6 +1754,12 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}'], /, *, workspace_id: str, chat_id: str, permission_id: str, body: Decision, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume'], /, *, workspace_id: str, chat_id: str, body: Resume, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Self, cast
@@ -14,6 +14,8 @@ import httpx
 from . import _request, _watch
 from ._request import Patience, Request
 from ._routes import AsyncRoutes, Readable
+from ._serve_aio import OnError, Serving
+from ._tools import CodeTool
 from ._upload import Content, OnProgress, Upload
 from ._watch import OnConnection, Source, Watch
 from .errors import HubError, Unreachable, refused
@@ -98,6 +100,22 @@ class AsyncClient(AsyncRoutes):
     ) -> AsyncGenerator[WorkspaceEvent, None]:
         """The changes of a workspace: files, chats and tasks. A change may come again after a reconnect. See `watch_chat`."""
         return cast(AsyncGenerator[WorkspaceEvent, None], self._watch(Source(workspace), after, on_connection, ticket))
+
+    async def serve_tools(
+        self,
+        workspace: str,
+        tools: Mapping[str, CodeTool],
+        *,
+        on_connection: OnConnection | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Offers functions to the agents of a workspace, as `code__NAME`, and runs their calls until it is cancelled.
+
+        The declarations are files of the workspace in `/system/tools`, and stay when the program goes: calls then wait for the next one.
+        `on_error` is told of calls that could not be taken or answered. Raises `HubError` when the hub refuses for good, for example because
+        you may not write the declarations.
+        """
+        await Serving(self, workspace, tools, on_error).run(on_connection)
 
     async def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None) -> str:
         """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers."""

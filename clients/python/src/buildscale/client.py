@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urljoin
@@ -13,6 +13,8 @@ import httpx
 from . import _request, _watch
 from ._request import Patience, Request
 from ._routes import Readable, Routes
+from ._serve import OnError, Serving
+from ._tools import CodeTool
 from ._upload import Content, OnProgress, Upload
 from ._watch import OnConnection, Source, Watch
 from .errors import HubError, Unreachable, refused
@@ -97,6 +99,22 @@ class Client(Routes):
     ) -> Generator[WorkspaceEvent, None, None]:
         """The changes of a workspace: files, chats and tasks. A change may come again after a reconnect. See `watch_chat`."""
         return cast(Generator[WorkspaceEvent, None, None], self._watch(Source(workspace), after, on_connection, ticket))
+
+    def serve_tools(
+        self,
+        workspace: str,
+        tools: Mapping[str, CodeTool],
+        *,
+        on_connection: OnConnection | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Offers functions to the agents of a workspace, as `code__NAME`, and runs their calls until it is interrupted, in threads.
+
+        The declarations are files of the workspace in `/system/tools`, and stay when the program goes: calls then wait for the next one.
+        `on_error` is told of calls that could not be taken or answered. Raises `HubError` when the hub refuses for good, for example because
+        you may not write the declarations.
+        """
+        Serving(self, workspace, tools, on_error).run(on_connection)
 
     def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None) -> str:
         """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers."""

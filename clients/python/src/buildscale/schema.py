@@ -187,6 +187,15 @@ class Brought(TypedDict):
     role: str
 
 
+class CallResult(TypedDict):
+    """The answer of a program to a call."""
+
+    # Whether the call failed; the output then says why.
+    is_error: NotRequired[bool]
+    # The result: a text as it is, any other value as JSON. The agent reads at most 50 KiB of it.
+    output: Any
+
+
 class Cancelled(TypedDict):
     """A chat that was told to stop."""
 
@@ -405,6 +414,31 @@ class ChatCallEvent(TypedDict):
     id: int
 
 
+class ChatCallHandedOut(TypedDict):
+    """A call waits for a program, which answers by `POST …/calls/{call_id}`."""
+
+    # Its arguments.
+    args: Any
+    # The call that waits.
+    call_id: str
+    # When no answer becomes a failure.
+    expires_at: str
+    # Whether programs may run it more than once; else a program takes it first, by `POST …/calls/{call_id}/take`.
+    repeatable: bool
+    # The tool.
+    tool: str
+
+
+class ChatCallHandedOutEvent(TypedDict):
+    """The event `call_handed_out` of a chat."""
+
+    data: ChatCallHandedOut
+    # The block's `event:` field.
+    event: Literal['call_handed_out']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
 class ChatChunkEvent(TypedDict):
     """The event `chunk` of a chat."""
 
@@ -511,7 +545,7 @@ class ChatErrorEvent(TypedDict):
 
 
 # One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatTeamStartedEvent | ChatMemberEndedEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
+ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatTeamStartedEvent | ChatMemberEndedEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatCallHandedOutEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
 
 
 class ChatFileUpdated(TypedDict):
@@ -2421,7 +2455,7 @@ class Question(TypedDict):
 
 
 # The reason that a message waits.
-QueuedBehind: TypeAlias = "Literal['running_turn', 'open_question', 'open_permission', 'paused_turn']"
+QueuedBehind: TypeAlias = "Literal['running_turn', 'open_question', 'open_permission', 'handed_out_call', 'paused_turn']"
 
 
 class QueuedMessage(TypedDict):
@@ -3304,6 +3338,13 @@ class TaggedPage(TypedDict):
     files: list[Info]
     # The cursor of the next page; none at the end.
     next_cursor: NotRequired[str | None]
+
+
+class Taker(TypedDict):
+    """The program that wants a call."""
+
+    # An id that the program has made for itself at its start.
+    program: str
 
 
 class Task(TypedDict):
@@ -4678,13 +4719,15 @@ class WorkspaceChatUpdated(TypedDict):
     active_at: str
     # The chat.
     chat_id: str
+    # The call that waits for a program, if one does.
+    handed_out: NotRequired[str | None]
     # Its status.
     status: ChatStatus
     # Its title.
     title: str
     # The turn that runs or waits.
     turn_id: NotRequired[str | None]
-    # The number of open questions and requests for permission.
+    # The number of open questions, requests for permission, and calls that wait for a program.
     waiting_for: int
 
 

@@ -67,7 +67,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: Kind, graph: &str, run
     };
     if kind == Kind::Persona {
         let wire::Words { content, earlier } = wire::words(&input)?;
-        let words = Words { content, earlier, role: Some(graph.to_owned()), model: run.model };
+        let words = Words { content, earlier, role: Some(graph.to_owned()), model: run.model, functions: Vec::new() };
         return Ok(Log::Chat(speaker.begin(chat, words).await?));
     }
     if run.model.is_some() {

@@ -195,6 +195,8 @@ pub enum QueuedBehind {
     OpenQuestion,
     /// A permission that somebody has to decide on first.
     OpenPermission,
+    /// A call that a program has to answer first.
+    HandedOutCall,
     /// The failure that paused the chat. The message has it tried again, and comes after it.
     PausedTurn,
 }

@@ -129,6 +129,7 @@ stream! {
         "permission_resolved" => ChatPermissionResolved,
         "permissions_forgotten" => ChatPermissionsForgotten,
         "question" => ChatQuestion,
+        "call_handed_out" => ChatCallHandedOut,
         "mode_changed" => ChatModeChanged,
         "plan_approved" => ChatPlanApproved,
         "usage" => ChatUsage,

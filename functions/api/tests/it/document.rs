@@ -182,6 +182,8 @@ POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork

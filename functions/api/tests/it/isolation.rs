@@ -16,4 +16,5 @@ mod roles;
 mod rows;
 mod streams;
 mod transfers;
+mod whole;
 mod world;

@@ -5,8 +5,8 @@ use crate::{
     support::{Door, document, faults, operations},
 };
 use domain::{
-    ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Status, TaskEvent, TaskId, TaskPhase, Timestamp,
-    TurnId, UserId, WorkspaceEvent, change, native, task_native,
+    CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Status, TaskEvent, TaskId, TaskPhase,
+    Timestamp, TurnId, UserId, WorkspaceEvent, change, native, task_native,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -81,6 +81,7 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
         status,
         turn_id,
         waiting_for: 1,
+        handed_out: Some(CallId(id)),
         active_at: at,
     };
     let task = |phase, status, asks: Option<&str>, finished_at| WorkspaceEvent::TaskUpdated {

@@ -1,5 +1,6 @@
 // The client of Agent2Agent: cards, a task with its artifacts, questions and permissions, streams, leaving and coming back, cancelling, refusals.
 import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { ClientFactory } from '@a2a-js/sdk/client';
 import { base, finish, until, workspace } from './common.mjs';
 
@@ -93,19 +94,62 @@ at.configuration = { acceptedOutputModes: [], taskPushNotificationConfig: undefi
 const early = await client.sendMessage(at, options);
 out.polled = [early.history.length, await until(async () => { const now = await get(early.id); return state(now) === 'COMPLETED' && answer(now); })];
 
-const pushed = message('x');
-pushed.configuration = { ...at.configuration, taskPushNotificationConfig: { tenant: '', id: '', taskId: '', url: 'https://a.example', token: '' } };
+// Notifications come to a receiver: from the first event of a task on, and to a configuration that is made later.
+const notices = [];
+const receiver = createServer(async (request, answer) => {
+  let body = '';
+  for await (const piece of request) body += piece;
+  const { taskId, status } = JSON.parse(body).statusUpdate;
+  notices.push([taskId, status.state, request.headers['x-a2a-notification-token'], Boolean(request.headers['webhook-signature'])]);
+  answer.writeHead(204).end();
+});
+await new Promise((done) => receiver.listen(0, '127.0.0.1', done));
+const url = `http://127.0.0.1:${receiver.address().port}/`;
+const config = (id, taskId) => ({ tenant: '', id, taskId, url, token: `token of ${id}`, authentication: undefined });
+const pushed = message('ask me');
+pushed.configuration = { ...at.configuration, returnImmediately: false, taskPushNotificationConfig: config('first', '') };
+const waiting = await client.sendMessage(pushed, options);
+const of = (id) => ({ tenant: '', taskId: waiting.id, id });
+const second = await client.createTaskPushNotificationConfig(config('second', waiting.id), options);
+const listed = await client.listTaskPushNotificationConfig({ tenant: '', taskId: waiting.id, pageSize: 0, pageToken: '' }, options);
+await send({ colour: 'blue' }, { taskId: waiting.id });
+const seen = (token) => notices.filter((one) => one[0] === waiting.id && one[2] === token).map((one) => [one[1], one[3]]);
+await until(() => seen('token of first').length === 2 && seen('token of second').length === 1);
+await client.deleteTaskPushNotificationConfig(of('second'), options);
+out.pushed = {
+  first: seen('token of first'), second: seen('token of second'), made: [second.id, second.url === url],
+  listed: listed.configs.map((one) => one.id).sort(), read: (await client.getTaskPushNotificationConfig(of('first'), options)).token,
+  gone: await refusal(() => client.getTaskPushNotificationConfig(of('second'), options)),
+};
+receiver.close();
+
+// Tasks are listed by context and by state, page by page.
+const list = (more) => client.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '', ...more }, options);
+const ofContext = await list({ contextId: whole.contextId, includeArtifacts: true });
+const all = [];
+for (let pageToken = ''; ;) {
+  const page = await list({ pageSize: 2, pageToken });
+  all.push(...page.tasks.map((one) => one.id));
+  if (page.nextPageToken === '') break;
+  pageToken = page.nextPageToken;
+}
+out.listed = {
+  context: ofContext.tasks.map((one) => [one.id === whole.id, answer(one)]),
+  canceled: (await list({ status: 5 })).tasks.map((one) => one.id === left), all: [all.length > 6, new Set(all).size === all.length, all.includes(whole.id)],
+};
+
+const guarded = message('x');
+guarded.configuration = { ...at.configuration, taskPushNotificationConfig: { ...config('x', ''), authentication: { scheme: 'Bearer', credentials: 'c' } } };
 const picture = message('x');
 picture.message.parts[0].content = { $case: 'url', value: 'https://a.example/x.png' };
 out.refusals = [
-  await refusal(() => client.sendMessage(pushed, options)),
+  await refusal(() => client.sendMessage(guarded, options)),
   await refusal(() => client.sendMessage(picture, options)),
   await refusal(() => send('x', { taskId: whole.id })),
   await refusal(() => send('x', { contextId: 'mine' })),
   await refusal(() => send('x', { metadata: { skill: 'nobody' } })),
   await refusal(() => get(`${'0'.repeat(32)}-${'0'.repeat(32)}`)),
   await refusal(() => client.cancelTask({ tenant: '', id: whole.id, metadata: undefined }, options)),
-  await refusal(() => client.deleteTaskPushNotificationConfig({ tenant: '', taskId: whole.id, id: 'x' }, options)),
-  await refusal(() => client.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '' }, options)),
+  await refusal(() => list({ pageToken: 'mine' })),
 ];
 finish(out);

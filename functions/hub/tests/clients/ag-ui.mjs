@@ -34,10 +34,23 @@ const [open] = (await run(question, 'ask me')).end.outcome.interrupts;
 await run(question, null, { resume: [{ interruptId: open.id, status: 'resolved', payload: { colour: 'blue' } }] });
 out.answered = [open.message, said(question).at(-1)];
 
+// The client runs a function of its own, and the run goes on with the result.
+const weather = agent();
+const tools = [{ name: 'weather', description: 'Tells the weather.', parameters: { type: 'object', properties: { place: { type: 'string' } } } }];
+out.functions = [];
+for (let next = await run(weather, 'weather', { tools }); ; next = await run(weather, null, { tools })) {
+  const [call] = weather.messages.at(-1).toolCalls ?? [];
+  if (!call) break;
+  const { place } = JSON.parse(call.function.arguments);
+  out.functions.push([call.function.name, place, next.end.outcome.type]);
+  weather.addMessage({ id: randomUUID(), role: 'tool', toolCallId: call.id, content: place === 'Rome' ? 'warm' : 'cold' });
+}
+out.functions.push(said(weather).at(-1));
+
 const refused = agent();
 refused.addMessage({ id: '1', role: 'user', content: 'x' });
 try {
-  await refused.runAgent({ tools: [{ name: 'f', description: 'f', parameters: {} }] });
+  await refused.runAgent({ context: [{ description: 'f', value: 'f' }] });
   out.refused = 'taken';
 } catch (error) {
   out.refused = [error.status, error.payload.error.details.field];

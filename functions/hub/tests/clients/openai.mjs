@@ -92,6 +92,23 @@ const approval = { type: 'mcp_approval_response', approval_request_id: request.i
 const allowed = await client.responses.create({ model, previous_response_id: wish.id, input: [approval] });
 out.permission = [request.name, allowed.output_text];
 
+// Functions of the caller: the client's own loop runs them, and so does a program of responses.
+const weather = { name: 'weather', description: 'Tells the weather.', parameters: { type: 'object', properties: { place: { type: 'string' } } } };
+const run = (text) => (JSON.parse(text).place === 'Rome' ? 'warm' : 'cold');
+const runner = completions.runTools({ model, messages: [user('weather')], tools: [{ type: 'function', function: { ...weather, function: run } }] });
+out.runTools = [await runner.finalContent(), runner.messages.filter((message) => message.role === 'tool').map((message) => message.content)];
+const functions = [{ type: 'function', strict: false, ...weather }];
+let response = await client.responses.create({ model, input: 'weather', tools: functions });
+const calls = [];
+for (let item; (item = response.output.find((one) => one.type === 'function_call')); ) {
+  calls.push([item.name, JSON.parse(item.arguments).place]);
+  const result = { type: 'function_call_output', call_id: item.call_id, output: run(item.arguments) };
+  response = await client.responses.create({ model, previous_response_id: response.id, input: [result], tools: functions });
+}
+out.functions = [calls, response.output_text, response.output.some((item) => item.type === 'mcp_call')];
+const next = await client.responses.create({ model, previous_response_id: response.id, input: 'say it', tools: functions });
+out.functionsLater = next.output_text;
+
 const refused = async (wrong) => {
   try {
     await wrong();
@@ -100,9 +117,10 @@ const refused = async (wrong) => {
     return [error.constructor.name, error.code, error.param, error.type];
   }
 };
-const tools = [{ type: 'function', name: 'f', parameters: {}, strict: false }];
+const tools = [{ type: 'web_search' }];
 out.refusals = [
   await refused(() => client.responses.create({ model, input: 'x', tools })),
+  await refused(() => client.responses.create({ model, input: 'x', previous_response_id: next.id, tools: [{ ...functions[0], name: 'other' }] })),
   await refused(() => completions.create({ model, messages: [user('x')], temperature: 0.2 })),
   await refused(() => client.responses.create({ model: 'nobody', input: 'x' })),
   await refused(() => client.responses.create({ model, input: 'x', previous_response_id: first.id })),

@@ -17,7 +17,8 @@ fn installed() -> PathBuf {
 /// The answer of a program about a hub of its own.
 async fn told(program: &str) -> Result<Value> {
     let data = tempfile::tempdir()?;
-    let hub = start(data.path(), &[]).await?;
+    // Receivers of notifications are on this machine.
+    let hub = start(data.path(), &[("BUILDSCALE__WEBHOOKS__ALLOW_PRIVATE", "true")]).await?;
     let client = hub.client();
     let workspace = client.workspace().await?;
     // A program finds the packages beside itself.
@@ -73,9 +74,14 @@ async fn openai_for_javascript_works_with_personas_as_models() -> Result {
     assert_eq!(told["cancelled"], "cancelled");
     assert_eq!(told["question"], json!(["colour", "You said red."]));
     assert_eq!(told["permission"], json!(["write", POET]));
+    assert_eq!(told["runTools"], json!(["It is warm, and cold.", ["warm", "cold"]]));
+    let calls = json!([["weather", "Rome"], ["weather", "Oslo"]]);
+    assert_eq!(told["functions"], json!([calls, "It is warm, and cold.", false]));
+    assert_eq!(told["functionsLater"], "Said.");
     assert_eq!(
         told["refusals"],
         json!([
+            ["BadRequestError", "INVALID_ARGUMENT", "tools", "invalid_request_error"],
             ["BadRequestError", "INVALID_ARGUMENT", "tools", "invalid_request_error"],
             ["BadRequestError", "INVALID_ARGUMENT", "temperature", "invalid_request_error"],
             ["NotFoundError", "NOT_FOUND", "model", "invalid_request_error"],
@@ -149,14 +155,18 @@ async fn an_agent_of_ag_ui_runs_is_interrupted_and_resumes() -> Result {
     assert_eq!(told["interrupt"], json!(["permission", "write", ["approved"]]));
     assert_eq!(told["declined"], "Then I stay as I am.");
     assert_eq!(told["answered"], json!(["Which colour?", "You said blue."]));
-    assert_eq!(told["refused"], json!([400, "tools"]));
+    assert_eq!(
+        told["functions"],
+        json!([["weather", "Rome", "success"], ["weather", "Oslo", "success"], "It is warm, and cold."])
+    );
+    assert_eq!(told["refused"], json!([400, "context"]));
     Ok(())
 }
 
 #[tokio::test]
 async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
     let told = told("a2a.mjs").await?;
-    assert_eq!(told["card"], json!([true, false, "Bearer", true]));
+    assert_eq!(told["card"], json!([true, true, "Bearer", true]));
     assert_eq!(told["inside"][0], true);
     assert_eq!(told["extended"], true);
     let text =
@@ -177,17 +187,28 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
     assert_eq!(told["canceled"], json!([10, "CANCELED"]));
     assert_eq!(told["polled"], json!([0, "Said."]));
     assert_eq!(
+        told["pushed"],
+        json!({
+            "first": [["TASK_STATE_INPUT_REQUIRED", true], ["TASK_STATE_COMPLETED", true]],
+            "second": [["TASK_STATE_COMPLETED", true]], "made": ["second", true], "listed": ["first", "second"],
+            "read": "token of first", "gone": ["TaskNotFoundError", -32_001],
+        })
+    );
+    assert_eq!(
+        told["listed"],
+        json!({ "context": [[false, "Said."], [true, text("whole")]], "canceled": [true], "all": [true, true, true] })
+    );
+    assert_eq!(
         told["refusals"],
         json!([
-            ["PushNotificationNotSupportedError", -32_003],
+            ["RequestMalformedError", -32_602],
             ["ContentTypeNotSupportedError", -32_005],
             ["UnsupportedOperationError", -32_004],
             ["RequestMalformedError", -32_602],
             ["RequestMalformedError", -32_602],
             ["TaskNotFoundError", -32_001],
             ["TaskNotCancelableError", -32_002],
-            ["PushNotificationNotSupportedError", -32_003],
-            ["UnsupportedOperationError", -32_004],
+            ["RequestMalformedError", -32_602],
         ])
     );
     Ok(())
@@ -321,14 +342,18 @@ async fn langgraph_for_python_works_alike() -> Result {
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_from_one_protocol_to_the_next() -> Result {
+async fn one_run_goes_from_one_protocol_to_the_next_before_the_eyes_of_the_console() -> Result {
     let told = told("across.mjs").await?;
-    assert_eq!(told["begun"], "approval-requested");
-    assert_eq!(told["watched"], json!(["response.completed", "write"]));
-    assert_eq!(told["answered"], POET);
-    assert_eq!(told["read"], json!(["completed", POET, true]));
-    assert_eq!(told["joined"], json!([["human", "ai", "tool", "ai"], POET, "interrupted"]));
-    assert_eq!(told["asks"], "interrupted");
-    assert_eq!(told["resumed"], json!(["You said red.", "You said red."]));
+    assert_eq!(told["begun"], json!(["write", "approval-requested"]));
+    assert_eq!(told["streamed"], json!(["response.completed", "write"]));
+    assert_eq!((&told["answered"], &told["asks"]), (&json!("One question."), &json!("interrupted")));
+    assert_eq!(told["resumed"], "The poet wears red.");
+    assert_eq!(told["watched"], json!([1, 1, 1]));
+    assert_eq!(told["read"], json!(["completed", "The poet wears red.", "completed"]));
+    assert_eq!(
+        told["joined"],
+        json!([["human", "ai", "tool", "ai", "tool", "ai"], "The poet wears red.", "interrupted"])
+    );
+    assert_eq!(told["task"], json!([3, "May I?\n\nOne question.\n\nThe poet wears red."]));
     Ok(())
 }

@@ -18,6 +18,7 @@ mod notified;
 mod observed;
 mod providers;
 mod queued;
+mod seen;
 mod served;
 mod stock_agents;
 mod support;

@@ -15,6 +15,10 @@ rules:
   steps:
   - {calls: [{tool: http__convert, args: {amount: 5}}]}
   - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^exchange'}
+  steps:
+  - {calls: [{tool: rates, args: {amount: 7}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
 - when: {user: '^http'}
   steps:
   - {calls: [{tool: web_fetch, args: {url: '{{user}}'}}]}
@@ -90,6 +94,35 @@ async fn an_agent_calls_a_declared_http_tool_when_a_person_lets_it() -> Result {
     let answer =
         client.post(&format!("{place}/tools"), json!({ "tool": "http__convert", "args": { "amount": 5 } })).await?;
     assert!(answer["error"]["hint"].as_str().is_some_and(|hint| hint.contains("convert.yaml")), "{answer}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_of_a_flow_calls_the_http_tools_that_the_flow_lets_it() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    declare(&client, &place, &url).await?;
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: think, kind: agent, role: linear, context: none, agent_id: clerk, prompt: '{{input}}', tools: [rates]}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: think}
+  - {from: think, to: end}
+";
+    for (name, allowed, word) in [("open", "true", r#"converted {"amount":7}"#), ("closed", "false", "denied")] {
+        let tools = format!(
+            "tools:\n  - {{id: rates, entrypoint: http__convert, permissions: {{allow_network: {allowed}}}}}\n"
+        );
+        let agents = "agents:\n  - {id: clerk, llm: scripted/script}\n";
+        let files = [("workflow.yaml", workflow), ("agents.yaml", agents), ("tools.yaml", tools.as_str())];
+        client.flow(&place, name, &files).await?;
+        let task = client.run(&place, name, json!("exchange it")).await?;
+        assert!(task["output"].to_string().replace('\\', "").contains(word), "{task}");
+    }
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 
 use crate::waits::QueuedBehind;
 use domain::{
-    ChatId, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId, chat::SessionConfig,
+    ChatId, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, ToolSpec, TraceContext, TurnId,
+    chat::SessionConfig,
 };
 use serde::Serialize;
 
@@ -41,6 +42,8 @@ pub struct NewChat {
     pub scenario: Option<ScenarioSetup>,
     /// Words about the scenario, for the model.
     pub briefing: String,
+    /// The functions that the client runs itself.
+    pub functions: Vec<ToolSpec>,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.

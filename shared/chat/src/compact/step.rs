@@ -74,10 +74,12 @@ impl Step<'_> {
             flow: None,
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
+            media: Vec::new(),
         });
         let deadline = turn.deadline(at).min(at + PATIENCE);
         let key = model_key(message_id, attempt);
-        self.run(key, ChatEffect::CallModel { message_id, request, deadline, served: None });
+        let (config, served) = (config.clone(), false);
+        self.run(key, ChatEffect::CallModel { message_id, request, deadline, config, served });
     }
 
     /// The model has given a summary, or nothing.

@@ -136,6 +136,7 @@ pub(crate) fn chat(
         session: None,
         scenario: None,
         member: None,
+        functions: Vec::new(),
         ..session.clone()
     })
 }

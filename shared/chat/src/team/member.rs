@@ -41,6 +41,7 @@ pub(crate) fn chat(
         session: None,
         scenario: None,
         member: Some(MemberOf { chat: config.chat, turn }),
+        functions: Vec::new(),
         ..config.clone()
     }
 }

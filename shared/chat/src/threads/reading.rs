@@ -153,7 +153,7 @@ impl ThreadReader {
                 if view.active_at < since {
                     return Err(Error::not_found("permission", permission));
                 }
-                if let Some(open) = crate::chats::waiting(&view, "permission_required", "permission_id", &id) {
+                if let Some(open) = crate::waits::waiting(&view, "permission_required", "permission_id", &id) {
                     return Ok((view.chat_id, Some(open.clone())));
                 }
                 if self.has_asked(workspace, view.chat_id, permission, since).await? {

@@ -46,6 +46,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         session: None,
         scenario: None,
         member: None,
+        functions: Vec::new(),
     }
 }
 

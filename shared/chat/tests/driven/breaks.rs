@@ -64,6 +64,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             session: None,
             scenario: None,
             member: None,
+            functions: Vec::new(),
         };
         let body = ChatCommand::StartTurn {
             content: how.into(),

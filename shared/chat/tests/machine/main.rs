@@ -8,6 +8,7 @@ mod backoff;
 mod budgets;
 mod commands;
 mod compact;
+mod handed;
 mod modes;
 mod permissions;
 mod play;

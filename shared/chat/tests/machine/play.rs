@@ -73,6 +73,7 @@ impl Play {
             session: None,
             scenario: None,
             member: None,
+            functions: Vec::new(),
         };
         change(&mut config);
         Self {

@@ -2,8 +2,8 @@
 
 use super::{Approval, ForkOf, Mode};
 use crate::{
-    ChatId, ExecutorOf, FileId, FilePath, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp, TurnId, Usage,
-    UserId, WorkspaceEvent, WorkspaceId, event::CompactionRecord,
+    CallId, ChatId, ExecutorOf, FileId, FilePath, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp, TurnId,
+    Usage, UserId, WorkspaceEvent, WorkspaceId, event::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,7 +175,14 @@ impl ChatView {
             status: self.status,
             turn_id: self.turn_id,
             waiting_for: self.waiting_for.len() as u64,
+            handed_out: self.handed_out(),
             active_at: self.active_at,
         })
+    }
+
+    /// The call that waits for a program, if one does.
+    fn handed_out(&self) -> Option<CallId> {
+        let asked = self.waiting_for.iter().find(|asked| asked["event"] == "call_handed_out")?;
+        asked["data"]["call_id"].as_str()?.parse().ok()
     }
 }

@@ -1,7 +1,7 @@
 //! The values in events that have a name of their own.
 
 use super::ChatEvent;
-use crate::{CommandId, FilePath, Timestamp};
+use crate::{CallId, CommandId, FilePath, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +15,24 @@ impl ChatEvent {
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Stopped { .. })
     }
+}
+
+/// A call that a program elsewhere answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HandedOut {
+    /// The call that waits.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as the model wrote them.
+    pub args: String,
+    /// Whether programs may run it more than once; else one program takes it, once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
+    /// When it was handed out.
+    pub at: Timestamp,
+    /// When no answer becomes a failure.
+    pub expires_at: Timestamp,
 }
 
 /// Words that a person adds to a turn that runs.

@@ -1,7 +1,7 @@
-//! Events of teams.
+//! Events of teams, and of calls that programs answer.
 
 use super::id;
-use buildscale_domain::{Budget, ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp, Usage};
+use buildscale_domain::{Budget, CallId, ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp, Usage, event::HandedOut};
 
 /// The facts about a team.
 pub fn events(at: Timestamp) -> Vec<ChatEvent> {
@@ -24,5 +24,13 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             }),
         },
         ChatEvent::Team { fact: Box::new(TeamFact::Late { chat_id: ChatId(id(44)), usage, at }) },
+        ChatEvent::HandedOut(HandedOut {
+            call_id: CallId(id(45)),
+            tool: "code__ring".into(),
+            args: r#"{"times":2}"#.into(),
+            repeatable: true,
+            at,
+            expires_at: at,
+        }),
     ]
 }

@@ -1,9 +1,9 @@
-//! Commands of the agents of a team to the chat that has it.
+//! Commands of the agents of a team to the chat that has it, and of programs that answer calls.
 
 use super::{id, path};
-use buildscale_domain::{ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep, Usage};
+use buildscale_domain::{CallId, ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep, Usage};
 
-/// A step, and the end of a turn.
+/// A step, the end of a turn, and the answer to a call.
 pub fn commands() -> Vec<ChatCommand> {
     vec![
         ChatCommand::StepTold {
@@ -24,5 +24,7 @@ pub fn commands() -> Vec<ChatCommand> {
                 usage: Usage { input_tokens: 900, output_tokens: 200, cached_tokens: 100, cost_usd: 0.25 },
             }),
         },
+        ChatCommand::AnswerCall { call_id: CallId(id(45)), output: "rung".into(), success: true, may_approve: true },
+        ChatCommand::ExpireCall { call_id: CallId(id(45)) },
     ]
 }

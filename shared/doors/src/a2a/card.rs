@@ -10,6 +10,8 @@ pub struct Card<'a> {
     pub url: String,
     /// Whether a credential is needed.
     pub is_guarded: bool,
+    /// Whether tasks are pushed.
+    pub pushes: bool,
     /// The personas.
     pub skills: Vec<Skill<'a>>,
 }
@@ -42,7 +44,7 @@ impl Card<'_> {
             "description": "Agents that work on the files of a workspace. metadata.skill of the first message of a context names the persona.",
             "version": env!("CARGO_PKG_VERSION"),
             "supportedInterfaces": [{ "url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
-            "capabilities": { "streaming": true, "pushNotifications": false, "extendedAgentCard": true },
+            "capabilities": { "streaming": true, "pushNotifications": self.pushes, "extendedAgentCard": true },
             "defaultInputModes": OUTPUT, "defaultOutputModes": OUTPUT,
             "skills": self.skills.iter().map(skill).collect::<Vec<_>>(),
             "securitySchemes": { "bearer": { "httpAuthSecurityScheme": bearer } },

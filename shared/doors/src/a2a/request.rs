@@ -1,19 +1,15 @@
 //! The requests (A2A 1.0 §3, §9.4).
 
-use super::{Kind, OUTPUT, Refusal, TaskId, VERSION};
+use super::{
+    Kind, OUTPUT, Refusal, TaskId, VERSION,
+    list::ListAsk,
+    push::{self, PushAsk, PushConfig},
+};
 use domain::ChatId;
 use serde_json::{Value, json};
 
 /// The most parts of a message that are read.
 const MOST: usize = 1_000;
-/// The methods that are about push notifications.
-const PUSH: [&str; 4] = [
-    "CreateTaskPushNotificationConfig",
-    "GetTaskPushNotificationConfig",
-    "ListTaskPushNotificationConfigs",
-    "DeleteTaskPushNotificationConfig",
-];
-
 /// A request, by its method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
@@ -25,6 +21,10 @@ pub enum Ask {
     Cancel(TaskId),
     /// A task is watched to its end.
     Subscribe(TaskId),
+    /// Tasks are listed.
+    List(ListAsk),
+    /// The notifications of a task are configured.
+    Push(TaskId, PushAsk),
     /// The card with the personas of the workspace.
     Card,
 }
@@ -48,6 +48,8 @@ pub struct Sent {
     pub at_once: bool,
     /// The most messages of the history that the answer has.
     pub history: Option<usize>,
+    /// The notifications of the task that the message begins or answers.
+    pub push: Option<PushConfig>,
 }
 
 impl Sent {
@@ -76,6 +78,9 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
             .of("A2A-Version", format!("version {version:?} of the protocol is not spoken here"))
             .hint("send the header A2A-Version: 1.0, and its methods"));
     }
+    if let Some(asked) = push::asked(method, params) {
+        return asked.map(|(task, ask)| Ask::Push(task, ask));
+    }
     match method {
         "SendMessage" => sent(params, false).map(Ask::Send),
         "SendStreamingMessage" => sent(params, true).map(Ask::Send),
@@ -83,10 +88,7 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
         "CancelTask" => Ok(Ask::Cancel(task(&params["id"])?)),
         "SubscribeToTask" => Ok(Ask::Subscribe(task(&params["id"])?)),
         "GetExtendedAgentCard" => Ok(Ask::Card),
-        "ListTasks" => Err(Kind::UnsupportedOperation
-            .of("method", "tasks are not listed here")
-            .hint("GET /api/v1/workspaces/W/chats lists the chats, which are the contexts of tasks")),
-        push if PUSH.contains(&push) => Err(no_push("method")),
+        "ListTasks" => ListAsk::read(params).map(Ask::List),
         other => {
             let other: String = other.chars().take(64).collect();
             Err(Kind::MethodNotFound.of("method", format!("there is no method {other:?} in version 1.0")))
@@ -94,17 +96,11 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
     }
 }
 
-fn no_push(field: &'static str) -> Refusal {
-    Kind::PushNotificationNotSupported
-        .of(field, "tasks are not pushed here")
-        .hint("stream the message, subscribe to the task, or poll it")
-}
-
 fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-fn task(value: &Value) -> Result<TaskId, Refusal> {
+pub(super) fn task(value: &Value) -> Result<TaskId, Refusal> {
     let Some(id) = text(value) else { return Err(Kind::InvalidParams.of("id", "the id of the task is missing")) };
     id.parse().map_err(|()| Refusal::no_task(id.chars().take(80).collect::<String>()))
 }
@@ -124,9 +120,10 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
     if message["role"] != "ROLE_USER" {
         return Err(Kind::InvalidParams.of("message", "the role of a message that is sent is ROLE_USER"));
     }
-    if !configuration["taskPushNotificationConfig"].is_null() {
-        return Err(no_push("taskPushNotificationConfig"));
-    }
+    let push = match &configuration["taskPushNotificationConfig"] {
+        Value::Null => None,
+        config => Some(PushConfig::read(config)?),
+    };
     let modes = configuration["acceptedOutputModes"].as_array().filter(|modes| !modes.is_empty());
     let fits =
         |mode: &Value| mode.as_str().is_some_and(|mode| OUTPUT.contains(&mode) || mode == "*/*" || mode == "text/*");
@@ -158,6 +155,7 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
         is_streamed,
         at_once: configuration["returnImmediately"] == true,
         history: history(&configuration["historyLength"])?,
+        push,
     })
 }
 
@@ -222,13 +220,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_honoured_is_refused_by_its_kind() {
-        let push = json!({ "configuration": { "taskPushNotificationConfig": { "url": "https://a.example" } } });
-        let mut pushed = message(json!({}));
-        pushed.as_object_mut().unwrap().extend(push.as_object().unwrap().clone());
         let mut images = message(json!({}));
         images["configuration"] = json!({ "acceptedOutputModes": ["image/png"] });
         for (method, params, kind) in [
-            ("SendMessage", pushed, Kind::PushNotificationNotSupported),
             ("SendMessage", images, Kind::ContentTypeNotSupported),
             ("SendMessage", message(json!({ "parts": [{ "raw": "AA==" }] })), Kind::ContentTypeNotSupported),
             ("SendMessage", message(json!({ "parts": [] })), Kind::InvalidParams),
@@ -236,8 +230,9 @@ mod tests {
             ("SendMessage", message(json!({ "role": "ROLE_AGENT" })), Kind::InvalidParams),
             ("GetTask", json!({ "id": "x" }), Kind::TaskNotFound),
             ("GetTask", json!({}), Kind::InvalidParams),
-            ("ListTasks", json!({}), Kind::UnsupportedOperation),
-            ("ListTaskPushNotificationConfigs", json!({}), Kind::PushNotificationNotSupported),
+            ("ListTasks", json!({ "status": "busy" }), Kind::InvalidParams),
+            ("ListTaskPushNotificationConfigs", json!({}), Kind::InvalidParams),
+            ("ListTaskPushNotificationConfigs", json!({ "taskId": "x" }), Kind::TaskNotFound),
             ("message/send", message(json!({})), Kind::MethodNotFound),
         ] {
             assert_eq!(read(method, params, Some("1.0")), Err(kind), "{method}");

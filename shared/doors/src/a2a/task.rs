@@ -41,7 +41,23 @@ pub enum State {
 }
 
 impl State {
-    fn name(self) -> &'static str {
+    const ALL: [Self; 7] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::Rejected,
+    ];
+
+    /// The state with this name in the protocol.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Its name in the protocol.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Submitted => "TASK_STATE_SUBMITTED",
             Self::Working => "TASK_STATE_WORKING",
@@ -123,6 +139,11 @@ impl Task {
     /// Its state, as far as the log was taken in.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// When it came into this state.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since
     }
 
     /// The questions, or the request for permission, that it waits for.
@@ -276,6 +297,10 @@ impl Task {
             Beat::Asked { id, call, questions } => {
                 let data = json!({ "questionId": id, "questions": questions });
                 self.ask((id.0, *call), &asked(questions), &data, out);
+            }
+            Beat::Handed { call, name, args } => {
+                let data = json!({ "callId": call, "function": name, "arguments": parsed(args) });
+                self.ask((call.0, *call), &format!("Call {name}, and answer with its result."), &data, out);
             }
             Beat::Permission { id, call, tool, args, reason, .. } => {
                 let text = format!("May I call {tool}? {reason}\nAnswer approved, or declined: and why.");

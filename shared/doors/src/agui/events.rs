@@ -2,7 +2,7 @@
 
 use crate::{
     Beat, End, Frame, Part, Projection, Watch,
-    part::ASK,
+    part::{ASK, own},
     plan::{Plan, parsed},
 };
 use domain::{CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage, event::Question};
@@ -167,6 +167,8 @@ impl Events {
         }
         let mut finished = json!({ "threadId": self.thread, "runId": self.run, "usage": usage });
         match end {
+            // The client runs its function, and goes on by another run.
+            End::Waits if self.interrupts.is_empty() => finished["outcome"] = json!({ "type": "success" }),
             End::Waits => finished["outcome"] = json!({ "type": "interrupt", "interrupts": self.interrupts }),
             End::Stopped(_) => finished["outcome"] = json!({ "type": "cancelled" }),
             End::Done(reason, _) => {
@@ -189,6 +191,8 @@ impl Events {
             Beat::Said(message, text) => self.write(*message, true, text, out),
             Beat::Called { again: true, .. } => self.close(out),
             Beat::Called { call, tool, args, .. } => self.call(*call, tool, args, out),
+            // The client has the result of its own function.
+            Beat::Answered { tool, .. } if own(tool).is_some() => self.answered = true,
             Beat::Answered { call, output, .. } => {
                 self.close(out);
                 // A result belongs to the step of its call; the first of a run may be that of an earlier one.
@@ -221,6 +225,7 @@ impl Events {
                     "responseSchema": schema(questions), "metadata": { "questions": questions },
                 })];
             }
+            Beat::Handed { call, name, args } => self.call(*call, name, args, out),
             Beat::Permission { id, call, tool, args, reason } => {
                 self.call(*call, tool, args, out);
                 let schema = json!({

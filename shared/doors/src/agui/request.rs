@@ -1,6 +1,7 @@
 //! The input of a run (`RunAgentInput`).
 
-use domain::Error;
+use crate::functions;
+use domain::{Error, ToolSpec};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use uuid::Uuid;
@@ -21,6 +22,8 @@ pub struct Request {
     pub role: Option<String>,
     /// The model of a new chat.
     pub model: Option<String>,
+    /// The functions that the client runs itself.
+    pub functions: Vec<ToolSpec>,
     /// The conversation before the last message: a new chat reads it.
     pub earlier: String,
     /// The new part of it.
@@ -32,9 +35,9 @@ pub struct Request {
 pub enum Input {
     /// A message.
     Words(String),
-    /// The answer to an interrupt.
+    /// The answer to an interrupt, or the result of a function.
     Resume {
-        /// The questions, or the request for permission.
+        /// The questions, the request for permission, or the call.
         id: Uuid,
         /// The answer; none of a client that gave it up.
         payload: Option<Value>,
@@ -46,16 +49,9 @@ pub enum Input {
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the protocol does not know, or cannot be honoured.
 pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
-    for (field, hint) in [
-        (
-            "tools",
-            "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json",
-        ),
-        ("context", "say it in the message, or write it into a file of the workspace"),
-    ] {
-        if body.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
-            return Err(Error::invalid(field, format!("{field} of the client cannot be honoured here")).hint(hint));
-        }
+    if body.get("context").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+        return Err(Error::invalid("context", "context of the client cannot be honoured here")
+            .hint("say it in the message, or write it into a file of the workspace"));
     }
     let id = |field: &str| {
         let id = body.get(field).and_then(Value::as_str).filter(|id| (1..=MAX_ID).contains(&id.len()));
@@ -80,7 +76,8 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         }
         Some([]) | None => words(body)?,
     };
-    Ok(Request { thread: id("threadId")?, run: id("runId")?, role, model, earlier, input })
+    let functions = functions::read(body)?;
+    Ok(Request { thread: id("threadId")?, run: id("runId")?, role, model, functions, earlier, input })
 }
 
 fn resume(entry: &Value) -> Result<Input, Error> {
@@ -99,6 +96,11 @@ fn words(body: &Map<String, Value>) -> Result<(Input, String), Error> {
         messages.ok_or_else(|| Error::invalid("messages", format!("messages is a list of at most {MOST}")))?;
     let (last, before) = match messages.split_last() {
         Some((last, before)) if last["role"] == "user" => (last, before),
+        Some((last, _)) if last["role"] == "tool" => {
+            let id = last["toolCallId"].as_str().and_then(|id| Uuid::try_parse(id).ok());
+            let id = id.ok_or_else(|| Error::invalid("messages", "toolCallId is no id of a call"))?;
+            return Ok((Input::Resume { id, payload: Some(last["content"].clone()) }, String::new()));
+        }
         _ => {
             return Err(Error::invalid("messages", "the last message is not the user's")
                 .hint("add a message of the user, or answer an interrupt by resume"));
@@ -154,8 +156,12 @@ mod tests {
         let entry = json!({ "interruptId": id, "status": "resolved", "payload": { "approved": true } });
         let payload = Some(json!({ "approved": true }));
         assert_eq!(read(json!({ "resume": [entry] })).unwrap().input, Input::Resume { id, payload });
+        let told = json!({ "role": "tool", "toolCallId": id, "content": "warm" });
+        let payload = Some(json!("warm"));
+        assert_eq!(read(json!({ "messages": [told] })).unwrap().input, Input::Resume { id, payload });
+        assert_eq!(read(json!({ "tools": [{ "name": "f" }] })).unwrap().functions.len(), 1);
         for (more, field) in [
-            (json!({ "tools": [{ "name": "f" }] }), "tools"),
+            (json!({ "tools": [{ "name": "" }] }), "tools"),
             (json!({ "context": [{}] }), "context"),
             (json!({ "threadId": "" }), "threadId"),
             (json!({ "messages": [] }), "messages"),

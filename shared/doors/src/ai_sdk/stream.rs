@@ -155,6 +155,7 @@ impl Chunks {
             Beat::Asked { call, questions, .. } => {
                 self.call(*call, ASK, &json!({ "questions": questions }), false, out);
             }
+            Beat::Handed { call, name, args } => self.call(*call, name, &parsed(args), false, out),
             Beat::Permission { id, call, tool, args, .. } => {
                 self.call(*call, tool, &parsed(args), false, out);
                 out.push(json!({ "type": "tool-approval-request", "approvalId": id, "toolCallId": call }));

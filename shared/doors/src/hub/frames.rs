@@ -172,6 +172,7 @@ impl Frames {
             | ChatEvent::PermissionsForgotten { .. }
             | ChatEvent::ModeChanged { .. }
             | ChatEvent::PlanApproved { .. }
+            | ChatEvent::HandedOut(_)
             | ChatEvent::RightsNarrowed { .. }
             | ChatEvent::Used { .. }
             | ChatEvent::StopRequested { .. }

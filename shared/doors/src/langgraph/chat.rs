@@ -9,10 +9,13 @@ use super::{
 };
 use crate::{
     Beat, End, Frame, Part, Projection, Watch,
-    part::ASK,
+    part::{ASK, own},
     plan::{Plan, parsed},
 };
-use domain::{CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, Timestamp, event::Question};
+use domain::{
+    CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, Timestamp,
+    event::{HandedOut, Question},
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -92,6 +95,11 @@ impl Conversation {
             }
             ChatEvent::Asked { question_id, call_id, questions, .. } => {
                 self.interrupt(number, at, *call_id, question(question_id.0, *call_id, questions));
+            }
+            ChatEvent::HandedOut(HandedOut { call_id, tool, args, .. }) if own(tool).is_some() => {
+                let (name, args) = (own(tool), parsed(args));
+                let value = json!({ "type": "function", "name": name, "args": args, "tool_call_id": call_id });
+                self.interrupt(number, at, *call_id, interrupt(call_id.0, &value));
             }
             ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
                 let value = json!({
@@ -317,6 +325,11 @@ impl ChatRun {
             Beat::Used(usage) => out.custom(|| json!({ "type": "usage", "usage": usage })),
             Beat::Asked { call, questions, .. } => {
                 let input = || json!({ "event": "on_tool_start", "toolCallId": call, "name": ASK, "input": { "questions": questions } });
+                out.tool(input);
+            }
+            Beat::Handed { call, name, args } => {
+                let input =
+                    || json!({ "event": "on_tool_start", "toolCallId": call, "name": name, "input": parsed(args) });
                 out.tool(input);
             }
             Beat::Permission { .. } | Beat::Ended(_) => {}

@@ -65,10 +65,9 @@ impl Completion {
     }
 
     /// A call of a function that hands the decision to the caller.
-    fn hand_over(&mut self, number: u64, id: uuid::Uuid, name: &str, arguments: &Value, frames: &mut Vec<Frame>) {
+    fn hand_over(&mut self, number: u64, id: uuid::Uuid, name: &str, args: String, frames: &mut Vec<Frame>) {
         let id = Asked { chat: self.chat, id }.as_call();
-        let call =
-            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments.to_string() } });
+        let call = json!({ "id": id, "type": "function", "function": { "name": name, "arguments": args } });
         let mut delta = call.clone();
         delta["index"] = json!(self.calls.len());
         self.calls.push(call);
@@ -145,11 +144,12 @@ impl Projection for Completion {
                 }
                 Beat::Used(usage) => self.usage = usage,
                 Beat::Asked { id, questions, .. } => {
-                    self.hand_over(number, id.0, ASK, &json!({ "questions": questions }), frames);
+                    self.hand_over(number, id.0, ASK, json!({ "questions": questions }).to_string(), frames);
                 }
+                Beat::Handed { call, name, args } => self.hand_over(number, call.0, name, args.to_owned(), frames),
                 Beat::Permission { id, tool, args, reason, .. } => {
                     let arguments = json!({ "tool": tool, "arguments": args, "reason": reason });
-                    self.hand_over(number, id.0, PERMISSION, &arguments, frames);
+                    self.hand_over(number, id.0, PERMISSION, arguments.to_string(), frames);
                 }
                 Beat::Ended(end) => self.end(number, end, frames),
                 // The API has no place for them.

@@ -1,7 +1,8 @@
 //! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
 
 use super::{Asked, ResponseId};
-use domain::{ChatId, Error};
+use crate::functions;
+use domain::{ChatId, Error, ToolSpec};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -25,6 +26,8 @@ pub struct Request {
     pub previous: Option<ResponseId>,
     /// The chat that goes on.
     pub conversation: Option<ChatId>,
+    /// The caller's own functions.
+    pub functions: Vec<ToolSpec>,
 }
 
 /// The part of a request that the agent reads.
@@ -66,12 +69,7 @@ const FIXED: &[(&str, &[&str], &str)] = &[
     ("truncation", &["\"disabled\"", "\"auto\""], "leave it out"),
     ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
     ("parallel_tool_calls", &["true", "false"], "leave it out"),
-    (
-        "tools",
-        &["[]"],
-        "agents call the tools of the workspace, and those of its MCP servers; declare yours in /system/mcp.json",
-    ),
-    ("functions", &["[]"], "declare a tool server in /system/mcp.json"),
+    ("functions", &["[]"], "send them as tools"),
     ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
     ("text", &[r#"{"format":{"type":"text"}}"#, "{}"], "ask for the format in the message"),
     ("reasoning", &["{}"], "models are configured by the persona"),
@@ -83,7 +81,7 @@ const FIXED: &[(&str, &[&str], &str)] = &[
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the API does not know, or cannot be honoured.
 pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
-    check(body, &["model", "messages", "stream", "stream_options"])?;
+    check(body, &["model", "messages", "stream", "stream_options", "tools"])?;
     let messages = list(body, "messages")?;
     let mut earlier = String::new();
     let (last, before) = messages.split_last().ok_or_else(|| Error::invalid("messages", "there is no message"))?;
@@ -108,6 +106,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
         with_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true)),
         previous: None,
         conversation: None,
+        functions: functions::read(body)?,
     })
 }
 
@@ -127,6 +126,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
             "background",
             "previous_response_id",
             "conversation",
+            "tools",
         ],
     )?;
     let previous = match given(body, "previous_response_id") {
@@ -161,6 +161,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
         with_usage: true,
         previous,
         conversation,
+        functions: functions::read(body)?,
     })
 }
 
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn a_field_that_cannot_be_honoured_is_refused_by_name() {
         for (name, value) in [
-            ("tools", json!([{ "type": "function", "name": "f" }])),
+            ("tools", json!([{ "type": "web_search" }])),
             ("temperature", json!(0.2)),
             ("store", json!(false)),
             ("max_output_tokens", json!(10)),

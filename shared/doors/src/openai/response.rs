@@ -2,7 +2,7 @@
 
 use super::{Asked, ResponseId, incomplete, told};
 use crate::{Beat, End, Frame, Projection, Watch, part::ASK};
-use domain::{CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
+use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -216,7 +216,7 @@ impl Response {
 
     fn answer(&mut self, call: CallId, tool: &str, output: &str, success: bool, out: &mut Out<'_>) {
         // Questions have their answers as inputs.
-        if tool == ASK {
+        if tool == ASK || tool.starts_with(CLIENT_PREFIX) {
             return;
         }
         let index = match self.calls.get(&call) {
@@ -282,6 +282,13 @@ impl Response {
                 let item = json!({
                     "id": format!("fc_{}", id.0.simple()), "type": "function_call", "status": "completed", "name": ASK,
                     "call_id": asked.as_call(), "arguments": json!({ "questions": questions }).to_string(),
+                });
+                self.add(item, out);
+            }
+            Beat::Handed { call, name, args } => {
+                let item = json!({
+                    "id": format!("fc_{}", call.0.simple()), "type": "function_call", "status": "completed", "name": name,
+                    "call_id": self.asked(call.0).as_call(), "arguments": args,
                 });
                 self.add(item, out);
             }

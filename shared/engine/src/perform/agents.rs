@@ -109,6 +109,7 @@ impl TaskEffects {
             session: None,
             scenario: None,
             member: None,
+            functions: Vec::new(),
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),

@@ -217,6 +217,7 @@ impl Play {
             session: None,
             scenario: None,
             member: None,
+            functions: Vec::new(),
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {

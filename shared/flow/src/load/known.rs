@@ -52,8 +52,12 @@ impl KnownNames {
         Self { functions: functions.known().map(Into::into).collect(), callable, ..self }
     }
 
-    /// The built-in tool that an entry point means, by its own or a usual name.
-    pub(super) fn builtin(&self, entrypoint: &str) -> Option<&str> {
+    /// The built-in tool that an entry point means, by its own or a usual name. HTTP tools are known to the workspace alone, and found when they are
+    /// called.
+    pub(super) fn builtin<'a>(&'a self, entrypoint: &'a str) -> Option<&'a str> {
+        if is_of_web(entrypoint) {
+            return Some(entrypoint);
+        }
         let name = op::alias::alias(entrypoint).unwrap_or(entrypoint);
         self.tools.get(name).map(String::as_str)
     }
@@ -66,4 +70,9 @@ impl KnownNames {
         let any_of = provider.map(|provider| format!("{provider}/*"));
         models.contains(model) || any_of.is_some_and(|any| models.contains(&any))
     }
+}
+
+/// Whether a tool is an HTTP tool of the workspace, or reads or searches the web.
+pub(super) fn is_of_web(name: &str) -> bool {
+    name.strip_prefix("http__").is_some_and(|name| !name.is_empty()) || ["web_fetch", "web_search"].contains(&name)
 }

@@ -2,12 +2,14 @@
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
 use super::{
-    Asked, Fault, count,
+    Asked, Fault, count, data_url,
     draft::{Call, Draft},
+    encoded,
     history::{self, Said},
     text, written,
 };
 use domain::event::StopReason;
+use ports::Media;
 use serde_json::{Map, Value, json};
 
 pub(super) fn body(asked: &Asked<'_>) -> Value {
@@ -49,7 +51,11 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
     }
     for said in history::said(asked.request, asked.provider) {
         match said {
-            Said::User(text) => messages.push(json!({"role": "user", "content": text})),
+            Said::User(text, of) => {
+                let media = asked.media(&of);
+                let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
+                messages.push(json!({"role": "user", "content": content}));
+            }
             Said::Model { text, calls, .. } => {
                 let mut message = json!({"role": "assistant", "content": text});
                 if !calls.is_empty() {
@@ -69,6 +75,18 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
         }
     }
     messages
+}
+
+fn parts(text: &str, media: &[&Media]) -> Value {
+    let part = |one: &&Media| match one.media_type.split_once('/') {
+        Some(("image", _)) => json!({"type": "image_url", "image_url": {"url": data_url(one)}}),
+        Some(("audio", kind)) => {
+            let format = if kind == "mpeg" { "mp3" } else { kind };
+            json!({"type": "input_audio", "input_audio": {"data": encoded(one), "format": format}})
+        }
+        _ => json!({"type": "file", "file": {"filename": one.name, "file_data": data_url(one)}}),
+    };
+    [json!({"type": "text", "text": text})].into_iter().chain(media.iter().map(part)).collect()
 }
 
 pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {

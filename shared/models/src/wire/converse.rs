@@ -7,12 +7,14 @@
 use super::{
     Asked, Fault, count,
     draft::Draft,
+    encoded,
     history::{self, Said, Thought},
     messages::{Claude, budget},
-    text,
+    subtype, text,
 };
 use crate::config::Effort;
 use domain::event::StopReason;
+use ports::Media;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -90,7 +92,7 @@ fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
 fn messages(asked: &Asked<'_>) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for said in history::said(asked.request, asked.provider) {
-        let (role, blocks) = blocks(said);
+        let (role, blocks) = blocks(asked, said);
         match turns.last_mut() {
             _ if blocks.is_empty() => {}
             Some((last, all)) if *last == role => all.extend(blocks),
@@ -100,12 +102,15 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-fn blocks(said: Said<'_>) -> (&'static str, Vec<Value>) {
+fn blocks(asked: &Asked<'_>, said: Said<'_>) -> (&'static str, Vec<Value>) {
     // Places that must be filled.
     let filled =
         |text: &str, stand_in: &str| if text.trim().is_empty() { stand_in.to_owned() } else { text.to_owned() };
     match said {
-        Said::User(text) => ("user", vec![json!({"text": filled(&text, "(nothing)")})]),
+        Said::User(text, of) => {
+            let words = json!({"text": filled(&text, "(nothing)")});
+            ("user", asked.media(&of).into_iter().enumerate().map(media).chain([words]).collect())
+        }
         Said::Results(results) => {
             let block = |result: &history::Answered<'_>| {
                 let content = json!([{"text": filled(result.output, "(no output)")}]);
@@ -126,6 +131,18 @@ fn blocks(said: Said<'_>) -> (&'static str, Vec<Value>) {
             ("assistant", if says { blocks } else { Vec::new() })
         }
     }
+}
+
+/// The name of a document is read by the model, and takes few characters alone.
+fn media((at, one): (usize, &Media)) -> Value {
+    let content = json!({"format": subtype(one), "source": {"bytes": encoded(one)}});
+    if one.media_type.starts_with("image/") {
+        return json!({ "image": content });
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { ' ' };
+    let name: String = one.name.chars().map(plain).take(60).collect();
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    json!({ "document": {"format": subtype(one), "name": format!("{name} {}", at + 1), "source": {"bytes": encoded(one)}} })
 }
 
 fn thought((thought, text): (Thought, Option<String>)) -> Option<Value> {

@@ -3,11 +3,13 @@
 use super::{
     Asked, Fault, count,
     draft::{Block, Call, Draft},
+    encoded,
     history::{self, Said, Thought},
     text, written,
 };
 use crate::config::Effort;
 use domain::event::StopReason;
+use ports::Media;
 use serde_json::{Map, Value, json};
 
 pub(super) fn body(asked: &Asked<'_>) -> Value {
@@ -68,7 +70,12 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 fn contents(asked: &Asked<'_>) -> Vec<Value> {
     let must_sign = asked.model.contains("gemini-3");
     let content = |said: Said<'_>| match said {
-        Said::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
+        Said::User(text, of) => {
+            let part = |one: &Media| json!({"inlineData": {"mimeType": one.media_type, "data": encoded(one)}});
+            let media = asked.media(&of).into_iter().map(part);
+            let parts: Vec<Value> = media.chain([json!({"text": text})]).collect();
+            json!({"role": "user", "parts": parts})
+        }
         Said::Model { thoughts, text, calls } => {
             let signature = |thought| match thought {
                 Thought::Signature(signature) => Some(signature),

@@ -11,11 +11,12 @@ use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
 };
+use uuid::Uuid;
 
 /// One thing that was said.
 pub(crate) enum Said<'a> {
-    /// By people, or by the system between brackets.
-    User(Cow<'a, str>),
+    /// By people, or by the system between brackets; with the messages and calls whose files belong to it.
+    User(Cow<'a, str>, Vec<Uuid>),
     /// By the model; the text may be empty if there are calls.
     Model { thoughts: Vec<Thought>, text: &'a str, calls: Vec<Called<'a>> },
     /// The results of one step in one message: Gemini demands it, Anthropic recommends it, the others do not mind.
@@ -41,24 +42,32 @@ pub(crate) struct Answered<'a> {
 /// The history of a request, with the data that `provider` wants back.
 pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a>> {
     let mut said = Vec::with_capacity(request.messages.len());
-    let mut results: Vec<Answered<'a>> = Vec::new();
+    let (mut results, mut seen): (Vec<Answered<'a>>, Vec<Uuid>) = (Vec::new(), Vec::new());
+    let has_media = |of: &Uuid| request.media.iter().any(|media| media.of == *of);
     let mut ids = Ids::default();
     for message in &request.messages {
         if let Message::Tool { call_id, tool, output, .. } = message.as_ref() {
             results.push(Answered { id: ids.of(&call_id.to_string()), name: name_for_providers(tool), output });
+            seen.extend(Some(call_id.0).filter(has_media));
             continue;
         }
         if !results.is_empty() {
             said.push(Said::Results(std::mem::take(&mut results)));
+            said.extend(shown(&mut seen));
         }
         match message.as_ref() {
-            Message::User { content, files, context, .. } => said.push(Said::User(user(content, files, context))),
+            Message::User { id, content, files, context, .. } => {
+                said.push(Said::User(user(content, files, context), vec![id.0]));
+            }
             // In brackets as a person's words: most providers know no system text in the middle of a history, and those
             // that move it to the front would change bytes that they have already cached.
-            Message::System { content, .. } => said.push(Said::User(match content.starts_with('[') {
-                true => Cow::Borrowed(content.as_str()),
-                false => Cow::Owned(format!("[System: {content}]")),
-            })),
+            Message::System { content, .. } => said.push(Said::User(
+                match content.starts_with('[') {
+                    true => Cow::Borrowed(content.as_str()),
+                    false => Cow::Owned(format!("[System: {content}]")),
+                },
+                Vec::new(),
+            )),
             // A model that was stopped before its first word said nothing; providers refuse empty messages.
             Message::Assistant { content, calls, .. } if content.is_empty() && calls.is_empty() => {}
             Message::Assistant { content, calls, provider: kept, .. } => {
@@ -80,8 +89,15 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a
     }
     if !results.is_empty() {
         said.push(Said::Results(results));
+        said.extend(shown(&mut seen));
     }
     said
+}
+
+/// The files that calls have read. Few formats have them in the results of calls, and all have them in the words of people.
+fn shown<'a>(seen: &mut Vec<Uuid>) -> Option<Said<'a>> {
+    let words = Cow::Borrowed("[System: The files that were read.]");
+    (!seen.is_empty()).then(|| Said::User(words, std::mem::take(seen)))
 }
 
 /// The ids under which a provider knows calls: those that it gave them itself, as long as each is given once. Some servers take
@@ -253,7 +269,7 @@ mod tests {
         let ids = |said: &Said<'_>| match said {
             Said::Model { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
             Said::Results(results) => results.iter().map(|result| result.id.clone()).collect(),
-            Said::User(_) => Vec::new(),
+            Said::User(..) => Vec::new(),
         };
         assert_eq!((ids(&said[0]), ids(&said[1])), (expected.to_vec(), expected.to_vec()));
         assert_eq!((ids(&said[2]), ids(&said[3])), (vec![ours("b", "read")], vec![ours("b", "read")]));

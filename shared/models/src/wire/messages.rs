@@ -3,11 +3,13 @@
 use super::{
     Asked, Fault, count,
     draft::Draft,
+    encoded,
     history::{self, Said, Thought},
     text, written,
 };
 use crate::config::Effort;
 use domain::event::StopReason;
+use ports::Media;
 use serde_json::{Map, Value, json};
 
 pub(super) fn body(asked: &Asked<'_>) -> Value {
@@ -99,7 +101,11 @@ impl Claude {
 
 fn messages(asked: &Asked<'_>) -> Vec<Value> {
     let message = |said: Said<'_>| match said {
-        Said::User(text) => json!({"role": "user", "content": text}),
+        Said::User(text, of) => {
+            let media = asked.media(&of);
+            let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
+            json!({"role": "user", "content": content})
+        }
         Said::Model { thoughts, text, calls } => {
             let mut blocks = thinking(thoughts);
             if blocks.is_empty() && calls.is_empty() {
@@ -121,6 +127,15 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
         }
     };
     history::said(asked.request, asked.provider).into_iter().map(message).collect()
+}
+
+fn parts(text: &str, media: &[&Media]) -> Value {
+    let part = |one: &&Media| {
+        let source = json!({"type": "base64", "media_type": one.media_type, "data": encoded(one)});
+        let kind = if one.media_type.starts_with("image/") { "image" } else { "document" };
+        json!({"type": kind, "source": source})
+    };
+    media.iter().map(part).chain([json!({"type": "text", "text": text})]).collect()
 }
 
 /// Blocks of thinking come back as they were signed.

@@ -1,12 +1,13 @@
 //! `POST …/responses` of OpenAI. <https://platform.openai.com/docs/api-reference/responses-streaming>
 
 use super::{
-    Asked, Fault, count,
+    Asked, Fault, count, data_url,
     draft::{Block, Call, Draft},
     history::{self, Said, Thought},
     text, written,
 };
 use domain::event::StopReason;
+use ports::Media;
 use serde_json::{Map, Value, json};
 
 pub(super) fn body(asked: &Asked<'_>) -> Value {
@@ -55,7 +56,11 @@ fn input(asked: &Asked<'_>) -> Vec<Value> {
     let mut input = Vec::new();
     for said in history::said(asked.request, asked.provider) {
         match said {
-            Said::User(text) => input.push(json!({"role": "user", "content": text})),
+            Said::User(text, of) => {
+                let media = asked.media(&of);
+                let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
+                input.push(json!({"role": "user", "content": content}));
+            }
             Said::Model { thoughts, text, calls } => {
                 input.extend(thoughts.into_iter().filter_map(|thought| match thought {
                     Thought::Signature(sealed) => {
@@ -80,6 +85,14 @@ fn input(asked: &Asked<'_>) -> Vec<Value> {
         }
     }
     input
+}
+
+fn parts(text: &str, media: &[&Media]) -> Value {
+    let part = |one: &&Media| match one.media_type.starts_with("image/") {
+        true => json!({"type": "input_image", "image_url": data_url(one)}),
+        false => json!({"type": "input_file", "filename": one.name, "file_data": data_url(one)}),
+    };
+    [json!({"type": "input_text", "text": text})].into_iter().chain(media.iter().map(part)).collect()
 }
 
 pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {

@@ -291,6 +291,23 @@ pub struct ChatPermissionsForgotten {
     pub by: String,
 }
 
+/// A call waits for a program, which answers by `POST …/calls/{call_id}`.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCallHandedOut {
+    /// The call that waits.
+    pub call_id: Uuid,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    #[schema(value_type = Value)]
+    pub args: Value,
+    /// Whether programs may run it more than once; else a program takes it first, by `POST …/calls/{call_id}/take`.
+    pub repeatable: bool,
+    /// When no answer becomes a failure.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}
+
 /// The agent asks people; its call waits for the answers.
 #[derive(Serialize, ToSchema)]
 pub struct ChatQuestion {

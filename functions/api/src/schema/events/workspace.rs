@@ -43,8 +43,11 @@ pub struct WorkspaceChatUpdated {
     /// The turn that runs or waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
-    /// The number of open questions and requests for permission.
+    /// The number of open questions, requests for permission, and calls that wait for a program.
     pub waiting_for: u64,
+    /// The call that waits for a program, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handed_out: Option<Uuid>,
     /// The time at which it last began or ended a turn.
     #[schema(format = DateTime)]
     pub active_at: String,

@@ -219,10 +219,10 @@ async fn no_id_of_another_tenant_leads_anywhere() {
         for name in &names {
             let (target, body) = ann.filled(row, Some((name, &bob)));
             let reply = world.call(Some(&ann.token), row.method(), &target, &body).await;
-            // A question or permission is looked for among those that this chat asks, and there is none: for any id, the answer is that it
+            // A question, permission or call that was handed out is looked for among those that this chat asks, and there is none: for any id, the answer is that it
             // is not asked.
             // The hub looks for it in all chats of the workspace, and does not find it.
-            let is_asked = name == "question_id" || name == "permission_id";
+            let is_asked = ["question_id", "permission_id", "call_id"].contains(&name.as_str());
             let statuses: &[u16] = if is_asked && !row.route.contains(" /v1/") { &[409] } else { &[404] };
             refused(row, &format!("another tenant's {name}"), &reply, statuses, &[&bob]);
             swaps += 1;

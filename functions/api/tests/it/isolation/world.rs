@@ -215,6 +215,7 @@ impl World {
             ("flow", flow),
             ("agent", agent),
             ("question_id", uuid().to_string()),
+            ("call_id", uuid().to_string()),
             ("permission_id", permission_id.to_string()),
             ("thread_id", thread_id),
             ("turn_id", turn_id),

@@ -134,6 +134,9 @@ export class Folding {
       case 'waiting':
         this.#state.waiting = waitingFor(event.data);
         return;
+      case 'call_handed_out':
+        this.#state.waiting = `It waits for the program that runs ${event.data.tool}.`;
+        return;
       case 'usage': return this.#use(event.data);
       case 'done': return this.#end(event.data.turn_id, event.data.stop_reason);
       case 'stopped': return this.#end(event.data.turn_id, event.data.reason);
@@ -195,6 +198,7 @@ export class Folding {
 
   #observe(data: DataOf<'observation'>): void {
     const id = `c:${data.call_id}`;
+    this.#state.waiting = undefined;
     const row = this.#get('call', id) ?? {kind: 'call' as const, id, tool: data.tool, args: {}};
     this.#put({
       ...row, output: data.output, success: data.success,

@@ -1,0 +1,107 @@
+"""A program that serves tools, for event loops: `_serve` with `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from inspect import isawaitable
+from typing import TYPE_CHECKING
+
+from ._request import backoff
+from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure
+from ._watch import Connection, OnConnection
+from .errors import HubError, Unreachable
+
+if TYPE_CHECKING:
+    from .aio import AsyncClient
+
+OnError = Callable[[Exception], None]
+
+
+class Serving:
+    def __init__(self, hub: AsyncClient, workspace: str, tools: Mapping[str, CodeTool], on_error: OnError | None) -> None:
+        self._hub, self._workspace, self._tools, self._on_error = hub, workspace, tools, on_error
+        self._desk = Desk(tools)
+
+    async def run(self, on_connection: OnConnection | None) -> None:
+        for name, tool in self._tools.items():
+            await self._declare(name, tool)
+        is_first = True
+        async with asyncio.TaskGroup() as group:
+
+            def told(connection: Connection) -> None:
+                nonlocal is_first
+                if on_connection:
+                    on_connection(connection)
+                # From here on the stream tells of each chat that waits. Those that wait already are on the list.
+                if connection.state == "open" and is_first:
+                    is_first = False
+                    group.create_task(self._tried(self._look_at_all(group)))
+
+            async with aclosing(self._hub.watch_workspace(self._workspace, on_connection=told)) as events:
+                async for event in events:
+                    if event["event"] == "reset":
+                        group.create_task(self._tried(self._look_at_all(group)))
+                    if event["event"] == "chat_updated" and event["data"].get("handed_out"):
+                        group.create_task(self._tried(self._look(group, event["data"]["chat_id"])))
+
+    async def _declare(self, name: str, tool: CodeTool) -> None:
+        body, path = tool.declaration(), f"/system/tools/{name}.json"
+        try:
+            kept = await self._hub.read(CONTENT, workspace_id=self._workspace, query={"path": path})
+            if kept.content == body:
+                return
+        except HubError as error:
+            if error.code != "NOT_FOUND":
+                raise
+        await self._hub.put(CONTENT, workspace_id=self._workspace, query={"path": path}, body=body)
+
+    async def _look_at_all(self, group: asyncio.TaskGroup) -> None:
+        async for chat in self._hub.all(CHATS, workspace_id=self._workspace, query={"limit": 200}):
+            self._take(group, self._desk.new(chat))
+
+    async def _look(self, group: asyncio.TaskGroup, chat: str) -> None:
+        view = await self._hub.get(CHAT, workspace_id=self._workspace, chat_id=chat, query={"limit": 1})
+        self._take(group, self._desk.new(view))
+
+    def _take(self, group: asyncio.TaskGroup, calls: list[Call]) -> None:
+        for call in calls:
+            group.create_task(self._tried(self._answer(call)))
+
+    async def _answer(self, call: Call) -> None:
+        ids = call.ids(self._workspace)
+        if not call.is_repeatable:
+            try:
+                await self._hub._json("post", TAKE, body={"program": self._desk.program}, **ids)
+            except (HubError, Unreachable) as error:
+                if isinstance(error, HubError) and error.code == "CONFLICT":
+                    return
+                self._desk.forget(call)
+                raise
+        try:
+            output = call.tool.run(**call.args)
+            body = answer(await output if isawaitable(output) else output)
+        except Exception as error:
+            body = failure(error)
+        key, failures = str(uuid.uuid4()), 0
+        while True:
+            try:
+                await self._hub._json("post", CALL, body=body, idempotency_key=key, **ids)
+                return
+            except (HubError, Unreachable) as error:
+                # The call was stopped, or its time was up.
+                if isinstance(error, HubError) and error.code == "CONFLICT":
+                    return
+                if isinstance(error, HubError) and not error.is_passing:
+                    raise
+            await asyncio.sleep(backoff(failures, 5.0))
+            failures += 1
+
+    async def _tried(self, attempt: Awaitable[None]) -> None:
+        try:
+            await attempt
+        except Exception as error:
+            if self._on_error:
+                self._on_error(error)

@@ -1,0 +1,89 @@
+"""Functions that agents call: which calls a program takes, and how it answers. What both clients share, without I/O."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+CHATS: Final = "/api/v1/workspaces/{workspace_id}/chats"
+CHAT: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}"
+CALL: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}"
+TAKE: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take"
+CONTENT: Final = "/api/v1/workspaces/{workspace_id}/files/by-path/content"
+_PREFIX = "code__"
+
+
+@dataclass(frozen=True)
+class CodeTool:
+    """A function that agents of a workspace call, as `code__NAME`.
+
+    `run` gets the arguments by name. What it returns, the agent reads: a text, or any value as JSON; what it raises, the agent reads as a failure.
+    `parameters` is the JSON Schema of the arguments, an object. With `effects="write"` each call is run at most once; with `"read"` it changes
+    nothing, and may be run by several programs. A call waits `timeout_s` seconds for a program (1 to 86,400, an hour by default), and then fails.
+    """
+
+    description: str
+    run: Callable[..., Any]
+    parameters: Mapping[str, Any] | None = None
+    effects: Literal["read", "write"] = "write"
+    timeout_s: int | None = None
+
+    def declaration(self) -> bytes:
+        """The file that declares it in `/system/tools`."""
+        declared: dict[str, Any] = {"code": True, "description": self.description, "effects": self.effects}
+        if self.parameters is not None:
+            declared["parameters"] = dict(self.parameters)
+        if self.timeout_s is not None:
+            declared["timeout_s"] = self.timeout_s
+        return (json.dumps(declared, indent=2) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that waits for this program."""
+
+    chat: str
+    id: str
+    tool: CodeTool
+    args: dict[str, Any]
+    is_repeatable: bool
+
+    def ids(self, workspace: str) -> dict[str, str]:
+        return {"workspace_id": workspace, "chat_id": self.chat, "call_id": self.id}
+
+
+@dataclass
+class Desk:
+    """The calls of one program. It takes them under an id of its own, and each once."""
+
+    tools: Mapping[str, CodeTool]
+    program: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _begun: set[str] = field(default_factory=set)
+
+    def new(self, chat: Mapping[str, Any]) -> list[Call]:
+        """The calls of a chat that this program has not begun. They count as begun from here on."""
+        calls = []
+        for waiting in chat.get("waiting_for") or []:
+            data = waiting["data"]
+            name = str(data.get("tool", ""))
+            tool = self.tools.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+            if waiting["event"] != "call_handed_out" or tool is None or data["call_id"] in self._begun:
+                continue
+            self._begun.add(data["call_id"])
+            calls.append(Call(chat["chat_id"], data["call_id"], tool, dict(data["args"] or {}), data["repeatable"]))
+        return calls
+
+    def forget(self, call: Call) -> None:
+        """Nothing of the call has begun: the next look tries it again."""
+        self._begun.discard(call.id)
+
+
+def answer(output: Any) -> dict[str, Any]:
+    return {"output": output, "is_error": False}
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    return {"output": str(error) or type(error).__name__, "is_error": True}

@@ -1,0 +1,160 @@
+import type {Client} from './client.ts';
+import {HubError, Unreachable} from './errors.ts';
+import {backoff, pause, uuid} from './pause.ts';
+import {watchWorkspace, type Connection} from './stream.ts';
+
+const CHATS = '/api/v1/workspaces/{workspace_id}/chats';
+const CHAT = `${CHATS}/{chat_id}` as const;
+const CALL = `${CHAT}/calls/{call_id}` as const;
+const CONTENT = '/api/v1/workspaces/{workspace_id}/files/by-path/content';
+const PREFIX = 'code__';
+
+/** A function that agents of a workspace call. */
+export interface CodeTool {
+  /** Its purpose, for the model. */
+  description: string;
+  /** The JSON Schema of its arguments, an object; without it there are none. */
+  parameters?: Record<string, unknown>;
+  /** `write`, the default: each call is run at most once. `read`: a call changes nothing, and may be run by several programs. */
+  effects?: 'read' | 'write';
+  /** How long a call waits for a program, in seconds: 1 to 86,400, an hour by default. Then it fails. */
+  timeoutS?: number;
+  /** Runs a call. The result is what the agent reads: a text, or any value as JSON. What it throws, the agent reads as a failure. */
+  run(args: any, call: CodeCall): unknown;
+}
+
+/** The call that is run. */
+export interface CodeCall {
+  workspace: string;
+  chat: string;
+  call: string;
+  /** Aborts with the signal of {@link serveTools}. */
+  signal: AbortSignal | undefined;
+}
+
+/** Settings of {@link serveTools}. */
+export interface Serving {
+  /** Ends the serving. Calls that run are not answered then. */
+  signal?: AbortSignal;
+  /** Told of each change of the connection. */
+  onConnection?: (connection: Connection) => void;
+  /** Told of calls that could not be taken or answered. */
+  onError?: (error: unknown) => void;
+}
+
+interface Waiting {
+  call_id: string;
+  tool: string;
+  args: unknown;
+  repeatable: boolean;
+}
+
+/**
+ * Offers functions to the agents of a workspace, as `code__NAME`, and runs their calls until `signal` aborts. The declarations are files of the workspace
+ * in `/system/tools`, and stay when the program goes: calls then wait for the next one.
+ *
+ * @throws HubError when the hub refuses for good, for example because you may not write the declarations.
+ */
+export async function serveTools(hub: Client, workspace: string, tools: Record<string, CodeTool>, serving: Serving = {}): Promise<void> {
+  const {signal, onConnection} = serving;
+  for (const [name, tool] of Object.entries(tools)) await declare(hub, workspace, name, tool);
+  const program = new Program(hub, workspace, tools, serving);
+  let isFirst = true;
+  const told = (connection: Connection) => {
+    onConnection?.(connection);
+    // From here on the stream tells of each chat that waits. Those that wait already are on the list.
+    if (connection.state === 'open' && isFirst) void program.lookAtAll();
+    if (connection.state === 'open') isFirst = false;
+  };
+  for await (const {event, data} of watchWorkspace(hub, workspace, {onConnection: told, ...(signal ? {signal} : {})})) {
+    if (event === 'reset') void program.lookAtAll();
+    if (event === 'chat_updated' && data.handed_out) void program.look(data.chat_id);
+  }
+}
+
+/** Writes the declaration of a tool, unless it is there. */
+async function declare(hub: Client, workspace: string, name: string, tool: CodeTool): Promise<void> {
+  const {description, parameters, effects = 'write', timeoutS} = tool;
+  const declared = {code: true, description, effects, ...(parameters ? {parameters} : {}), ...(timeoutS ? {timeout_s: timeoutS} : {})};
+  const body = `${JSON.stringify(declared, undefined, 2)}\n`;
+  const at = {path: {workspace_id: workspace}, query: {path: `/system/tools/${name}.json`}};
+  const kept = await hub.read(CONTENT, at).then(answer => answer.text(), error => {
+    if (error instanceof HubError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+  if (kept !== body) await hub.put(CONTENT, {...at, body: new TextEncoder().encode(body)});
+}
+
+class Program {
+  /** A program takes a call under an id of its own: no other one gets it then. */
+  readonly #id = uuid();
+  /** The calls that this program has begun. */
+  readonly #begun = new Set<string>();
+
+  constructor(readonly hub: Client, readonly workspace: string, readonly tools: Record<string, CodeTool>, readonly serving: Serving) {}
+
+  async lookAtAll(): Promise<void> {
+    await this.#tried(async () => {
+      for await (const chat of this.hub.all(CHATS, {path: {workspace_id: this.workspace}, query: {limit: 200}})) this.#take(chat.chat_id, chat.waiting_for);
+    });
+  }
+
+  async look(chat: string): Promise<void> {
+    await this.#tried(async () => {
+      const {waiting_for} = await this.hub.get(CHAT, {path: {workspace_id: this.workspace, chat_id: chat}, query: {limit: 1}});
+      this.#take(chat, waiting_for);
+    });
+  }
+
+  #take(chat: string, waiting: readonly Record<string, unknown>[] = []): void {
+    for (const {event, data} of waiting) {
+      const call = data as Waiting;
+      const tool = event === 'call_handed_out' && call.tool.startsWith(PREFIX) ? this.tools[call.tool.slice(PREFIX.length)] : undefined;
+      if (!tool || this.#begun.has(call.call_id)) continue;
+      this.#begun.add(call.call_id);
+      void this.#tried(() => this.#run(chat, call, tool));
+    }
+  }
+
+  async #run(chat: string, call: Waiting, tool: CodeTool): Promise<void> {
+    const path = {workspace_id: this.workspace, chat_id: chat, call_id: call.call_id};
+    if (!call.repeatable) {
+      try {
+        await this.hub.post(`${CALL}/take`, {path, body: {program: this.#id}});
+      } catch (error) {
+        if (error instanceof HubError && error.code === 'CONFLICT') return;
+        // Nothing has begun: the next look tries again.
+        this.#begun.delete(call.call_id);
+        throw error;
+      }
+    }
+    const {signal} = this.serving;
+    let body: {output: unknown; is_error: boolean};
+    try {
+      const output = await tool.run(call.args, {workspace: this.workspace, chat, call: call.call_id, signal});
+      body = {output: output ?? null, is_error: false};
+    } catch (error) {
+      body = {output: error instanceof Error ? error.message : String(error), is_error: true};
+    }
+    const idempotencyKey = uuid();
+    for (let failures = 0; !signal?.aborted; failures++) {
+      try {
+        await this.hub.post(CALL, {path, body, idempotencyKey});
+        return;
+      } catch (error) {
+        // The call was stopped, or its time was up.
+        if (error instanceof HubError && error.code === 'CONFLICT') return;
+        if (!(error instanceof Unreachable) && !(error instanceof HubError && error.isPassing)) throw error;
+        await pause(backoff(failures, 5_000), signal);
+      }
+    }
+  }
+
+  async #tried(attempt: () => Promise<void>): Promise<void> {
+    try {
+      await attempt();
+    } catch (error) {
+      if (!this.serving.signal?.aborted) this.serving.onError?.(error);
+    }
+  }
+}

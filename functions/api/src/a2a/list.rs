@@ -1,0 +1,86 @@
+//! The list of tasks: the turns of the chats, the last active chats first, and of a chat the newest turn first.
+
+use super::{Peer, Taken, view};
+use axum::response::{IntoResponse, Response};
+use domain::{ChatEvent, ChatId, Timestamp, TurnId};
+use doors::{
+    Projection,
+    a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
+};
+use serde_json::{Value, json};
+
+/// The chats that are looked at together.
+const CHATS: usize = 20;
+/// The chats that one request looks at, at most: each is folded.
+const MOST_CHATS: usize = 100;
+
+/// Answers with a page.
+pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> Taken<Response> {
+    let speaker = &peer.speaker;
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    let PageToken { mut cursor, mut skip } = ask.page.clone().unwrap_or_default();
+    let next = loop {
+        let (chats, next) = match ask.context {
+            Some(chat) => (vec![chat], None),
+            None => {
+                let page = speaker.context.chats.list(speaker.workspace, CHATS, cursor.clone()).await?;
+                (page.chats.iter().map(|view| view.chat_id).collect(), page.next_cursor)
+            }
+        };
+        looked_at += chats.len();
+        let mut tasks = Vec::new();
+        for chat in chats {
+            // A chat of another workspace has no tasks here.
+            if speaker.context.chats.get(speaker.workspace, chat).await.is_ok() {
+                tasks.extend(of_chat(peer, id, chat, &ask).await?);
+            }
+        }
+        let room = ask.size - found.len();
+        let more = tasks.len() > skip + room;
+        found.extend(tasks.into_iter().skip(skip).take(room));
+        if more {
+            break Some(PageToken { cursor, skip: skip + room });
+        }
+        (cursor, skip) = (next, 0);
+        if cursor.is_none() || found.len() == ask.size || looked_at >= MOST_CHATS {
+            break cursor.map(|cursor| PageToken { cursor: Some(cursor), skip: 0 });
+        }
+    };
+    let tasks: Vec<Value> = found.iter().map(|task| shown(task, &ask)).collect();
+    let next = next.map_or_else(String::new, |next| next.to_string());
+    let result = json!({ "tasks": tasks, "nextPageToken": next, "pageSize": ask.size, "totalSize": tasks.len() });
+    Ok(axum::Json(success(id, &result)).into_response())
+}
+
+/// The tasks of a chat that are wished for, the newest first.
+async fn of_chat(peer: &Peer<'_>, id: &Value, chat: ChatId, ask: &ListAsk) -> Taken<Vec<Task>> {
+    let mut log: Vec<(u64, Timestamp, ChatEvent)> = Vec::new();
+    peer.speaker.fold(chat, |number, at, event| log.push((number, at, event.clone()))).await?;
+    let turns = log.iter().filter_map(|(.., event)| match event {
+        ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some(*turn_id),
+        _ => None,
+    });
+    let mut turns: Vec<TurnId> = turns.collect();
+    turns.reverse();
+    let mut tasks = Vec::new();
+    for turn in turns {
+        let mut task = view(peer, id, TaskId { chat, turn }, u32::MAX, Shows::Whole(None));
+        for (number, at, event) in &log {
+            task.take_in(*number, *at, event, &mut Vec::new());
+        }
+        if ask.wants(task.state(), task.since()) {
+            tasks.push(task);
+        }
+    }
+    Ok(tasks)
+}
+
+fn shown(task: &Task, ask: &ListAsk) -> Value {
+    let mut value = task.whole(Some(ask.history));
+    if !ask.with_artifacts
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.remove("artifacts");
+    }
+    value
+}

@@ -1,0 +1,104 @@
+//! The files that a model sees or hears: the references in the messages of a request become contents when the model is asked. So the log has
+//! references alone, and a request has the very version that a message was about.
+
+use crate::perform::ChatEffects;
+use domain::{ChatConfig, Message};
+use ports::{Media, ModelRequest};
+use std::sync::Arc;
+use tools::MediaRef;
+use uuid::Uuid;
+use workspace::Access;
+
+/// The longest content, the most bytes of all, and the most contents: the newest are preferred.
+const LONGEST: u64 = 5 << 20;
+const IN_ALL: u64 = 16 << 20;
+const MOST: usize = 20;
+
+impl ChatEffects {
+    /// The request with the contents that its messages refer to. One that the agent may not read, or that is gone, is left out: the words beside its
+    /// reference stay.
+    pub(crate) async fn with_media(&self, mut request: ModelRequest, config: &ChatConfig) -> ModelRequest {
+        let wanted = wanted(&request);
+        if wanted.is_empty() {
+            return request;
+        }
+        let access = Access::of(&crate::perform::agent_of(config), None);
+        let Ok(workspace) = self.workspaces.open(config.workspace, access).await else { return request };
+        for (of, reference) in wanted {
+            // The path that it has now: the agent may read it there, or not at all.
+            let Ok(info) = workspace.by_id(reference.file).await else { continue };
+            if workspace.demand(workspace::Action::Read, &info.path).is_err() {
+                continue;
+            }
+            match workspace.version(reference.file, reference.v).await {
+                Ok((_, bytes)) if tools::media_type(&bytes) == Some(reference.media_type) => {
+                    let name = reference.path.rsplit('/').next().unwrap_or_default().to_owned();
+                    request.media.push(Arc::new(Media { of, name, media_type: reference.media_type, bytes }));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::info!(path = reference.path, %error, "a model is asked without a file"),
+            }
+        }
+        request
+    }
+}
+
+/// The references of a request within the bounds, the oldest first, each with the message or call that it belongs to.
+fn wanted(request: &ModelRequest) -> Vec<(Uuid, MediaRef)> {
+    let (mut found, mut room) = (Vec::new(), IN_ALL);
+    for message in request.messages.iter().rev() {
+        let (of, text) = match &**message {
+            Message::User { id, context, .. } => (id.0, context),
+            Message::Tool { call_id, output, .. } => (call_id.0, output),
+            Message::Assistant { .. } | Message::System { .. } => continue,
+        };
+        if !text.contains("<file media=") {
+            continue;
+        }
+        for reference in MediaRef::all(text).into_iter().rev() {
+            let is_known = found
+                .iter()
+                .any(|(_, known): &(Uuid, MediaRef)| (known.file, known.v) == (reference.file, reference.v));
+            if found.len() < MOST && !is_known && reference.size <= LONGEST.min(room) {
+                room -= reference.size;
+                found.push((of, reference));
+            }
+        }
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use domain::{FileId, MessageId, Timestamp};
+
+    fn request(sizes: &[u64]) -> ModelRequest {
+        let message = |(at, size): (usize, &u64)| {
+            let file = FileId(Uuid::from_u128(at as u128));
+            let reference = MediaRef { path: "/data/a.png".into(), media_type: "image/png", file, v: 1, size: *size };
+            let (id, at) = (MessageId(Uuid::from_u128(at as u128)), Timestamp::default());
+            let context = format!("words\n{}\n", reference.tag());
+            Arc::new(Message::User { id, at, content: "look".into(), files: Vec::new(), context })
+        };
+        ModelRequest { messages: sizes.iter().enumerate().map(message).collect(), ..ModelRequest::default() }
+    }
+
+    fn sizes(request: &ModelRequest) -> Vec<u64> {
+        wanted(request).into_iter().map(|(_, reference)| reference.size).collect()
+    }
+
+    #[test]
+    fn the_newest_files_that_fit_are_sent_in_their_order() {
+        assert_eq!(sizes(&request(&[1, 2, 3])), [1, 2, 3]);
+        assert_eq!(sizes(&request(&[1, LONGEST + 1, 3])), [1, 3]);
+        let many = request(&[LONGEST, LONGEST, LONGEST, LONGEST, 7]);
+        assert_eq!(sizes(&many), [LONGEST, LONGEST, LONGEST, 7]);
+        assert_eq!(sizes(&request(&[1; 30])).len(), MOST);
+        let mut twice = request(&[5]);
+        twice.messages.push(twice.messages.first().unwrap().clone());
+        assert_eq!(sizes(&twice), [5]);
+    }
+}

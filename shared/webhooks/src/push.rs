@@ -1,0 +1,136 @@
+//! Push notifications of tasks of Agent2Agent: webhooks of one turn, which another agent configures for itself. They are signed, tried again and
+//! listed as all webhooks are.
+
+use crate::{
+    Webhooks,
+    event::{EventType, Happening},
+    store,
+    webhook::{SecretName, Webhook},
+    webhooks::internal,
+};
+use domain::{ChatId, Code, CommandId, Error, Principal, TurnId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The most of them in a workspace.
+const MOST: usize = 100;
+/// How long one is kept: a turn that waits for a person may take days.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The part of a webhook that makes it a push notification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Push {
+    /// The turn that it is told of.
+    pub turn: TurnId,
+    /// The id that its agent gave it, unique within the turn.
+    pub id: String,
+    /// A text that comes with each notification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+impl Push {
+    /// The body of a notification.
+    pub(crate) fn body(&self, event: &Happening) -> Vec<u8> {
+        let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok()).unwrap_or(ChatId(Uuid::nil()));
+        let kind = json!(event.kind);
+        let body = doors::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+}
+
+impl Webhook {
+    /// Whether an event is of its turn, where it is told of one alone.
+    pub(crate) fn is_of(&self, event: &Happening) -> bool {
+        self.push.as_ref().is_none_or(|push| event.data.get("turn_id") == Some(&json!(push.turn)))
+    }
+
+    fn is_push_of(&self, chat: ChatId, turn: TurnId) -> bool {
+        self.chat == Some(chat) && self.push.as_ref().is_some_and(|push| push.turn == turn)
+    }
+}
+
+fn id_of(workspace: WorkspaceId, turn: TurnId, id: &str) -> Uuid {
+    CommandId::from_key(&format!("push/{workspace}/{turn}"), id).0
+}
+
+impl Webhooks {
+    /// Has the events of a turn of a chat posted to an address; the same id again replaces what was there.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what is no address, `FORBIDDEN` for one in a private network, `CONFLICT` when the workspace has 100 of them,
+    /// `UNPROCESSABLE` where the host has no key for secrets.
+    pub async fn push(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        push: Push,
+        url: String,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let (setup, now) = (self.ready()?, self.clock.now());
+        let made = Webhook {
+            id: id_of(workspace, push.turn, &push.id),
+            name: "push notifications of a task".into(),
+            url,
+            events: [EventType::TurnEnded, EventType::QuestionAsked, EventType::PermissionAsked].into(),
+            chat: Some(chat),
+            flow: None,
+            by: by.user(),
+            created_at: now,
+            secret: SecretName { key: setup.keys.newest()?, generation: 1 },
+            previous: None,
+            failing_since: None,
+            disabled: None,
+            push: Some(push),
+        };
+        made.check()?;
+        setup.posts.check(&made.url)?;
+        let added = store::change(&*self.table, workspace, |set| {
+            let is_old = |hook: &Webhook| hook.push.is_some() && now.since(hook.created_at) > KEPT;
+            set.webhooks.retain(|hook| hook.id != made.id && !is_old(hook));
+            if set.webhooks.iter().filter(|hook| hook.push.is_some()).count() >= MOST {
+                return None;
+            }
+            set.webhooks.push(made.clone());
+            Some(())
+        });
+        added.await.map_err(internal)?.ok_or_else(|| {
+            Error::new(Code::Conflict, format!("a workspace has {MOST} push notifications at most"))
+                .hint("remove those of tasks that have ended")
+        })
+    }
+
+    /// The push notifications of a turn: each with its address.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn pushes(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        turn: TurnId,
+    ) -> Result<Vec<(Push, String)>, Error> {
+        let set = store::webhooks(&*self.table, workspace).await.map_err(internal)?;
+        let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(chat, turn));
+        Ok(of_turn.filter_map(|hook| Some((hook.push?, hook.url))).collect())
+    }
+
+    /// Removes a push notification of a turn; again is harmless.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn unpush(&self, workspace: WorkspaceId, turn: TurnId, id: &str) -> Result<(), Error> {
+        let id = id_of(workspace, turn, id);
+        let removed = store::change(&*self.table, workspace, |set| {
+            let place = set.webhooks.iter().position(|hook| hook.id == id)?;
+            set.webhooks.remove(place);
+            Some(())
+        });
+        removed.await.map_err(internal)?;
+        Ok(())
+    }
+}

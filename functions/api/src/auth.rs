@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::ApiError, langgraph, login, login::Login};
+use crate::{StreamContext, access::Standing, error::ApiError, langgraph, login, login::Login, mcp_servers};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
-const OPEN: [&str; 8] = [
+const OPEN: [&str; 9] = [
     "/",
     "/health",
     "/healthz",
@@ -29,6 +29,8 @@ const OPEN: [&str; 8] = [
     "/openapi.json",
     "/.well-known/agent-card.json",
     login::METADATA,
+    // The answer of an issuer, which only the browser of the person who signs in can bring.
+    mcp_servers::CALLBACK,
 ];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";

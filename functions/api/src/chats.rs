@@ -7,6 +7,7 @@ use crate::{
     extract::{Json, Query, TraceParent, Traced, page_length},
     idempotency::Ids,
     pace::Paced,
+    prompts::spoken,
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -150,7 +151,7 @@ struct WithHistory {
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
-    Access { at, by, caller, role, .. }: Access<Converse, InWorkspace>,
+    Access { at, by, caller, role, files: sees, .. }: Access<Converse, InWorkspace>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
@@ -165,6 +166,7 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     let thread = thread(&context, agent, cwd).await?;
+    let goal = spoken(&context, at.workspace_id, &sees, goal).await?;
     let mut new = chat::NewChat {
         goal,
         files,

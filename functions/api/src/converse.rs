@@ -9,6 +9,7 @@ use crate::{
     extract::Traced,
     hub::Within,
     idempotency::Ids,
+    prompts::spoken,
 };
 use actor::next_number;
 use axum::{
@@ -130,6 +131,7 @@ impl Speaker<'_> {
             false => format!("The conversation before, as the client has it:\n{earlier}"),
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
+        let content = spoken(self.context, self.workspace, &self.files, content).await?;
         let new = chat::NewChat {
             goal: content,
             earlier,
@@ -166,6 +168,7 @@ impl Speaker<'_> {
             Ids::Key(..) => 1,
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
+        let content = spoken(self.context, self.workspace, &self.files, content).await?;
         let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
         let accepted = self.context.chats.post(self.workspace, chat, self.turn(chat), post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first })

@@ -45,6 +45,7 @@ mod langgraph;
 mod login;
 mod marks;
 mod mcp;
+mod mcp_servers;
 mod members;
 mod metrics;
 mod models;
@@ -56,6 +57,7 @@ mod personas;
 mod planner;
 mod portable;
 mod presence;
+mod prompts;
 mod refusals;
 mod relations;
 mod rewinds;
@@ -87,7 +89,7 @@ pub use login::Login;
 pub use openapi::document;
 pub use room::HasRoom;
 
-use ports::{Agents, Clock, DeadLetterQueue, Folders, ModelInfo, Table};
+use ports::{Agents, Clock, DeadLetterQueue, Folders, ModelInfo, ServerAccounts, Table};
 use std::sync::Arc;
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
@@ -159,6 +161,8 @@ pub struct Context {
     pub agents: Arc<dyn Agents>,
     /// The folders of the machine that threads may work in; without any, they work in the files of their workspace.
     pub folders: Option<Arc<dyn Folders>>,
+    /// The servers of tools and the accounts at them, where any are reached.
+    pub accounts: Option<Arc<dyn ServerAccounts>>,
 }
 
 /// The whole of door 1, to be served as it is.

@@ -4,8 +4,9 @@ use crate::{
     Context, StreamContext, a2a, agents, agui, ai_sdk, calls, chats, compactions, contents, dead_letters,
     described::{Describe, Routes, routes},
     evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
-    members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox, schedules,
-    schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks, workspaces,
+    mcp_servers, members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox,
+    schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks,
+    workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -100,6 +101,9 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(schedules::create_schedule, schedules::list_schedules))
         .routes(routes!(schedules::get_schedule, schedules::change_schedule, schedules::delete_schedule))
         .routes(routes!(schedules::run_schedule))
+        .routes(routes!(mcp_servers::list_mcp_servers))
+        .routes(routes!(mcp_servers::authorize_mcp_server, mcp_servers::sign_out_of_mcp_server))
+        .routes(routes!(mcp_servers::complete_mcp_sign_in))
         .routes(routes!(webhooks::create_webhook, webhooks::list_webhooks))
         .routes(routes!(webhooks::get_webhook, webhooks::change_webhook, webhooks::delete_webhook))
         .routes(routes!(webhooks::rotate_webhook_secret))

@@ -11,8 +11,17 @@ use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, pat
 /// Routes that are open to all and stand on nothing.
 const ALONE: [&str; 7] = ["agent_card", "health", "healthz", "home", "langgraph_ok", "openapi", "resource_metadata"];
 /// Routes that are open to all.
-const OPEN: [&str; 8] =
-    ["agent_card", "health", "healthz", "home", "langgraph_ok", "ready", "openapi", "resource_metadata"];
+const OPEN: [&str; 9] = [
+    "agent_card",
+    "complete_mcp_sign_in",
+    "health",
+    "healthz",
+    "home",
+    "langgraph_ok",
+    "ready",
+    "openapi",
+    "resource_metadata",
+];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
 const PACED: [&str; 32] = [
     "agent_stream",
@@ -102,6 +111,8 @@ const ATTACHING: [&str; 18] = [
 const PORTABLE: [&str; 2] = ["export_workspace", "import_workspace"];
 /// Tags of routes that read and write contents.
 const CONTENTS: [&str; 3] = ["files", "trash", "versions"];
+/// Routes about the accounts at MCP servers.
+const ACCOUNTS: [&str; 3] = ["authorize_mcp_server", "complete_mcp_sign_in", "sign_out_of_mcp_server"];
 /// Routes that refuse the root folder.
 const MARKING: [&str; 4] = ["add_link", "add_tags", "remove_link", "remove_tag"];
 
@@ -145,8 +156,14 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if !is(&OPEN) {
         add(&[Code::InvalidArgument, Code::Unauthorized, Code::Forbidden]);
     }
-    if is(&["resource_metadata"]) {
+    if is(&["complete_mcp_sign_in", "resource_metadata"]) {
         add(&[Code::InvalidArgument]);
+    }
+    if is(&ACCOUNTS) {
+        add(&[Code::NotFound, Code::Unprocessable, Code::UpstreamRefused]);
+    }
+    if is(&["list_mcp_servers"]) {
+        add(&[Code::Unprocessable]);
     }
     // The workspace of a route of the hub is named beside its path.
     let beside = tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);

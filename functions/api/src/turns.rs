@@ -8,6 +8,7 @@ use crate::{
     extract::{Json, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
+    prompts::spoken,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -169,7 +170,7 @@ pub(crate) struct AtPermission {
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
     State(context): State<Arc<Context>>,
-    Access { at, by, caller, role, .. }: Access<Converse, InChat>,
+    Access { at, by, caller, role, files: sees, .. }: Access<Converse, InChat>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
@@ -182,6 +183,7 @@ pub(crate) async fn post_message(
             .into());
     }
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let content = spoken(&context, at.workspace_id, &sees, content).await?;
     let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;

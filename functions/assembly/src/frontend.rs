@@ -7,7 +7,7 @@ use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
 use doors::{Projection, Span};
 use http::HeaderMap;
-use ports::{DeadLetterQueue, Folders, KnownSecrets, ModelInfo};
+use ports::{DeadLetterQueue, Folders, KnownSecrets, ModelInfo, ServerAccounts};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;
@@ -26,6 +26,8 @@ pub struct FrontendDeps {
     pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
     /// The folders of the machine that threads may work in.
     pub folders: Option<Arc<dyn Folders>>,
+    /// The servers of tools and the accounts at them, where any are reached.
+    pub accounts: Option<Arc<dyn ServerAccounts>>,
     /// Its counters beside those of requests.
     pub counters: Vec<Counters>,
 }
@@ -46,7 +48,7 @@ impl HttpFrontend {
         config: &Config,
         mut outside: FrontendDeps,
     ) -> Self {
-        let folders = outside.folders.take();
+        let (folders, accounts) = (outside.folders.take(), outside.accounts.take());
         let context = api::Context {
             base: Arc::new(stream_context(Readers::of(services), config, outside)),
             chats: services.chats.clone(),
@@ -58,6 +60,7 @@ impl HttpFrontend {
             models,
             agents: services.agents.clone(),
             folders,
+            accounts,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
@@ -84,7 +87,7 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, dead_letters, folders: _, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters, folders: _, accounts: _, counters } = outside;
     let origins = config.server.cors_origins.clone();
     let metrics = counters;
     StreamContext {

@@ -22,7 +22,7 @@ pub use chat::ChatArgs;
 pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
-pub(crate) use mcp::McpArgs;
+pub(crate) use mcp::{McpArgs, McpCommand};
 pub use people::duration;
 pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
 pub(crate) use portable::{ExportArgs, ImportArgs};

@@ -1,7 +1,15 @@
 //! `buildscale mcp`: a host of the Model Context Protocol that starts programs, at a hub that speaks HTTP. Each line of standard input is a message for
 //! `POST …/mcp`, and each answer is a line of standard output.
 
-use crate::{args::McpArgs, client::Client, failure::CliError, locate, output::Output};
+mod servers;
+
+use crate::{
+    args::{McpArgs, McpCommand},
+    client::Client,
+    failure::CliError,
+    locate,
+    output::Output,
+};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,6 +27,12 @@ const INTERNAL_ERROR: i64 = -32_603;
 pub(crate) async fn run(args: McpArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
+    match &args.command {
+        Some(McpCommand::Servers) => return servers::show(&client, &workspace, out).await,
+        Some(McpCommand::Login { server }) => return servers::login(&client, &workspace, server, out).await,
+        Some(McpCommand::Logout { server }) => return servers::logout(&client, &workspace, server, out).await,
+        None => {}
+    }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let (mut pending, mut is_over) = (FuturesUnordered::new(), false);
     loop {

@@ -176,6 +176,7 @@ impl Account {
             // No function may send them again: `scripts/redrive` does, with the rights of an operator.
             dead_letters: None,
             folders: None,
+            accounts: None,
             counters: vec![
                 counters::process(self.clock.now()),
                 counters::archive(services.workspaces.clone()),
@@ -209,6 +210,7 @@ impl Account {
             has_room: Box::new(|| true),
             dead_letters: None,
             folders: None,
+            accounts: None,
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
         };
         Ok((assembly::streams(readers, &self.config, outside), metrics))

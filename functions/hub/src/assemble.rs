@@ -107,9 +107,10 @@ pub fn assemble(
     let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
     let indexes = Some(Arc::new(LocalIndexes::new(&files)) as Arc<dyn SearchIndexes>);
     let embedder = config.embedder(environment)?;
+    let with_table = table.clone();
     let base =
         Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes, embedder };
-    let servers = servers(data, config, environment, sandboxes.as_ref(), keys.clone(), &known)?;
+    let (servers, accounts) = servers(data, config, environment, sandboxes.as_ref(), keys.clone(), &known, with_table)?;
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines).with_servers(servers);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
@@ -143,6 +144,7 @@ pub fn assemble(
         has_room: parts::room(&store),
         dead_letters: Some(store.queue()),
         folders: Some(parts::folders(config)?),
+        accounts: Some(accounts),
         counters: counted.into_iter().chain(observing.counters()).collect(),
     };
     // The front accepts the tasks that have not begun yet.

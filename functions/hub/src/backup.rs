@@ -24,7 +24,7 @@ mod restore;
 pub use make::{Making, make};
 pub use restore::{Restoring, check, restore};
 
-use crate::layout::{STORE, WEBHOOKS_KEY};
+use crate::layout::{ACCOUNTS_KEY, STORE, WEBHOOKS_KEY};
 use domain::Timestamp;
 use embedded::OpenError;
 use std::{
@@ -34,7 +34,7 @@ use std::{
 };
 
 /// The configuration, where it is in the data folder, the folder of secrets, and the key of webhooks.
-const SECRETS: [&str; 3] = ["buildscale.toml", "secrets", WEBHOOKS_KEY];
+const SECRETS: [&str; 4] = ["buildscale.toml", "secrets", WEBHOOKS_KEY, ACCOUNTS_KEY];
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

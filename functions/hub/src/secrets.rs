@@ -1,9 +1,10 @@
 //! The secrets of this machine.
 
-use crate::layout::WEBHOOKS_KEY;
+use crate::layout::{ACCOUNTS_KEY, WEBHOOKS_KEY};
 use assembly::grants::{Granted, Grants};
 use domain::{Code, Error};
 use embedded::LocalSecrets;
+use mcp::KeySource;
 use ports::{KnownSecrets, Noted, Secret, Secrets};
 use std::{
     fs::{self, File, OpenOptions},
@@ -40,7 +41,7 @@ pub(crate) fn learn_folder(data: &Path, known: &KnownSecrets) {
 pub(crate) fn webhooks_keys(data: &Path, known: &KnownSecrets) -> HookKeys {
     let (data, known) = (data.to_owned(), known.clone());
     HookKeys::when_needed(move || {
-        let key = webhooks_key(&data).map_err(|error| {
+        let key = kept_key(&data, WEBHOOKS_KEY).map_err(|error| {
             tracing::error!(%error, "the key of webhooks cannot be read or made");
             Error::new(Code::UpstreamUnavailable, "the key of webhooks cannot be read or made")
         })?;
@@ -49,8 +50,22 @@ pub(crate) fn webhooks_keys(data: &Path, known: &KnownSecrets) -> HookKeys {
     })
 }
 
-fn webhooks_key(data: &Path) -> io::Result<Secret> {
-    let path = data.join(WEBHOOKS_KEY);
+/// The key of accounts at MCP servers in the data directory, which is made with the first sign-in. Flows cannot refer to it, either.
+pub(crate) fn accounts_key(data: &Path, known: &KnownSecrets) -> KeySource {
+    let (data, known) = (data.to_owned(), known.clone());
+    Arc::new(move || {
+        let key = kept_key(&data, ACCOUNTS_KEY).map_err(|error| {
+            tracing::error!(%error, "the key of accounts cannot be read or made");
+            "the key of accounts cannot be read or made".to_owned()
+        })?;
+        known.learn([&key]);
+        Ok(key)
+    })
+}
+
+/// A key in the data directory, which is made where there is none.
+fn kept_key(data: &Path, name: &str) -> io::Result<Secret> {
+    let path = data.join(name);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -4,8 +4,8 @@ use crate::{HubError, secrets};
 use assembly::{Config, HostEgress};
 use async_trait::async_trait;
 use domain::WorkspaceId;
-use mcp::{Children, Parts, Program, Programs, Servers, Talk};
-use ports::{KnownSecrets, Secrets, SystemClock, Together, ToolServers};
+use mcp::{AccountParts, Children, Parts, Program, Programs, Servers, Talk};
+use ports::{KnownSecrets, Secrets, ServerAccounts, SystemClock, Table, Together, ToolServers};
 use std::{path::Path, sync::Arc};
 
 /// Programs in the sandbox, where commands run, too.
@@ -36,12 +36,15 @@ pub(crate) fn servers(
     sandbox: Option<&sandbox::Local>,
     granted: Arc<dyn Secrets>,
     known: &KnownSecrets,
-) -> Result<Arc<dyn ToolServers>, HubError> {
+    table: Arc<dyn Table>,
+) -> Result<(Arc<dyn ToolServers>, Arc<dyn ServerAccounts>), HubError> {
     let confined = sandbox.map(|sandbox| {
         Arc::new(Confined { sandbox: sandbox.clone(), network: config.sandbox.network }) as Arc<dyn Programs>
     });
     let converter = Arc::new(sandbox::ChildConverter::default());
     let web = assembly::web(config, granted.clone(), converter, Arc::new(SystemClock))?;
+    let key = secrets::accounts_key(data, known);
+    let accounts = AccountParts { table, key, clock: Arc::new(SystemClock), known: known.clone() };
     let parts = Parts {
         confined,
         children: Some(Arc::new(Children::new(environment))),
@@ -49,7 +52,8 @@ pub(crate) fn servers(
         egress: Arc::new(HostEgress { allow_private: false }),
         secrets: granted,
         host_secrets: secrets::of_operator(data, environment, known),
+        accounts: Some(accounts),
     };
-    let servers = Servers::new(&config.mcp, parts).map_err(HubError::Config)?;
-    Ok(Arc::new(Together(vec![Arc::new(servers), Arc::new(web)])))
+    let servers = Arc::new(Servers::new(&config.mcp, parts).map_err(HubError::Config)?);
+    Ok((Arc::new(Together(vec![servers.clone(), Arc::new(web)])), servers))
 }

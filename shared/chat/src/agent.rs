@@ -37,30 +37,52 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
 
 /// Whether tools of servers are offered in this chat, beside those of [`specs`].
 pub(crate) fn offers_served(machine: &ChatMachine, config: &ChatConfig) -> bool {
-    let has = match &config.agent {
+    let may_have = match &config.agent {
+        Some(agent) => agent.tools.iter().any(|tool| served(tool).is_some()),
         None => reach::may_have_served(config),
-        Some(agent) => agent.tools.iter().any(|tool| builtin(tool).is_some_and(tools::is_served)),
     };
-    machine.tools.has_servers() && has && machine.gate.offers(config, ToolKind::Served)
+    machine.tools.has_servers() && may_have && machine.gate.offers(config, ToolKind::Served)
 }
 
-/// A tool of a server as this chat has it; none for one that it does not have. Agents of flows have those that their nodes list, by their own names.
-pub(crate) fn served_as(config: &ChatConfig, spec: ToolSpec) -> Option<ToolSpec> {
-    let Some(agent) = &config.agent else { return reach::has(config, &spec.name).then_some(spec) };
-    let tool = agent.tools.iter().find(|tool| builtin(tool) == Some(&spec.name))?;
-    let description = match &tool.description {
-        Some(own) => format!("{own} {}", spec.description),
-        None => spec.description,
-    };
-    Some(ToolSpec { name: tool.name.clone(), description, ..spec })
+/// The tool of a server that an agent's tool is, if it is one.
+fn served(tool: &AgentTool) -> Option<&str> {
+    builtin(tool).filter(|name| tools::is_served(name))
 }
 
-/// Whether this chat has a tool of a server, by the name that its server has for it.
+/// Whether a call by this name is run by a server.
+pub(crate) fn is_served(config: &ChatConfig, name: &str) -> bool {
+    match &config.agent {
+        Some(agent) => named(agent, name).and_then(served).is_some(),
+        None => tools::is_served(name),
+    }
+}
+
+/// Whether a tool of a server is offered in this chat.
 pub(crate) fn has_served(config: &ChatConfig, name: &str) -> bool {
     match &config.agent {
+        Some(agent) => agent.tools.iter().any(|tool| served(tool) == Some(name)),
         None => reach::has(config, name),
-        Some(agent) => agent.tools.iter().any(|tool| builtin(tool) == Some(name)),
     }
+}
+
+/// The names of all tools of servers that the chat's flow lists, a line each: they are offered whatever the budget for others is.
+pub(crate) fn listed_served(config: &ChatConfig) -> String {
+    let tools = config.agent.iter().flat_map(|agent| &agent.tools);
+    tools.filter_map(served).map(|name| format!("{name}\n")).collect()
+}
+
+/// The specifications of tools of servers as this chat's model reads them: an agent of a flow calls them by the ids of its flow.
+pub(crate) fn told_served(config: &ChatConfig, specs: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    let Some(agent) = &config.agent else { return specs };
+    let as_tool = |spec: &ToolSpec, tool: &AgentTool| {
+        let own = tool.description.as_ref().map_or_else(String::new, |own| format!("{own} "));
+        ToolSpec { name: tool.name.clone(), description: own + &spec.description, parameters: spec.parameters.clone() }
+    };
+    let of_spec = |spec: ToolSpec| {
+        let tools = agent.tools.iter().filter(|tool| served(tool) == Some(spec.name.as_str()));
+        tools.map(|tool| as_tool(&spec, tool)).collect::<Vec<_>>()
+    };
+    specs.into_iter().flat_map(of_spec).collect()
 }
 
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.

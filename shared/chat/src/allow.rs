@@ -8,6 +8,7 @@
 
 use crate::gate::GateRequest;
 use domain::{FilePath, Mode, PermissionRule, json_length};
+use ports::SERVED_FILES;
 use serde::Deserialize;
 use tools::{Access, Effects, ToolKind};
 
@@ -89,9 +90,16 @@ fn of_file(effects: &Effects) -> Option<PermissionRule> {
     is_only.then(|| PermissionRule::File { path: one.path.clone() })
 }
 
-/// The rule for a tool of a server. What its arguments mean is known to the server alone, so they are no part of it.
+/// The rule for a tool of a server. What its arguments mean is known to the server alone, so they are no part of it. A file of a server is read under a rule
+/// for this server's files: no tool has such a name.
 fn of_tool(request: &GateRequest<'_>) -> PermissionRule {
-    PermissionRule::Tool { tool: request.tool.to_owned() }
+    let file = request.effects.touches.first().filter(|_| !tools::is_served(request.tool));
+    let server = file.and_then(|touch| touch.path.as_str().strip_prefix(SERVED_FILES)?.split('/').nth(1));
+    let tool = match server {
+        Some(server) => format!("{} {SERVED_FILES}/{server}", request.tool),
+        None => request.tool.to_owned(),
+    };
+    PermissionRule::Tool { tool }
 }
 
 /// Whether rules count in this chat: in `plan` mode nothing is permitted that people are asked about, and the agent of a task has its flow.

@@ -1,9 +1,10 @@
 //! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
 //! meanwhile, and costs nothing; a missing answer counts as a no when the time is up.
 
-use crate::{coding, decide::Decision, phase::Phase, turn::Step};
+use crate::{agent, coding, decide::Decision, phase::Phase, sample, turn::Step};
 use domain::{
-    ChatCommand, ChatEvent, Error, PermissionId, PermissionRule, QuestionId, Status, ToolCall, event::PermissionOutcome,
+    CallId, ChatCommand, ChatEvent, Error, PermissionId, PermissionRule, QuestionId, Status, ToolCall,
+    event::{PermissionOutcome, Question},
 };
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -46,6 +47,19 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
     Ok(())
 }
 
+/// Asks the question of a server whose tool runs. The call waits at the server; where nobody can answer, the question is cancelled.
+pub(crate) fn elicited(step: &mut Step<'_>, call_id: CallId, question: Question) {
+    let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) else { return };
+    let is_stopping = step.turn().is_some_and(|turn| turn.stopping.is_some());
+    if step.is_unattended() || is_stopping {
+        return step.reply(call, Value::Null);
+    }
+    let question_id = QuestionId(step.id());
+    let (at, expires_at) = (step.stamp.at, step.stamp.at + step.machine.question_timeout);
+    step.push(ChatEvent::Asked { question_id, call_id, questions: vec![question], at, expires_at });
+    step.later(expires_at, &ChatCommand::Expire { permission_id: None, question_id: Some(question_id) });
+}
+
 /// A person answers questions. Answers to a question that is not open change nothing. `led_by` is their principal if they may
 /// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan and granted rules give.
 pub(crate) fn answer(
@@ -77,7 +91,10 @@ pub(crate) fn answer(
             if let Some(by) = led_by.filter(|_| step.has_right()) {
                 step.push(ChatEvent::RightsNarrowed { by });
             }
-            go_on(step, &Value::Object(answers.clone()).to_string(), Status::Success);
+            match elicits(step) {
+                Some(call) => step.reply(call, answers.get("reply").cloned().unwrap_or_default()),
+                None => go_on(step, &Value::Object(answers.clone()).to_string(), Status::Success),
+            }
         }
     }
 }
@@ -88,7 +105,7 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     if let Err(error) = decision.check().and_then(|()| decision.check_offered(offered.is_some())) {
         return step.push(ChatEvent::Failed { error });
     }
-    let asks = step.agent_asks();
+    let (asks, sampled) = (step.agent_asks(), sample::requested(step));
     let option_id = match decision.option(asks.as_ref().map(|asks| asks.options.as_slice())) {
         Ok(option_id) => option_id,
         Err(error) => return step.push(ChatEvent::Failed { error }),
@@ -103,6 +120,9 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
     if let Some(asks) = asks {
         return step.answer_agent(asks.request, chosen, decided_by);
+    }
+    if let Some(request) = sampled {
+        return sample::decided(step, (outcome == PermissionOutcome::Approved).then_some(request));
     }
     match (outcome, step.next_unanswered()) {
         (PermissionOutcome::Approved, Some(call)) => {
@@ -124,19 +144,31 @@ pub(crate) fn forget(step: &mut Step<'_>, by: String) {
 pub(crate) fn expire(step: &mut Step<'_>, permission_id: Option<PermissionId>, question_id: Option<QuestionId>) {
     if let Some(permission_id) = permission_id.filter(|permission_id| open(step, *permission_id).is_some()) {
         let (outcome, by, at) = (PermissionOutcome::Cancelled, "timeout".to_owned(), step.stamp.at);
-        let asks = step.agent_asks();
+        let (asks, sampled) = (step.agent_asks(), sample::requested(step));
         let option_id = asks.as_ref().and_then(|asks| coding::no(&asks.options));
         let (always, reason, chosen, decided_by) = (None, None, option_id.clone(), by.clone());
         step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
         if let Some(asks) = asks {
             return step.answer_agent(asks.request, chosen, decided_by);
         }
+        if sampled.is_some() {
+            return sample::decided(step, None);
+        }
         go_on(step, "not permitted: no answer came in time", Status::Partial);
     } else if let Some(turn) = step.turn()
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)
     {
-        go_on(step, "no answer came in time", Status::Partial);
+        match elicits(step) {
+            Some(call) => step.reply(call, Value::Null),
+            None => go_on(step, "no answer came in time", Status::Partial),
+        }
     }
+}
+
+/// The call whose server has asked, if the open question is a server's.
+fn elicits(step: &Step<'_>) -> Option<ToolCall> {
+    let config = step.config()?;
+    step.next_unanswered().filter(|call| agent::is_served(config, &call.tool))
 }
 
 /// The rule that the permission offers, if the turn waits for this permission.

@@ -147,13 +147,13 @@ impl SimpleGate {
     fn served(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.config.mode {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no tool of a server is called".into() },
-            // A flow lists the tools of its agents, and whether they may reach the network.
-            Mode::Chat if request.config.agent.as_ref().is_some_and(|agent| agent.executor.is_none()) => {
+            // The manifests of a flow list the tools of its agents, as they list its commands.
+            Mode::Chat if request.config.agent.as_ref().is_some_and(|agent| agent.of_task().is_some()) => {
                 GateDecision::Permit
             }
             Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
-                category: if tools::is_of_mcp(request.tool) { "mcp" } else { "network" }.into(),
+                category: if is_network(request.tool) { "network" } else { "mcp" }.into(),
                 reason: format!("it wants to call {} with {}", request.tool, beginning(request.args)),
                 always: allow::rule(request),
                 timeout: self.timeout,
@@ -175,6 +175,11 @@ impl SimpleGate {
             },
         }
     }
+}
+
+/// Whether a tool of a server is one of the web. Another one speaks the Model Context Protocol, or reads a file of a server that does.
+fn is_network(tool: &str) -> bool {
+    tools::is_served(tool) && !tools::is_of_mcp(tool)
 }
 
 /// A command as people read it before they let it run; the whole of it is in the call's arguments.

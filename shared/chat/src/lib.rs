@@ -42,6 +42,7 @@ mod reading;
 mod report;
 mod reported;
 mod resume;
+mod sample;
 mod scenario;
 mod session;
 mod settings;

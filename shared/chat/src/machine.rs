@@ -20,7 +20,7 @@ use domain::{
     FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, TurnId, Usage, WorkspaceEvent,
     WorkspaceId,
     chat::SessionConfig,
-    event::{SteeringWords, StopReason},
+    event::{Question, SteeringWords, StopReason},
     native,
 };
 use ports::{Key, ModelRequest};
@@ -77,6 +77,8 @@ pub enum ChatEffect {
         waited: Duration,
         /// Whether a person has allowed this very call, or a rule of theirs covers it.
         allowed: bool,
+        /// The answer to the question of its server, with which the call goes on.
+        reply: Option<Value>,
     },
     /// Look whether the plan is still the one that was approved, before a command runs because of it.
     CheckPlan {
@@ -154,6 +156,36 @@ pub enum Report {
         call_id: CallId,
         /// The result.
         outcome: Box<tools::Outcome>,
+    },
+    /// The server of a tool tells how far its call is.
+    ToolTold {
+        /// The call.
+        call_id: CallId,
+        /// The words.
+        words: String,
+    },
+    /// The server of a tool asks the model, and the call waits.
+    ToolSamples {
+        /// The call.
+        call_id: CallId,
+        /// The request.
+        request: Value,
+    },
+    /// The model has answered the server of a tool.
+    Sampled {
+        /// The call.
+        call_id: CallId,
+        /// Tokens and cost.
+        usage: Usage,
+        /// The model that answered, where that is known.
+        model: Option<String>,
+    },
+    /// The server of a tool asks a person, and the call waits.
+    ToolAsks {
+        /// The call.
+        call_id: CallId,
+        /// The question.
+        question: Box<Question>,
     },
     /// The plan was looked at.
     PlanChecked {

@@ -3,6 +3,7 @@
 use crate::{
     agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
+    sample::SAMPLE,
     size::{MAX_ANSWER, beginning, in_json},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};
@@ -12,16 +13,21 @@ use domain::{
     WorkspaceId,
 };
 use futures::StreamExt;
-use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest};
+use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest, Told};
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
-use tools::{Call, Registry, Waits};
+use tokio::{sync::mpsc, time::Instant};
+use tools::{Call, Followed, Registry, Waits};
 use workspace::{Access, Workspaces};
 
 /// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
 const JOINED_FOR: Duration = Duration::from_millis(50);
 /// How long a piece gets at most, in bytes.
 const JOINED_TO: usize = 2 * 1024;
+
+/// The most words of a server that are told of one call, and how far apart they are at least.
+const MAX_TOLD: usize = 50;
+const TOLD_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs the effects of chats.
 pub struct ChatEffects {
@@ -46,9 +52,9 @@ impl EffectRunner<ChatMachine> for ChatEffects {
             ChatEffect::CallModel { message_id, request, deadline, config, served } => {
                 self.call_model(message_id, *request, deadline, (&config, served), &context).await
             }
-            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed } => tokio::select! {
+            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply } => tokio::select! {
                 biased;
-                report = self.call_tool(call, &config, attempt, seen, plan_path, (waited, allowed)) => report,
+                report = self.call_tool((call, &config), attempt, seen, plan_path, (waited, allowed, reply), &context) => report,
                 // Of commands and tools of servers alone: each other tool completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
@@ -127,9 +133,9 @@ impl ChatEffects {
             Message::Tool { tool, output, .. } if tool == tools::SERVED_SEARCH => Some(output.as_str()),
             _ => None,
         });
-        let found: String = searched.collect();
-        let specs = self.tools.served(&workspace, |name| agent::has_served(config, name), &found).await;
-        let specs: Vec<_> = specs.into_iter().filter_map(|spec| agent::served_as(config, spec)).collect();
+        let found: String = searched.collect::<String>() + &agent::listed_served(&config);
+        let specs = self.tools.served(&workspace, |name| agent::has_served(&config, name), &found).await;
+        let specs = agent::told_served(&config, specs);
         if !specs.is_empty() {
             request.tools = request.tools.iter().cloned().chain(specs).collect();
         }
@@ -209,12 +215,12 @@ impl ChatEffects {
 
     async fn call_tool(
         &self,
-        call: ToolCall,
-        config: &Arc<ChatConfig>,
+        (call, config): (ToolCall, &Arc<ChatConfig>),
         attempt: u32,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
-        (waited, allowed): (Duration, bool),
+        (waited, allowed, reply): (Duration, bool, Option<Value>),
+        reports: &EffectContext<ChatMachine>,
     ) -> Report {
         let call_id = call.call_id;
         let by = agent_of(config);
@@ -233,6 +239,7 @@ impl ChatEffects {
                 Err(error) => error.into(),
                 Ok(workspace) => {
                     if attempt > 1
+                        && reply.is_none()
                         && let Err(error) = self.tools.check_repeat(&workspace, name).await
                     {
                         return Report::ToolFinished { call_id, outcome: Box::new(error.into()) };
@@ -244,11 +251,55 @@ impl ChatEffects {
                     let may_run = true;
                     let context =
                         Call { workspace, call_id, by, chat, seen: &seen, plan_path, claims, waited, may_run };
-                    self.tools.call(&context, name, &args).await
+                    let reply = match reply.as_ref().and_then(|reply| reply.get(SAMPLE)) {
+                        Some(request) => Some(self.sample(config, call_id, request, reports).await),
+                        None => reply,
+                    };
+                    let (told, words) = listening();
+                    let followed = self.tools.follow(&context, name, &args, (reply, Some(told)));
+                    match telling(call_id, followed, words, reports).await {
+                        Followed::Done(outcome) => *outcome,
+                        Followed::Samples(request) => return Report::ToolSamples { call_id, request },
+                        Followed::Asks(question) => {
+                            return Report::ToolAsks { call_id, question: Box::new(question) };
+                        }
+                    }
                 }
             },
         };
         Report::ToolFinished { call_id, outcome: Box::new(outcome) }
+    }
+}
+
+/// The ear for the words of a server, and the words. What comes faster than it is written down is dropped.
+fn listening() -> (Told, mpsc::Receiver<String>) {
+    let (sender, words) = mpsc::channel(1);
+    let told = move |words| drop(sender.try_send(words));
+    (Told(Arc::new(told)), words)
+}
+
+/// Follows a call, and reports the words of its server meanwhile: so many, and so far apart at least.
+async fn telling(
+    call_id: CallId,
+    followed: impl Future<Output = Followed>,
+    mut words: mpsc::Receiver<String>,
+    reports: &EffectContext<ChatMachine>,
+) -> Followed {
+    tokio::pin!(followed);
+    let (mut left, mut due) = (MAX_TOLD, Instant::now());
+    loop {
+        let said = async {
+            tokio::time::sleep_until(due).await;
+            words.recv().await
+        };
+        tokio::select! {
+            biased;
+            followed = &mut followed => return followed,
+            Some(words) = said, if left > 0 => {
+                (left, due) = (left - 1, Instant::now() + TOLD_EVERY);
+                reports.report(Report::ToolTold { call_id, words }).await;
+            }
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! The reports of effects: the answer of a model, and the outcome of a tool.
 
 use crate::{
-    cancel, coding, handed,
+    ask, cancel, coding, handed,
     machine::{ModelAnswer, Report},
     phase::Phase,
-    policy,
+    policy, sample,
     session::carry_out,
     turn::Step,
 };
 use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
+use serde_json::json;
 
 /// Whether the call itself was wrong, and not merely its circumstances.
 fn is_misuse(error: &Error) -> bool {
@@ -81,6 +82,23 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
                 Some((error, after)) => step.come_again(call_id, attempt, error, after),
                 None => policy::tool_finished(step, call_id, *outcome),
             }
+        }
+        (Report::ToolTold { call_id, words }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
+            // As the agents of threads tell of their calls: clients show both in the same way.
+            let text = json!({ "type": "content", "content": { "type": "text", "text": words } });
+            let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress",
+                "content": [text] });
+            step.push(ChatEvent::AgentUpdated { call_id: Some(call_id), update, at: step.stamp.at });
+        }
+        (Report::ToolSamples { call_id, request }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
+            sample::asked(step, call_id, &request);
+        }
+        (Report::Sampled { call_id, usage, model }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
+            let context_limit = step.config().map_or(0, |config| config.context_tokens);
+            step.push(ChatEvent::Used { usage, context_used: usage.input_tokens, context_limit, model });
+        }
+        (Report::ToolAsks { call_id, question }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
+            ask::elicited(step, call_id, *question);
         }
         (Report::PlanLooked { turn, looked }, Phase::Team) => step.plan_looked(turn, *looked),
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {

@@ -3,6 +3,7 @@
 mod turn;
 
 use crate::{
+    agent,
     backoff::Postponed,
     compact::{Compacted, Summary},
     context::{Counted, LeftOut, PastTurn},
@@ -195,6 +196,13 @@ impl ChatState {
                 self.set_phase(Phase::Permission { permission_id: *permission_id, asked, since: *at }, None);
             }
             ChatEvent::Asked { question_id, questions, at, .. } => {
+                // A server asked when the call was run already.
+                if let (Some(turn), Some(config)) = (&mut self.turn, &self.config)
+                    && let Phase::Tool { call_id, attempt } = turn.phase
+                    && turn.calls.front().is_some_and(|call| agent::is_served(config, &call.tool))
+                {
+                    turn.tried = Some(Tried { call_id, attempt });
+                }
                 let asked = Box::new(event.clone());
                 let (question_id, questions, since) = (*question_id, questions.clone(), *at);
                 self.set_phase(Phase::Question { question_id, questions, asked, since }, None);

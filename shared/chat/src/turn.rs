@@ -8,7 +8,9 @@ use crate::{
     handed,
     keys::{actor_id, model_key, tool_key},
     machine::{ChatEffect, ChatMachine},
-    mode, report,
+    mode,
+    phase::Phase,
+    report,
     session::{carry_out, executor::Refused},
     state::{ChatState, QueuedTurn, Turn},
     team::member,
@@ -19,6 +21,7 @@ use domain::{
     NextPersona, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tools::{Effects, ToolKind};
 
@@ -308,6 +311,20 @@ impl<'a> Step<'a> {
     }
 
     pub fn run_tool(&mut self, call: ToolCall, attempt: u32) {
+        self.run_with(call, attempt, None);
+    }
+
+    /// Goes on with a call whose server has asked a person.
+    pub fn reply(&mut self, call: ToolCall, reply: Value) {
+        let Some(turn) = self.turn() else { return };
+        let attempt = match turn.phase {
+            Phase::Tool { call_id, attempt } if call_id == call.call_id => attempt,
+            _ => turn.tried.filter(|tried| tried.call_id == call.call_id).map_or(0, |tried| tried.attempt),
+        };
+        self.run_with(call, attempt + 1, Some(reply));
+    }
+
+    fn run_with(&mut self, call: ToolCall, attempt: u32, reply: Option<Value>) {
         let Some(config) = self.config().cloned() else { return };
         self.started(&call, attempt);
         let state = self.state();
@@ -317,7 +334,7 @@ impl<'a> Step<'a> {
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         let key = tool_key(call.call_id, attempt);
-        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed });
+        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply });
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {

@@ -86,7 +86,7 @@ pub enum ChatEvent {
         /// The agent's id of the session.
         session_id: String,
     },
-    /// The coding agent told of a tool call, a plan, a mode or something else that is no text.
+    /// The coding agent told of a tool call, a plan, a mode or something else that is no text; or the server of a tool, how far its call is.
     AgentUpdated {
         /// The tool call, if it is about one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

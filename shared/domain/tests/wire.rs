@@ -339,7 +339,6 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Steered { .. } => 44,
         ChatEvent::Team { .. } => 45,
         ChatEvent::HandedOut(_) => 46,
-        ChatEvent::HandedOut(_) => 46,
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn printable(text: &str, most: usize) -> String {
     text.chars().filter(is_plain).take(most).collect()
 }
 
-fn depth(value: &Value) -> usize {
+pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
@@ -61,11 +61,10 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// An answer as agents may read it.
-pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
+/// Texts one after the other, up to the longest answer; and whether they were cut.
+fn joined(texts: impl Iterator<Item = String>) -> (String, bool) {
     let (mut text, mut is_cut) = (String::new(), false);
-    for block in &result.content {
-        let words = shown(block);
+    for words in texts {
         let room = MAX_ANSWER.saturating_sub(text.len());
         if !text.is_empty() && room > 0 {
             text.push('\n');
@@ -74,6 +73,33 @@ pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
         text.push_str(&words[..end]);
         is_cut |= end < words.len();
     }
+    (text, is_cut)
+}
+
+/// The contents of a resource.
+pub(crate) fn contents(all: &[ResourceContents]) -> ServedAnswer {
+    let one = |contents: &ResourceContents| match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.clone(),
+        ResourceContents::BlobResourceContents { uri, blob, .. } => binary("resource", uri, blob.len()),
+        _ => "[a resource of an unknown kind]".into(),
+    };
+    let (text, is_cut) = joined(all.iter().map(one));
+    ServedAnswer { text, is_cut, ..ServedAnswer::default() }
+}
+
+/// The messages of a prompt; whether each is one of the assistant.
+pub(crate) fn words(said: impl Iterator<Item = (bool, ContentBlock)>) -> ServedAnswer {
+    let one = |(is_of_assistant, block): (bool, ContentBlock)| match is_of_assistant {
+        true => format!("Assistant: {}", shown(&block)),
+        false => shown(&block),
+    };
+    let (text, is_cut) = joined(said.map(one));
+    ServedAnswer { text, is_cut, ..ServedAnswer::default() }
+}
+
+/// An answer as agents may read it.
+pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
+    let (mut text, is_cut) = joined(result.content.iter().map(shown));
     let data = result.structured_content.unwrap_or_default();
     let is_long = data.to_string().len() > MAX_ANSWER || depth(&data) > MAX_DEPTH;
     if text.is_empty() && !data.is_null() && !is_long {

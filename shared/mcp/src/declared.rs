@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub url: Option<String>,
     /// Headers of each request to it.
     pub headers: BTreeMap<String, String>,
+    /// The client at its issuer, where a sign-in is needed and the issuer registers no clients by itself.
+    pub oauth: OauthConfig,
     /// Whether its address may be private.
     pub allow_private: bool,
     /// After so many seconds a call has failed.
@@ -54,10 +56,23 @@ impl Default for ServerConfig {
             network: false,
             url: None,
             headers: BTreeMap::new(),
+            oauth: OauthConfig::default(),
             allow_private: false,
             timeout_s: USUAL.as_secs(),
         }
     }
+}
+
+/// The client at the issuer of a server (RFC 6749 §2).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct OauthConfig {
+    /// Its id there; without one it is registered with the first sign-in.
+    pub client_id: Option<String>,
+    /// Its secret, by reference.
+    pub client_secret: Option<String>,
+    /// The scope to ask for, other than the one that the server names.
+    pub scope: Option<String>,
 }
 
 /// A declared server.
@@ -74,7 +89,7 @@ pub(crate) struct Declared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Program { words: Vec<String>, env: BTreeMap<String, String>, folder: FilePath, confined: bool, network: bool },
-    Http { url: String, headers: BTreeMap<String, String>, allow_private: bool },
+    Http { url: String, headers: BTreeMap<String, String>, oauth: OauthConfig, allow_private: bool },
 }
 
 impl ServerConfig {
@@ -88,7 +103,8 @@ impl ServerConfig {
 
     pub(crate) fn declared(&self, name: &str) -> Result<Declared, String> {
         check_name(name)?;
-        let Self { command, args, env, cwd, confined, network, url, headers, allow_private, timeout_s } = self.clone();
+        let Self { command, args, env, cwd, confined, network, url, headers, oauth, allow_private, timeout_s } =
+            self.clone();
         if !confined && cwd.is_some() {
             return Err("cwd is a folder of the workspace, which a program outside of the sandbox does not see".into());
         }
@@ -96,7 +112,7 @@ impl ServerConfig {
             (Some(command), None) => {
                 How::Program { words: words(command, args)?, env, folder: folder(cwd.as_deref())?, confined, network }
             }
-            (None, Some(url)) => How::Http { url, headers, allow_private },
+            (None, Some(url)) => How::Http { url, headers, oauth, allow_private },
             (Some(_), Some(_)) => return Err("it has a command and a url; give one of them".into()),
             (None, None) => return Err("it has neither a command nor a url".into()),
         };
@@ -142,9 +158,22 @@ struct Pasted {
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default)]
+    oauth: PastedOauth,
+    #[serde(default)]
     disabled: bool,
     #[serde(default, rename = "type")]
     kind: Option<String>,
+}
+
+/// A client at an issuer as hosts declare it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PastedOauth {
+    #[serde(alias = "clientId")]
+    client_id: Option<String>,
+    #[serde(alias = "clientSecret")]
+    client_secret: Option<String>,
+    scope: Option<String>,
 }
 
 /// A server by its name, or its fault.
@@ -191,8 +220,10 @@ impl Pasted {
                 "servers of the old transport over SSE are not spoken to; most offer streamable HTTP, too".into()
             );
         }
-        let Self { command, args, env, cwd, url, headers, .. } = self;
-        let config = ServerConfig { command, args, env, cwd, url, headers, ..ServerConfig::default() };
+        let Self { command, args, env, cwd, url, headers, oauth, .. } = self;
+        let PastedOauth { client_id, client_secret, scope } = oauth;
+        let oauth = OauthConfig { client_id, client_secret, scope };
+        let config = ServerConfig { command, args, env, cwd, url, headers, oauth, ..ServerConfig::default() };
         Ok(Declared { is_own: false, ..config.declared(name)? })
     }
 }

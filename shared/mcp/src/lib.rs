@@ -3,24 +3,31 @@
 //! ```text
 //!   ports::ToolServers ── Servers ── a Slot per workspace and server ── Link ── rmcp ── pipes ── Programs: a sandbox, or a child
 //!                           │                                                     └─── HTTP ── Egress: which addresses
-//!                           └── declared: the configuration, and `/system/mcp.json` of a workspace
+//!                           ├── declared: the configuration, and `/system/mcp.json` of a workspace
+//!                           └── oauth: accounts at servers that need a sign-in
 //! ```
 //!
 //! A link is made with the first use, and ends after a while without one. Its failure is remembered with a back-off. All that a server says is
-//! bounded in `bounds` before anybody else reads it; pipes and HTTP bound the size of a message. A server gets no capability of a client:
-//! it cannot ask a person, a model, or for folders.
+//! bounded in `bounds` before anybody else reads it; pipes and HTTP bound the size of a message. A server may ask
+//! the person for whom a call runs, and the model of their chat (`asks`), and not for folders.
 //!
 //! This crate decides on nobody's rights: the gate of chats asks people, and the tools ask the workspace.
 
+mod asks;
 mod bounds;
 mod child;
 mod declared;
+mod files;
 mod flood;
 mod link;
+mod oauth;
 mod parts;
+mod people;
 mod servers;
+mod shelf;
 
 pub use child::Children;
-pub use declared::{ServerConfig, check};
+pub use declared::{OauthConfig, ServerConfig, check};
+pub use oauth::{accounts::AccountParts, seal::KeySource};
 pub use parts::{Egress, Parts, Program, Programs, Talk};
 pub use servers::Servers;

@@ -1,27 +1,31 @@
 //! A connection to one server.
 
 use crate::{
+    asks::{Asks, Parked, Running, Wanted, question},
     bounds,
     declared::{Declared, How},
     flood::Bounded,
+    oauth::{accounts::Holder, bearing::Bearing, metadata::Challenge},
     parts::{Parts, Program, Talk},
+    shelf::Shelved,
 };
-use domain::{Code, Error, FilePath, WorkspaceId};
-use futures::FutureExt;
-use ports::{Address, Recipient, ServedAnswer, ServedTool, all_filled};
+use domain::{CallId, Code, Error, FilePath, WorkspaceId};
+use futures::{FutureExt, future::BoxFuture};
+use ports::{Address, Recipient, ServedStep, ServedTool, Told, all_filled};
 use rmcp::{
-    ClientHandler, RoleClient,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        CallToolRequestParams, ClientCapabilities, ClientConfig, ErrorCode, Implementation, PaginatedRequestParams,
-        ProtocolVersion,
+        CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+        ElicitationCapability, ErrorCode, FormElicitationCapability, Implementation, PaginatedRequestParams,
+        ProgressNotificationParam, ProtocolVersion, SamplingCapability,
     },
-    service::{NotificationContext, RunningService, ServiceError, serve_client},
+    service::{NotificationContext, RequestContext, RunningService, ServiceError, serve_client},
     transport::{
         StreamableHttpClientTransport, async_rw::AsyncRwTransport,
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
@@ -33,17 +37,17 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::watch,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// The time of a start: programs of package managers may have to be unpacked.
 const START: Duration = Duration::from_secs(60);
-/// The time of a list of tools.
-const LIST: Duration = Duration::from_secs(30);
+/// The time of a list.
+pub(crate) const LIST: Duration = Duration::from_secs(30);
 /// The longest message.
-const MAX_MESSAGE: usize = 4 << 20;
+pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// The most pages of a list.
-const MAX_PAGES: usize = 16;
+pub(crate) const MAX_PAGES: usize = 16;
 /// How much of the error output is kept, for the reason of a failure.
 const ERRORS: usize = 1_024;
 /// How long the last of it is waited for.
@@ -56,32 +60,129 @@ pub(crate) struct Known {
     own: String,
 }
 
-/// Our side as the server sees it: no capability, so no question comes from there.
-struct Client {
+/// Our side as the server sees it: it may ask the person for whom a call runs, by a form, and the model of their chat.
+/// A page that the server wants opened is not shown.
+pub(crate) struct Client {
     is_stale: Arc<AtomicBool>,
+    files_are_stale: Arc<AtomicBool>,
+    asks: Arc<Asks>,
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("buildscale", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        let mut able = ClientCapabilities::default();
+        able.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        able.sampling = Some(SamplingCapability::default());
+        ClientConfig::new(able, us).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        match request {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                let form = serde_json::to_value(requested_schema).unwrap_or_default();
+                Ok(self.asks.ask(message, form).await)
+            }
+            // The mode url, and those that later versions of the protocol may have.
+            _ => Err(ErrorData::invalid_params(
+                "elicitation in another mode than form, such as url, is not supported",
+                None,
+            )),
+        }
+    }
+
+    #[expect(deprecated, reason = "servers of the versions that are spoken here sample so")]
+    async fn create_message(
+        &self,
+        params: rmcp::model::CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::CreateMessageResult, ErrorData> {
+        let refused = || ErrorData::new(ErrorCode(-1), "the request to the model was refused", None);
+        let params = serde_json::to_value(params).map_err(|_| refused())?;
+        let (text, model) = self.asks.sample(&params).await.ok_or_else(refused)?;
+        let content = json!({ "type": "text", "text": text });
+        let message = json!({ "role": "assistant", "content": content, "model": model, "stopReason": "endTurn" });
+        serde_json::from_value(message).map_err(|_| refused())
+    }
+
+    async fn on_progress(&self, at: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.asks.tell(&progress(&at));
+    }
+
+    #[expect(deprecated, reason = "servers of the versions that are spoken here log so")]
+    async fn on_logging_message(
+        &self,
+        said: rmcp::model::LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let words = said.data.as_str().map_or_else(|| said.data.to_string(), str::to_owned);
+        self.asks.tell(&words);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.is_stale.store(true, Ordering::Release);
     }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.files_are_stale.store(true, Ordering::Release);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.files_are_stale.store(true, Ordering::Release);
+    }
+}
+
+/// How far a call is, in words.
+fn progress(at: &ProgressNotificationParam) -> String {
+    let count = match at.total {
+        Some(total) => format!("{} of {total}", at.progress),
+        None => at.progress.to_string(),
+    };
+    at.message.as_ref().map_or_else(|| count.clone(), |message| format!("{count}: {message}"))
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct Unlinked {
+    /// The reason, for people.
+    pub why: String,
+    /// The sign-in that the server asks for.
+    pub challenge: Option<Challenge>,
+}
+
+impl From<String> for Unlinked {
+    fn from(why: String) -> Self {
+        Self { why, challenge: None }
+    }
+}
+
+impl From<&str> for Unlinked {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
 }
 
 /// A connection. Its program ends with it.
 pub(crate) struct Link {
-    server: String,
-    service: RunningService<RoleClient, Client>,
+    pub server: String,
+    pub service: RunningService<RoleClient, Client>,
+    pub files: tokio::sync::Mutex<Option<Arc<[Shelved]>>>,
+    pub files_are_stale: Arc<AtomicBool>,
+    asks: Arc<Asks>,
+    /// The calls that wait for people.
+    pub parked: Parked,
     is_stale: Arc<AtomicBool>,
     tools: tokio::sync::Mutex<Option<Arc<[Known]>>>,
     errors: Errors,
     sees: Option<FilePath>,
     timeout: Duration,
     held: Option<Box<dyn Send + Sync>>,
+    /// Its client, where it is reached over HTTP.
+    bearing: Option<Bearing>,
 }
 
 impl Drop for Link {
@@ -99,10 +200,20 @@ impl Link {
     ///
     /// # Errors
     /// The reason, for people.
-    pub async fn start(parts: &Parts, workspace: WorkspaceId, name: &str, declared: &Declared) -> Result<Self, String> {
-        let is_stale = Arc::new(AtomicBool::new(false));
-        let client = Client { is_stale: is_stale.clone() };
-        let mut errors = Errors::none();
+    pub async fn start(
+        parts: &Parts,
+        workspace: WorkspaceId,
+        name: &str,
+        declared: &Declared,
+    ) -> Result<Self, Unlinked> {
+        let (is_stale, files_are_stale, asks) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Arc::default());
+        let client = Client {
+            is_stale: Arc::clone(&is_stale),
+            files_are_stale: Arc::clone(&files_are_stale),
+            asks: Arc::clone(&asks),
+        };
+        let (mut errors, mut bearing) = (Errors::none(), None);
         let secrets = if declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
         let to = |address| Recipient { workspace, address: Address::Url(address) };
         let (service, sees, held) = match &declared.how {
@@ -123,28 +234,56 @@ impl Link {
                     Some(held),
                 )
             }
-            How::Http { url, headers, allow_private } => {
-                let http = parts.egress.client(url, *allow_private && declared.is_own)?;
+            How::Http { url, headers, allow_private, oauth: _ } => {
+                let allow_private = *allow_private && declared.is_own;
+                let http = parts.egress.client(url, allow_private)?;
+                // A declared credential goes before an account.
+                let signs_in = !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+                let holder = Holder { workspace, server: name.to_owned(), url: url.clone(), allow_private };
+                let account = parts.accounts.clone().filter(|_| signs_in);
+                let client_of = Bearing::new(http, account.map(|account| (account, parts.egress.clone(), holder)));
+                bearing = Some(client_of.clone());
                 let headers = all_filled(secrets, to(url), headers).await?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = as_headers(headers)?;
                 config.max_sse_event_size = MAX_MESSAGE;
                 config.max_json_response_size = MAX_MESSAGE;
-                let transport = StreamableHttpClientTransport::with_client(http, config);
+                let transport = StreamableHttpClientTransport::with_client(client_of, config);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
                 (service.map(|service| service.map_err(|error| error.to_string())), None, None)
             }
         };
+        let challenge = || bearing.as_ref().and_then(Bearing::challenge);
         let service = match service {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(errors.told_with(&error).await),
+            Ok(Err(error)) => return Err(Unlinked { why: errors.told_with(&error).await, challenge: challenge() }),
             Err(_) => {
                 let why = format!("it does not answer within {} s", START.as_secs());
-                return Err(errors.told_with(&why).await);
+                return Err(Unlinked { why: errors.told_with(&why).await, challenge: challenge() });
             }
         };
         let (server, timeout, tools) = (name.to_owned(), declared.timeout, tokio::sync::Mutex::default());
-        Ok(Self { server, service, is_stale, tools, errors, sees, timeout, held })
+        let (files, parked) = (tokio::sync::Mutex::default(), Parked::default());
+        Ok(Self {
+            server,
+            service,
+            files,
+            files_are_stale,
+            asks,
+            parked,
+            is_stale,
+            tools,
+            errors,
+            sees,
+            timeout,
+            held,
+            bearing,
+        })
+    }
+
+    /// The sign-in that the server has asked for since the connection was made.
+    pub fn challenge(&self) -> Option<Challenge> {
+        self.bearing.as_ref()?.challenge()
     }
 
     pub fn is_over(&self) -> bool {
@@ -193,33 +332,82 @@ impl Link {
         Ok(found.into_values().collect())
     }
 
-    /// Calls a tool.
+    /// Begins a call of a tool.
+    pub fn begin(&self, tool: &Known, args: Map<String, Value>) -> Running {
+        let params = CallToolRequestParams::new(tool.own.clone()).with_arguments(args);
+        let peer = self.service.peer().clone();
+        self.asks.running(async move { peer.call_tool(params).await }.boxed())
+    }
+
+    /// Has a call listen to what the server says from now on.
+    pub fn listen(&self, running: &Running, told: Option<Told>) {
+        self.asks.listen(running, told);
+    }
+
+    /// Follows a call until it is answered or its server asks a person; then it waits under its id. Without an id there is nobody to ask.
     ///
     /// # Errors
     /// Those of [`ports::ToolServers::call`].
-    pub async fn call(&self, tool: &Known, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
-        let params = CallToolRequestParams::new(tool.own.clone()).with_arguments(args);
-        let server = &self.server;
-        let peer = self.service.peer().clone();
-        match timeout(self.timeout, peer.call_tool(params).boxed()).await {
-            Ok(Ok(result)) => Ok(bounds::answer(result)),
-            Ok(Err(ServiceError::McpError(refusal))) => {
-                let code =
-                    if refusal.code == ErrorCode::INVALID_PARAMS { Code::InvalidArgument } else { Code::Unprocessable };
-                let words = bounds::printable(&refusal.message, 2_000);
-                Err(Error::new(code, format!("the MCP server {server} refuses the call: {words}")))
-            }
-            Ok(Err(error)) => {
-                let why = self.errors.told_with(&error.to_string()).await;
-                Err(Error::new(Code::UpstreamUnavailable, format!("the MCP server {server} is gone: {why}"))
-                    .hint("the call may have taken effect or not: look before you make it again"))
-            }
-            Err(_) => {
-                let seconds = self.timeout.as_secs();
-                Err(Error::new(Code::Timeout, format!("the MCP server {server} does not answer within {seconds} s"))
-                    .hint("the call may have taken effect or not: look before you make it again"))
+    pub async fn follow(&self, mut running: Running, id: Option<CallId>) -> Result<ServedStep, Error> {
+        let is_up = sleep(self.timeout);
+        tokio::pin!(is_up);
+        loop {
+            let ask = tokio::select! {
+                biased;
+                result = &mut running.answer => {
+                    return match result {
+                        Ok(result) => Ok(ServedStep::Answered(bounds::answer(result))),
+                        Err(error) => Err(self.failed(error).await),
+                    };
+                }
+                Some(ask) = running.asks.recv() => ask,
+                () = &mut is_up => return Err(self.is_late()),
+            };
+            let asked = match &ask.wanted {
+                Wanted::Form { message, form } => ServedStep::Asks(question(&self.server, message, form)),
+                Wanted::Sample(request) => ServedStep::Samples(request.clone()),
+            };
+            let Some(id) = id else {
+                let _ = ask.reply.send(Value::Null);
+                continue;
+            };
+            match self.parked.park(id, running, ask.reply) {
+                Ok(()) => return Ok(asked),
+                // Its question was dropped with its reply, which cancels it.
+                Err(back) => running = back,
             }
         }
+    }
+
+    /// The answer to a request that asks nobody.
+    ///
+    /// # Errors
+    /// Those of [`ports::ToolServers::call`].
+    pub async fn in_time<T>(&self, request: BoxFuture<'_, Result<T, ServiceError>>) -> Result<T, Error> {
+        match timeout(self.timeout, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.failed(error).await),
+            Err(_) => Err(self.is_late()),
+        }
+    }
+
+    async fn failed(&self, error: ServiceError) -> Error {
+        let server = &self.server;
+        if let ServiceError::McpError(refusal) = error {
+            let code =
+                if refusal.code == ErrorCode::INVALID_PARAMS { Code::InvalidArgument } else { Code::Unprocessable };
+            let words = bounds::printable(&refusal.message, 2_000);
+            return Error::new(code, format!("the MCP server {server} refuses the call: {words}"));
+        }
+        let why = self.errors.told_with(&error.to_string()).await;
+        Error::new(Code::UpstreamUnavailable, format!("the MCP server {server} is gone: {why}"))
+            .hint("the call may have taken effect or not: look before you make it again")
+    }
+
+    fn is_late(&self) -> Error {
+        let (server, seconds) = (&self.server, self.timeout.as_secs());
+        Error::new(Code::Timeout, format!("the MCP server {server} does not answer within {seconds} s"))
+            .hint("the call may have taken effect or not: look before you make it again")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The parts that servers are reached with.
 
+use crate::AccountParts;
 use async_trait::async_trait;
 use domain::{FilePath, WorkspaceId};
 use ports::Secrets;
@@ -62,4 +63,6 @@ pub struct Parts {
     pub secrets: Arc<dyn Secrets>,
     /// The secrets of the operator, for their own servers.
     pub host_secrets: Arc<dyn Secrets>,
+    /// The accounts at servers that need a sign-in; none where none are kept.
+    pub accounts: Option<AccountParts>,
 }

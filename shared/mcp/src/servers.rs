@@ -1,14 +1,20 @@
 //! The servers of all workspaces, and their connections.
 
 use crate::{
+    asks::Running,
+    bounds,
     declared::{self, Declared},
-    link::{Known, Link},
+    link::{Known, Link, Unlinked},
+    oauth::metadata::Challenge,
     parts::Parts,
+    shelf::Shelved,
 };
 use async_trait::async_trait;
-use domain::{Error, WorkspaceId};
+use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::future::join_all;
-use ports::{SERVED_PREFIX, Served, ServedAnswer, ServersOf, ToolServers};
+use ports::{
+    SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told, ToolServers,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,6 +28,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// After so long without a use a connection ends.
 const IDLE: Duration = Duration::from_secs(600);
+/// For so long more a connection is kept while a call of it waits for a person.
+const PARKED: Duration = Duration::from_secs(24 * 3600);
 /// The back-off after failures: the first, and the longest.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -30,13 +38,16 @@ const MOST: usize = 128;
 /// The time that a call waits for a server that is not connected yet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The reason of a server that is waited for no longer.
+pub(crate) const NOT_YET: &str = "it does not answer yet";
+
 /// The servers of the configuration and of the workspaces. Cheap to clone.
 #[derive(Clone)]
-pub struct Servers(Arc<Inner>);
+pub struct Servers(pub(crate) Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     own: BTreeMap<String, Declared>,
-    parts: Parts,
+    pub parts: Parts,
     slots: Mutex<HashMap<(WorkspaceId, String), Arc<Slot>>>,
 }
 
@@ -56,12 +67,14 @@ impl Servers {
 }
 
 /// A server of a workspace, connected or not.
-struct Slot {
-    workspace: WorkspaceId,
-    name: String,
-    declared: Declared,
+pub(crate) struct Slot {
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub declared: Declared,
     state: tokio::sync::Mutex<State>,
     used: Mutex<Instant>,
+    /// The sign-in that it has asked for.
+    challenge: Mutex<Option<Challenge>>,
     /// Whether it was asked before, and whether it answered the last time.
     was_asked: AtomicBool,
     answers: AtomicBool,
@@ -94,7 +107,8 @@ impl Slot {
                 tokio::spawn(ends_when_idle(Arc::downgrade(self)));
                 Ok(link)
             }
-            Err(why) => {
+            Err(Unlinked { challenge: Some(challenge), .. }) => Err(self.asks_to_sign_in(&mut state, challenge)),
+            Err(Unlinked { why, challenge: None }) => {
                 tracing::warn!(server = self.name, workspace = %self.workspace, why, "an MCP server cannot be used");
                 let again_at = Instant::now() + FIRST.saturating_mul(1 << times.min(8)).min(LONGEST);
                 *state = State::Failed { again_at, times: times + 1, why: why.clone() };
@@ -103,15 +117,47 @@ impl Slot {
         }
     }
 
-    async fn tools(self: &Arc<Self>, parts: &Parts) -> Result<(Arc<Link>, Arc<[Known]>), String> {
+    /// Its connection and its tools.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub async fn tools(self: &Arc<Self>, parts: &Parts) -> Result<Found, String> {
         let found = async {
             let link = self.link(parts).await?;
-            let tools = link.tools().await?;
-            Ok((link, tools))
+            match link.tools().await {
+                Ok(tools) => Ok(Found { slot: self.clone(), link, tools }),
+                Err(why) => Err(self.was_asked_to_sign_in(&link).await.unwrap_or(why)),
+            }
         };
         let found = found.await;
         self.answers.store(found.is_ok(), Ordering::Release);
         found
+    }
+
+    /// Notes that the server asks for a sign-in, and ends a connection that cannot go on without one. The reason, for people.
+    fn asks_to_sign_in(&self, state: &mut State, challenge: Challenge) -> String {
+        let why = format!("a person has to sign in at it first: buildscale mcp login {}", self.name);
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        *state = State::Failed { again_at: Instant::now() + LONGEST, times: 0, why: why.clone() };
+        why
+    }
+
+    /// The same for a connection whose last request failed; none where no sign-in is the reason.
+    pub async fn was_asked_to_sign_in(&self, link: &Link) -> Option<String> {
+        let challenge = link.challenge()?;
+        Some(self.asks_to_sign_in(&mut *self.state.lock().await, challenge))
+    }
+
+    /// The sign-in that it has asked for.
+    pub fn challenge(&self) -> Option<Challenge> {
+        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends its connection; the next use makes another one, as another account.
+    pub async fn begin_anew(&self) {
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.state.lock().await = State::Cold;
+        self.answers.store(true, Ordering::Release);
     }
 
     /// Whether it is worth waiting for: one that did not answer the last time holds nobody up.
@@ -132,8 +178,15 @@ async fn ends_when_idle(slot: Weak<Slot>) {
         let Some(slot) = slot.upgrade() else { return };
         if slot.idle_at() <= Instant::now() {
             let mut state = slot.state.lock().await;
-            if matches!(&*state, State::Live(_)) {
-                *state = State::Cold;
+            match &*state {
+                // A person may take long to answer.
+                State::Live(link) if !link.parked.is_empty() && slot.idle_at() + PARKED > Instant::now() => {
+                    drop(state);
+                    sleep_until(Instant::now() + IDLE).await;
+                    continue;
+                }
+                State::Live(_) => *state = State::Cold,
+                State::Cold | State::Failed { .. } => {}
             }
             return;
         }
@@ -162,7 +215,14 @@ impl Inner {
         (servers, faults)
     }
 
-    fn slots(&self, of: &ServersOf) -> (Vec<Arc<Slot>>, Vec<(String, String)>) {
+    /// The slot of a server that a workspace uses now.
+    pub fn slot(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<Slot>> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.get(&(workspace, server.to_owned())).cloned()
+    }
+
+    /// The servers of a workspace, and those that are declared with a fault.
+    pub fn slots(&self, of: &ServersOf) -> (Vec<Arc<Slot>>, Vec<(String, String)>) {
         let (servers, mut faults) = self.declared(of);
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if of.declared.is_some() {
@@ -181,7 +241,8 @@ impl Inner {
                 Some(_) | None => {
                     let (state, used) = (tokio::sync::Mutex::new(State::Cold), Mutex::new(Instant::now()));
                     let (was_asked, answers) = (AtomicBool::new(false), AtomicBool::new(false));
-                    let slot = Slot { workspace: of.workspace, name, declared, state, used, was_asked, answers };
+                    let (workspace, challenge) = (of.workspace, Mutex::default());
+                    let slot = Slot { workspace, name, declared, state, used, challenge, was_asked, answers };
                     let slot = Arc::new(slot);
                     slots.insert(key, slot.clone());
                     found.push(slot);
@@ -192,7 +253,7 @@ impl Inner {
     }
 
     /// The servers' connections and tools, as far as they are there in time, and those that are not. Of one server, or of all.
-    async fn all(self: &Arc<Self>, of: &ServersOf, one: Option<&str>, wait: Duration) -> Answers {
+    pub async fn all(self: &Arc<Self>, of: &ServersOf, one: Option<&str>, wait: Duration) -> Answers {
         let now = Instant::now();
         let (mut slots, missing) = self.slots(of);
         if let Some(tool) = one {
@@ -207,7 +268,7 @@ impl Inner {
                 match timeout_at(until, task).await {
                     Ok(Ok(answer)) => answer.map_err(|why| (name, why)),
                     Ok(Err(_)) => Err((name, "it failed".to_owned())),
-                    Err(_) => Err((name, "it does not answer yet".to_owned())),
+                    Err(_) => Err((name, NOT_YET.to_owned())),
                 }
             }
         });
@@ -223,9 +284,16 @@ impl Inner {
 }
 
 /// The answers of servers.
-struct Answers {
-    found: Vec<(Arc<Link>, Arc<[Known]>)>,
-    missing: Vec<(String, String)>,
+pub(crate) struct Answers {
+    pub found: Vec<Found>,
+    pub missing: Vec<(String, String)>,
+}
+
+/// A server that answers.
+pub(crate) struct Found {
+    pub slot: Arc<Slot>,
+    pub link: Arc<Link>,
+    pub tools: Arc<[Known]>,
 }
 
 #[async_trait]
@@ -237,18 +305,80 @@ impl ToolServers for Servers {
     async fn tools(&self, of: &ServersOf, wait: Duration) -> Served {
         let Answers { found, missing } = self.0.all(of, None, wait).await;
         let mut tools: Vec<_> =
-            found.iter().flat_map(|(_, tools)| tools.iter().map(|known| known.tool.clone())).collect();
+            found.iter().flat_map(|found| found.tools.iter().map(|known| known.tool.clone())).collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Served { tools, missing }
     }
 
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
-        let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
-        let named = |(link, tools): (Arc<Link>, Arc<[Known]>)| {
-            let known = tools.iter().find(|known| known.tool.name == tool)?.clone();
-            Some((link, known))
+        match self.step(of, tool, (None, None), |link, known| Ok(link.begin(known, args))).await? {
+            ServedStep::Answered(answer) => Ok(answer),
+            ServedStep::Asks(_) | ServedStep::Samples(_) => {
+                Err(Error::new(Code::Internal, "a call without a person waits for one"))
+            }
+        }
+    }
+
+    async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
+        let ServedCall { id, tool, args, reply, told } = call;
+        let begun = |link: &Link, known: &Known| match reply {
+            None => Ok(link.begin(known, args)),
+            Some(answer) => link.parked.resume(id, answer).ok_or_else(|| {
+                Error::new(Code::OutcomeUnknown, "the call does not wait for this answer any more")
+                    .hint("its server or this hub was started again meanwhile: look before you make it again")
+            }),
         };
-        let Some((link, known)) = found.into_iter().find_map(named) else {
+        self.step(of, &tool, (Some(id), told), begun).await
+    }
+
+    async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {
+        let found = self.0.all(of, None, wait).await.found;
+        let listed = found.iter().map(async |found| timeout_at(Instant::now() + wait, found.link.files()).await);
+        let mut files = Vec::new();
+        for (one, found) in join_all(listed).await.into_iter().zip(&found) {
+            match one {
+                Ok(Ok(all)) => files.extend(all.iter().map(Shelved::shown)),
+                Ok(Err(why)) => tracing::warn!(server = found.slot.name, why, "an MCP server lists no files"),
+                Err(_) => tracing::warn!(server = found.slot.name, "an MCP server lists no files in time"),
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+
+    async fn read(&self, of: &ServersOf, path: &FilePath) -> Result<ServedAnswer, Error> {
+        let none = || Error::not_found("file", path);
+        let inside = path.as_str().strip_prefix(SERVED_FILES).and_then(|rest| rest.strip_prefix('/'));
+        let Some((server, _)) = inside.and_then(|rest| rest.split_once('/')) else { return Err(none()) };
+        let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
+        let read = found.link.read(path.as_str()).await;
+        self.told(&found, read).await?.ok_or_else(|| none().hint(format!("ls {SERVED_FILES}/{server} lists its files")))
+    }
+
+    async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
+        let none = || Error::not_found("prompt", name);
+        let Some((server, prompt)) = name.split_once("__") else { return Err(none()) };
+        let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
+        let words = found.link.prompt(prompt, args).await;
+        self.told(&found, words).await?.ok_or_else(none)
+    }
+}
+
+impl Servers {
+    /// A step of a call: `begun` begins it, or goes on with it.
+    async fn step(
+        &self,
+        of: &ServersOf,
+        tool: &str,
+        (id, told): (Option<CallId>, Option<Told>),
+        begun: impl FnOnce(&Link, &Known) -> Result<Running, Error>,
+    ) -> Result<ServedStep, Error> {
+        let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
+        let named = |found: Found| {
+            let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
+            Some((found, known))
+        };
+        let Some((found, known)) = found.into_iter().find_map(named) else {
             let error = Error::not_found("tool", tool);
             let why: Vec<_> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
             return Err(match why.is_empty() {
@@ -256,6 +386,36 @@ impl ToolServers for Servers {
                 false => error.hint(format!("these servers cannot be used now: {}", why.join("; "))),
             });
         };
-        link.call(&known, args).await
+        let running = begun(&found.link, &known)?;
+        found.link.listen(&running, told);
+        let step = found.link.follow(running, id).await;
+        self.told(&found, step).await
+    }
+
+    /// A server by its name.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    async fn one(&self, of: &ServersOf, server: &str) -> Result<Found, String> {
+        let (slots, faults) = self.0.slots(of);
+        match slots.into_iter().find(|slot| slot.name == server) {
+            Some(slot) => slot.tools(&self.0.parts).await,
+            None => Err(faults
+                .into_iter()
+                .find_map(|(name, why)| (name == server).then_some(why))
+                .unwrap_or_else(|| format!("there is no MCP server {}", bounds::printable(server, 64)))),
+        }
+    }
+
+    /// An answer, where a failure may be that the server asks for a sign-in.
+    async fn told<T>(&self, found: &Found, answer: Result<T, Error>) -> Result<T, Error> {
+        let Err(error) = answer else { return answer };
+        let Found { slot, link, .. } = found;
+        Err(match slot.was_asked_to_sign_in(link).await {
+            Some(why) => {
+                Error::new(Code::UpstreamRefused, format!("the MCP server {} did not do it", slot.name)).hint(why)
+            }
+            None => error,
+        })
     }
 }

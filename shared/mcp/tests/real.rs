@@ -4,8 +4,8 @@
 
 use async_trait::async_trait;
 use buildscale_mcp::{Children, Egress, Parts, ServerConfig, Servers};
-use domain::{Code, WorkspaceId};
-use ports::{Recipient, Secret, SecretRef, Secrets, Served, ServersOf, ToolServers};
+use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
+use ports::{Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, Told, ToolServers};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -37,6 +37,7 @@ fn parts() -> Parts {
         egress: Arc::new(Nowhere),
         secrets: Arc::new(One),
         host_secrets: Arc::new(One),
+        accounts: None,
     }
 }
 
@@ -249,13 +250,142 @@ async fn a_workspace_declares_servers_in_the_format_of_hosts() {
     assert!(servers.tools(&wrong, PATIENCE).await.missing.iter().any(|(name, _)| name == "mcp.json"));
 }
 
+#[tokio::test]
+async fn resources_templates_and_prompts_are_files_that_are_read_at_the_server() {
+    let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
+    let files = servers.files(&of(), PATIENCE).await;
+    let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+    let below = "/system/mcp/everything/resources/demo/resource";
+    let document = paths.iter().find(|path| path.starts_with(&format!("{below}/static/document/"))).unwrap();
+    assert!(paths.contains(&format!("{below}/dynamic/text/{{resourceId}}").as_str()), "{paths:?}");
+    assert!(paths.contains(&"/system/mcp/everything/prompts/args-prompt.md"), "{paths:?}");
+    let read = async |path: &str| servers.read(&of(), &FilePath::parse(path).unwrap()).await;
+    assert!(!read(document).await.unwrap().text.is_empty());
+    let dynamic = read(&format!("{below}/dynamic/text/7")).await.unwrap();
+    assert!(dynamic.text.contains("Resource 7"), "{dynamic:?}");
+    let blob = read(&format!("{below}/dynamic/blob/7")).await.unwrap();
+    assert!(blob.text.starts_with("[resource demo://"), "{blob:?}");
+    let none = read(&format!("{below}/nothing")).await.unwrap_err();
+    assert_eq!(none.code, Code::NotFound);
+    assert!(none.hint.unwrap().contains("ls /system/mcp/everything"));
+    // Prompts: with arguments by a person, without in a file.
+    let words = servers.prompt(&of(), "everything__args-prompt", "Paris state=Texas").await.unwrap();
+    assert_eq!(words.text, "What's weather in Paris, Texas?");
+    let missing = servers.prompt(&of(), "everything__args-prompt", "").await.unwrap_err();
+    assert_eq!(missing.code, Code::InvalidArgument);
+    assert!(missing.message.contains("city"), "{missing:?}");
+    let simple = read("/system/mcp/everything/prompts/simple-prompt.md").await.unwrap();
+    assert!(!simple.text.is_empty());
+}
+
+#[tokio::test]
+async fn progress_is_told_while_the_call_runs() {
+    let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let into = heard.clone();
+    let call = ServedCall {
+        id: CallId::from_key("progress", "1"),
+        tool: "mcp__everything__trigger-long-running-operation".into(),
+        args: args(json!({ "duration": 1, "steps": 4 })),
+        reply: None,
+        told: Some(Told(Arc::new(move |words| into.lock().unwrap().push(words)))),
+    };
+    let ServedStep::Answered(answer) = servers.follow(&of(), call).await.unwrap() else { panic!("it asks nobody") };
+    assert!(answer.text.contains("completed"), "{answer:?}");
+    let heard = heard.lock().unwrap().clone();
+    assert!(heard.len() >= 3 && heard[0].contains("of 4"), "{heard:?}");
+}
+
+/// Calls the tool until its server asks, and gives the question.
+async fn asked(servers: &Servers, id: CallId) -> Question {
+    let call = ServedCall { id, tool: ELICITS.into(), args: Map::new(), reply: None, told: None };
+    match servers.follow(&of(), call).await.unwrap() {
+        ServedStep::Asks(question) => question,
+        other => panic!("it asks no person: {other:?}"),
+    }
+}
+
+async fn replied(servers: &Servers, id: CallId, reply: Value) -> Result<ServedStep, domain::Error> {
+    let call = ServedCall { id, tool: ELICITS.into(), args: Map::new(), reply: Some(reply), told: None };
+    servers.follow(&of(), call).await
+}
+
+const ELICITS: &str = "mcp__everything__trigger-elicitation-request";
+
+#[tokio::test]
+async fn a_server_asks_a_person_by_a_form_and_the_call_waits_for_the_answer() {
+    let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
+    let until = Instant::now() + PATIENCE;
+    while !names(&servers.tools(&of(), PATIENCE).await).contains(&ELICITS) {
+        assert!(Instant::now() < until, "the tool is there once the server knows that we can be asked");
+        tokio::task::yield_now().await;
+    }
+    let id = |number: u128| CallId::from_key("elicits", &number.to_string());
+    let question = asked(&servers, id(1)).await;
+    assert_eq!(question.question, "The MCP server everything asks: Please provide inputs for the following fields:");
+    let content = json!({ "name": "Ada", "check": true });
+    let answers = args(json!({ "reply": { "action": "accept", "content": content } }));
+    assert!(schema_takes(&question.schema, &answers["reply"]));
+    assert!(!schema_takes(&question.schema, &json!({ "action": "accept", "content": {} })), "the name is required");
+    let ServedStep::Answered(answer) = replied(&servers, id(1), answers["reply"].clone()).await.unwrap() else {
+        panic!()
+    };
+    assert!(answer.text.contains("Ada") && answer.text.contains("It was a dark and stormy night."), "{}", answer.text);
+    // A no, and an end.
+    for (number, action) in [(2, "decline"), (3, "cancel")] {
+        let question = asked(&servers, id(number)).await;
+        assert!(question.buttons.unwrap().contains(&json!({ "action": action })));
+        let ServedStep::Answered(answer) = replied(&servers, id(number), json!({ "action": action })).await.unwrap()
+        else {
+            panic!()
+        };
+        assert!(answer.text.contains(action), "{}", answer.text);
+    }
+    // An answer to a call that does not wait reaches nobody; a call without a person is cancelled.
+    let late = replied(&servers, id(1), json!({ "action": "accept" })).await.unwrap_err();
+    assert_eq!(late.code, Code::OutcomeUnknown);
+    let alone = servers.call(&of(), ELICITS, Map::new()).await.unwrap();
+    assert!(alone.text.contains("cancel"), "{}", alone.text);
+}
+
+#[tokio::test]
+async fn a_server_asks_the_model_of_the_chat_and_a_no_is_told_to_it() {
+    let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
+    let tool = "mcp__everything__trigger-sampling-request";
+    let until = Instant::now() + PATIENCE;
+    while !names(&servers.tools(&of(), PATIENCE).await).contains(&tool) {
+        assert!(Instant::now() < until, "the tool is there once the server knows that we have a model");
+        tokio::task::yield_now().await;
+    }
+    let step = async |number: &str, reply: Option<Value>| {
+        let (id, args) = (CallId::from_key("samples", number), args(json!({ "prompt": "a poem", "maxTokens": 50 })));
+        servers.follow(&of(), ServedCall { id, tool: tool.into(), args, reply, told: None }).await
+    };
+    let ServedStep::Samples(request) = step("1", None).await.unwrap() else { panic!("it asks no model") };
+    assert_eq!((&request["max_tokens"], &request["system"]), (&json!(50), &json!("You are a helpful test server.")));
+    assert!(request["messages"][0]["text"].as_str().unwrap().contains("a poem"));
+    let answer = step("1", Some(json!({ "text": "Roses are red.", "model": "poet" }))).await.unwrap();
+    let ServedStep::Answered(answer) = answer else { panic!("it is done") };
+    assert!(answer.text.contains("Roses are red.") && answer.text.contains("poet"), "{}", answer.text);
+    step("2", None).await.unwrap();
+    match step("2", Some(Value::Null)).await {
+        Ok(ServedStep::Answered(answer)) => assert!(answer.is_error && answer.text.contains("refused"), "{answer:?}"),
+        Err(error) => assert!(error.message.contains("refused"), "{error:?}"),
+        Ok(other) => panic!("{other:?}"),
+    }
+}
+
+fn schema_takes(schema: &Value, value: &Value) -> bool {
+    jsonschema::validator_for(schema).unwrap().is_valid(value)
+}
+
 #[test]
 fn the_conformance_suite_passes_for_what_the_client_claims() {
     let tests = std::env::current_exe().unwrap();
     let client = tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples/conformance_client");
     let modules = installed().join("node_modules");
     let results = tempfile::tempdir().unwrap();
-    for scenario in ["initialize", "tools_call"] {
+    for scenario in ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"] {
         let done = std::process::Command::new(modules.join("node/bin/node"))
             .arg(modules.join("@modelcontextprotocol/conformance/dist/index.js"))
             .args(["client", "--command", client.to_str().unwrap(), "--scenario", scenario])

@@ -35,6 +35,7 @@ mod sandbox;
 mod search;
 mod secret;
 mod secrets;
+mod server_accounts;
 mod spill;
 mod table;
 mod tool_servers;
@@ -69,10 +70,11 @@ pub use search::{
 };
 pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};
+pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
-    CODE_PREFIX, HTTP_PREFIX, HandedOut, SERVED_PREFIX, Served, ServedAnswer, ServedTool, ServersOf, Together,
-    ToolServers, WEB_FETCH, WEB_SEARCH,
+    CODE_PREFIX, HTTP_PREFIX, HandedOut, SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile,
+    ServedStep, ServedTool, ServersOf, Together, Told, ToolServers, WEB_FETCH, WEB_SEARCH,
 };
 pub use turns::Turns;

@@ -1,10 +1,10 @@
 //! Servers of tools: programs or services of others, spoken to in the Model Context Protocol (spec 004 §11), HTTP tools of workspaces, and the web.
 
 use async_trait::async_trait;
-use domain::{Code, Error, FilePath, WorkspaceId};
+use domain::{CallId, Code, Error, FilePath, WorkspaceId, event::Question};
 use futures::future::join_all;
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// The start of the names of tools of servers that speak the Model Context Protocol, as agents call them.
 pub const SERVED_PREFIX: &str = "mcp__";
@@ -34,6 +34,82 @@ pub trait ToolServers: Send + Sync {
     /// `NOT_FOUND` for a tool that there is not; `TIMEOUT` when the server does not answer in its time; `UPSTREAM_UNAVAILABLE` when it is
     /// gone, and the call may have taken effect; `UNPROCESSABLE` when it refuses the call.
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error>;
+    /// Calls a tool whose server may ask a person meanwhile: the call waits then, until it is made again under the same id with the answer.
+    /// Kinds of servers that ask nobody answer at once.
+    ///
+    /// # Errors
+    /// Those of [`ToolServers::call`]; `OUTCOME_UNKNOWN` for an answer to a call that waits no longer.
+    async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
+        let ServedCall { tool, args, .. } = call;
+        Ok(ServedStep::Answered(self.call(of, &tool, args).await?))
+    }
+    /// The resources and prompts of all servers, as files under [`SERVED_FILES`], by path. Waits as [`ToolServers::tools`] does. No content is in it.
+    async fn files(&self, _: &ServersOf, _: Duration) -> Vec<ServedFile> {
+        Vec::new()
+    }
+    /// Reads such a file from its server, where it is.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a path that no server has, or whose server does not answer; those of [`ToolServers::call`].
+    async fn read(&self, _: &ServersOf, path: &FilePath) -> Result<ServedAnswer, Error> {
+        Err(Error::not_found("file", path))
+    }
+    /// The words of a prompt, by its name as a command, `SERVER__PROMPT`, and its arguments.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a prompt that there is not; `INVALID_ARGUMENT` for arguments that it does not take; those of [`ToolServers::call`].
+    async fn prompt(&self, _: &ServersOf, name: &str, _: &str) -> Result<ServedAnswer, Error> {
+        Err(Error::not_found("prompt", name))
+    }
+}
+
+/// The folder of the files of servers. Nothing of it is stored.
+pub const SERVED_FILES: &str = "/system/mcp";
+
+/// A call of a tool of a server.
+#[derive(Clone, Debug)]
+pub struct ServedCall {
+    /// Its id.
+    pub id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub args: Map<String, Value>,
+    /// The person's answer to the question with which it waits.
+    pub reply: Option<Value>,
+    /// Is told what the server says meanwhile.
+    pub told: Option<Told>,
+}
+
+/// Takes the words of a server while a call of it runs: its progress and its log, each bounded. It may drop words that come too fast.
+#[derive(Clone)]
+pub struct Told(pub Arc<dyn Fn(String) + Send + Sync>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
+}
+
+/// How far a call has come.
+#[derive(Clone, Debug)]
+pub enum ServedStep {
+    /// It is done.
+    Answered(ServedAnswer),
+    /// Its server asks a person, and the call waits.
+    Asks(Question),
+    /// Its server asks the model of the chat, and the call waits. The request has `system`, `messages` with `role` and `text` each, and `max_tokens`; the
+    /// answer has `text` and `model`, and any other answer is a no.
+    Samples(Value),
+}
+
+/// A resource or a prompt of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedFile {
+    /// Its path; parts in braces, as `{id}`, stand for any name.
+    pub path: String,
+    /// Its purpose, in the server's words.
+    pub about: String,
 }
 
 /// The servers of a workspace.
@@ -138,4 +214,46 @@ impl ToolServers for Together {
             None => Err(Error::not_found("tool", tool)),
         }
     }
+
+    async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
+        match self.0.iter().find(|servers| servers.may_have(&call.tool)) {
+            Some(servers) => servers.follow(of, call).await,
+            None => Err(Error::not_found("tool", &call.tool)),
+        }
+    }
+
+    async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {
+        let mut all = join_all(self.0.iter().map(|servers| servers.files(of, wait))).await.concat();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
+    }
+
+    async fn read(&self, of: &ServersOf, path: &FilePath) -> Result<ServedAnswer, Error> {
+        first_found(self.0.iter().map(|servers| servers.read(of, path)), || Error::not_found("file", path)).await
+    }
+
+    async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
+        first_found(self.0.iter().map(|servers| servers.prompt(of, name, args)), || Error::not_found("prompt", name))
+            .await
+    }
+}
+
+/// The first answer other than that there is none.
+async fn first_found<F: Future<Output = Result<ServedAnswer, Error>>>(
+    asked: impl Iterator<Item = F>,
+    none: impl Fn() -> Error,
+) -> Result<ServedAnswer, Error> {
+    let mut missing = none();
+    for answer in asked {
+        match answer.await {
+            // The one that has a reason says more.
+            Err(error) if error.code == Code::NotFound => {
+                if error.hint.is_some() {
+                    missing = error;
+                }
+            }
+            answer => return answer,
+        }
+    }
+    Err(missing)
 }

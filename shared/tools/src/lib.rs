@@ -40,6 +40,7 @@ mod registry;
 mod relate;
 mod search;
 mod served;
+mod server_files;
 mod write;
 
 pub use ask::parse_questions;
@@ -54,4 +55,6 @@ pub use recall::NAME as SEARCH;
 pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
 pub use schema::check_answers;
 pub use search::{check_search, search_folder};
-pub use served::{DECLARED as SERVERS, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served};
+pub use served::{
+    DECLARED as SERVERS, Followed, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served, of as servers_of,
+};

@@ -9,7 +9,7 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read, recall, relate, served, write,
+    exec, find, glob, grep, list, plan, read, recall, relate, served, server_files, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
@@ -272,7 +272,8 @@ impl Registry {
         let (tool, args) = self.checked(name, text)?;
         let mut declaration = Declaration::new(plan);
         (tool.declares)(args, &mut declaration)?;
-        Ok(declaration.of(tool.kind))
+        let asks_a_server = self.servers.is_some() && server_files::read_of(name, text).is_some();
+        Ok(declaration.of(if asks_a_server { ToolKind::Served } else { tool.kind }))
     }
 
     fn checked(&self, name: &str, text: &str) -> Result<(&Tool, Value), Error> {
@@ -343,6 +344,9 @@ impl Registry {
             return served::call(&**servers, call, name, text).await;
         }
         let (tool, args) = self.checked(name, text)?;
+        if let (Some(servers), Some(path)) = (&self.servers, server_files::file_of(name, text)) {
+            return server_files::call(&**servers, &served::of(&call.workspace).await, name, &path, &args).await;
+        }
         (tool.run)(call, args).await
     }
 

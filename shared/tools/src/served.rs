@@ -7,12 +7,13 @@
 
 use crate::{
     Registry, ToolKind,
-    call::{Answer, Call, Done},
+    call::{Answer, Call, Done, Outcome},
     caps,
 };
-use domain::{Code, Error, FilePath, ToolSpec};
+use domain::{Code, Error, FilePath, ToolSpec, event::Question};
 use ports::{
-    CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, Served, ServedTool, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH,
+    CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, Told,
+    ToolServers, WEB_FETCH, WEB_SEARCH,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -35,7 +36,7 @@ const MAX_DECLARED: u64 = 64 * 1024;
 /// The specifications that are offered unasked, and those that a search has found, in bytes each: about 6,000 tokens.
 const BUDGET: usize = 24 * 1024;
 /// How long a model waits for servers that are not connected yet.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The most tools that a search tells of.
 const MOST_FOUND: usize = 10;
 
@@ -117,8 +118,8 @@ impl Registry {
     }
 }
 
-/// The servers of a workspace, as far as its caller may read of them.
-async fn of(workspace: &Workspace) -> ServersOf {
+/// The servers of a workspace, as far as its caller may read of their declarations.
+pub async fn of(workspace: &Workspace) -> ServersOf {
     let (mut declared, mut tools) = (None, Vec::new());
     // Nearly every workspace declares nothing. One look at the folder of both says so: this is asked for with each call of a model.
     let system = match FilePath::parse(SYSTEM) {
@@ -181,6 +182,60 @@ fn offered(tools: Vec<ServedTool>, found: &str, searches: bool) -> Vec<ToolSpec>
     specs
 }
 
+/// How far a call has come.
+pub enum Followed {
+    /// It is done.
+    Done(Box<Outcome>),
+    /// Its server asks a person, and the call waits under its id.
+    Asks(Question),
+    /// Its server asks the model of the chat, as [`ServedStep::Samples`] has it, and the call waits.
+    Samples(Value),
+}
+
+impl Registry {
+    /// Runs a tool as [`Registry::call`] does, where a person can answer what a server asks meanwhile: the call is then made again under the same id with
+    /// the answer.
+    pub async fn follow(
+        &self,
+        call: &Call<'_>,
+        name: &str,
+        text: &str,
+        (reply, told): (Option<Value>, Option<Told>),
+    ) -> Followed {
+        let Some(servers) = self.servers().filter(|_| is_of_mcp(name)) else {
+            return Followed::Done(Box::new(self.call(call, name, text).await));
+        };
+        match followed(&**servers, call, name, text, (reply, told)).await {
+            Ok(ServedStep::Asks(question)) => Followed::Asks(question),
+            Ok(ServedStep::Samples(request)) => Followed::Samples(request),
+            Ok(ServedStep::Answered(answer)) => Followed::Done(Box::new(Answer::Ok(observed(answer)).into())),
+            Err(error) => Followed::Done(Box::new(error.into())),
+        }
+    }
+}
+
+async fn followed(
+    servers: &dyn ToolServers,
+    call: &Call<'_>,
+    name: &str,
+    text: &str,
+    (reply, told): (Option<Value>, Option<Told>),
+) -> Result<ServedStep, Error> {
+    let (of, args) = (of(&call.workspace).await, args(text)?);
+    demand(servers, &of, call, name).await?;
+    servers.follow(&of, ServedCall { id: call.call_id, tool: name.to_owned(), args, reply, told }).await
+}
+
+/// A program reads what its sandbox shows it, as a command does.
+async fn demand(servers: &dyn ToolServers, of: &ServersOf, call: &Call<'_>, name: &str) -> Result<(), Error> {
+    let served = servers.tools(of, PATIENCE).await;
+    if let Some(folder) = served.tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.sees.as_ref()) {
+        call.workspace.demand(Action::Execute, folder)?;
+        call.workspace.demand_commands(folder, false).await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn call(servers: &dyn ToolServers, call: &Call<'_>, name: &str, text: &str) -> Answer {
     let (of, args) = (of(&call.workspace).await, args(text)?);
     if name == SEARCH {
@@ -188,20 +243,19 @@ pub(crate) async fn call(servers: &dyn ToolServers, call: &Call<'_>, name: &str,
             .map_err(|error| Error::invalid("args", error.to_string()).hint("give a query"))?;
         return Ok(search(&servers.tools(&of, PATIENCE).await, &query));
     }
-    let served = servers.tools(&of, PATIENCE).await;
-    // A program reads what its sandbox shows it, as a command does.
-    if let Some(folder) = served.tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.sees.as_ref()) {
-        call.workspace.demand(Action::Execute, folder)?;
-        call.workspace.demand_commands(folder, false).await?;
-    }
-    let answer = servers.call(&of, name, args).await?;
+    demand(servers, &of, call, name).await?;
+    Ok(observed(servers.call(&of, name, args).await?))
+}
+
+/// The answer of a server as a model reads it.
+fn observed(answer: ServedAnswer) -> Done {
     let (output, is_capped) = caps::cap(answer.text);
     let failed = answer.is_error.then(|| {
         let first: String = output.lines().next().unwrap_or("the tool says no more").chars().take(500).collect();
         Error::new(Code::Unprocessable, first)
     });
     let truncated = answer.is_cut || is_capped;
-    Ok(Done { output, truncated, result: answer.data, failed, capped: true, ..Done::default() })
+    Done { output, truncated, result: answer.data, failed, capped: true, ..Done::default() }
 }
 
 /// The tools with most of the words in their names and descriptions; the name counts twice.

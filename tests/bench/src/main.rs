@@ -6,7 +6,7 @@
 //!
 //! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`] and [`history`] talk to the hub; [`files`] and
 //! [`search`] call the workspace and the tools in this process, [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
-//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process; [`boot`] starts hubs, and [`functions`] the
+//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
@@ -19,6 +19,7 @@ mod http;
 mod hub;
 mod isolation;
 mod machine;
+mod mcp;
 mod policy;
 mod recall;
 mod report;
@@ -44,7 +45,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 15] = [
+const FIGURES: [Named; 16] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -60,6 +61,7 @@ const FIGURES: [Named; 15] = [
     ("isolation", isolation::measure),
     ("sandbox", sandbox::measure),
     ("functions", functions::measure),
+    ("mcp", mcp::measure),
 ];
 
 /// The means of every figure.

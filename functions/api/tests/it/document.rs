@@ -202,6 +202,10 @@ POST /api/v1/workspaces/{workspace_id}/members
 POST /api/v1/workspaces/{workspace_id}/rewind
 POST /api/v1/workspaces/{workspace_id}/sandbox
 POST /api/v1/workspaces/{workspace_id}/mcp
+GET /api/v1/workspaces/{workspace_id}/mcp/servers
+POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize
+DELETE /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize
+GET /api/v1/mcp/callback
 POST /api/v1/workspaces/{workspace_id}/search
 POST /api/v1/workspaces/{workspace_id}/stream-tickets
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}

@@ -14,6 +14,7 @@ mod health;
 mod hub;
 mod idempotency;
 mod isolation;
+mod mcp_servers;
 mod people;
 mod relations;
 mod sandbox;

@@ -6,12 +6,15 @@ use axum::{Router, body::Body, response::Response};
 use buildscale_api::{Auth, Context, Probe, StreamContext, Streams};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, WorkspaceId};
+use domain::{ActorRef, ChatEvent, Code, Error, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use engine::{FlowCache, Flows, Tasks};
 use flow::load::KnownNames;
 use http::{HeaderMap, Request, StatusCode};
-use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
+use ports::{
+    Bus, Clock, ModelInfo, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn, SignInAnswer,
+    Spilling, SystemClock, Table,
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -129,6 +132,33 @@ impl Reply {
     pub fn refuses(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status.as_u16(), self.code()), (status, code), "{}", String::from_utf8_lossy(&self.bytes));
         self
+    }
+}
+
+/// One server for every workspace, at which everybody signs in.
+struct Accounts;
+
+#[async_trait]
+impl ServerAccounts for Accounts {
+    async fn servers(&self, _: &ServersOf, _: Duration) -> Vec<ServerView> {
+        let (name, reason) = ("tracker".to_owned(), Some("a person has to sign in at it first".to_owned()));
+        let (transport, state) = (ServerTransport::Http, ServerState::NeedsSignIn);
+        vec![ServerView { name, transport, state, reason, signed_in: false, tools: 0 }]
+    }
+    async fn sign_in(&self, _: &ServersOf, _: &str, redirect: &str) -> Result<SignIn, Error> {
+        Ok(SignIn {
+            url: format!("https://id.example/authorize?redirect_uri={redirect}"),
+            expires_at: Timestamp::default(),
+        })
+    }
+    async fn complete(&self, answer: &SignInAnswer) -> Result<(WorkspaceId, String), Error> {
+        match answer.state.as_str() {
+            "a" => Ok((WorkspaceId::from_key("tests", "accounts"), "tracker".to_owned())),
+            _ => Err(Error::new(Code::NotFound, "no sign-in waits for this answer")),
+        }
+    }
+    async fn sign_out(&self, _: &ServersOf, _: &str) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -253,6 +283,7 @@ impl Door {
             models,
             agents,
             folders,
+            accounts: Some(Arc::new(Accounts)),
         };
         let context = Arc::new(context);
         let taken = AtomicUsize::new(0);

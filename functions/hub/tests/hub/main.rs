@@ -20,6 +20,7 @@ mod providers;
 mod queued;
 mod seen;
 mod served;
+mod sign_ins;
 mod stock_agents;
 mod support;
 mod sweeps;

@@ -123,6 +123,65 @@ async fn a_server_in_the_sandbox_sees_the_files_of_its_workspace() -> Result {
 }
 
 #[tokio::test]
+async fn a_prompt_is_a_command_and_resources_are_files() -> Result {
+    let data = tempfile::tempdir()?;
+    let modules = installed().join("node_modules");
+    let node = modules.join("node/bin/node").display().to_string();
+    let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js").display().to_string();
+    let args = json!([script, "stdio"]).to_string();
+    let settings = [
+        ("BUILDSCALE__MCP__EVERYTHING__COMMAND", node.as_str()),
+        ("BUILDSCALE__MCP__EVERYTHING__ARGS", args.as_str()),
+        ("BUILDSCALE__MCP__EVERYTHING__CONFINED", "false"),
+    ];
+    let hub = hub(data.path(), &settings).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let chat = client.chat(&place, "/mcp__everything__args-prompt Paris").await?;
+    client.until(&chat, |view| view["turns"] == 1).await?;
+    let words = client.get(&chat).await?["messages"][0]["content"].as_str().ok_or("no words")?.to_owned();
+    assert_eq!(words, "/mcp__everything__args-prompt Paris\n\nWhat's weather in Paris?");
+    let (status, refusal) =
+        client.call(reqwest::Method::POST, &chat, json!({ "content": "/mcp__everything__none" })).await?;
+    assert_eq!(status, 404, "{refusal}");
+    let call = async |tool: &str, path: &str| -> Result<String> {
+        let asked = json!({ "tool": tool, "args": { "path": path } });
+        Ok(client.post(&format!("{place}/tools"), asked).await?["output"].as_str().ok_or("no output")?.to_owned())
+    };
+    assert_eq!(call("ls", "/system/mcp").await?, "everything/");
+    assert_eq!(call("ls", "/system/mcp/everything").await?, "prompts/\nresources/");
+    let resource = "/system/mcp/everything/resources/demo/resource/dynamic/text/7";
+    assert!(call("read", resource).await?.contains("Resource 7"));
+    Ok(())
+}
+
+const FLOW: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: call, kind: deterministic, role: linear, context: none, op: {tool: say, args: {message: hello}}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: call}
+  - {from: call, to: end}
+";
+
+#[tokio::test]
+async fn a_node_of_a_flow_calls_a_tool_of_a_server() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    declare(&client, &place).await?;
+    let tools = "tools:\n  - {id: say, entrypoint: mcp__own__echo, permissions: {allow_network: true}}\n";
+    client.flow(&place, "says", &[("workflow.yaml", FLOW), ("tools.yaml", tools)]).await?;
+    let task = client.post(&format!("{place}/flows/says/tasks"), json!({ "input": "go" })).await?;
+    let at = format!("{place}/tasks/{}", task["task_id"].as_str().ok_or("no task_id")?);
+    let done = client.until(&at, |view| view["phase"] == "finished").await?;
+    assert!(done["output"].to_string().contains("hello there"), "{done}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stop_ends_a_turn_whose_server_hangs() -> Result {
     let data = tempfile::tempdir()?;
     let hub = hub(data.path(), &[]).await?;

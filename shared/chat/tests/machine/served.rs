@@ -1,9 +1,13 @@
 //! Tools of servers (spec 004 §11): their names alone say that a server runs them, and a person is asked before each call.
 
 use crate::play::Play;
+use actor::Input;
 use async_trait::async_trait;
-use buildscale_chat::{ChatEffect, Gate, GateDecision, GateRequest, SimpleGate};
-use domain::{ChatCommand, ChatConfig, Error, Mode, PermissionRule, event::PermissionOutcome};
+use buildscale_chat::{ChatEffect, Gate, GateDecision, GateRequest, Report, SimpleGate};
+use domain::{
+    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Error, Mode, PermissionRule, Usage,
+    event::{PermissionOutcome, Question},
+};
 use ports::{Served, ServedAnswer, ServersOf, ToolServers};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -108,4 +112,166 @@ fn arguments_that_are_no_object_are_refused() {
     play.say("go");
     let happened = play.answer("", &[(TOOL, json!(["x"]))]);
     assert!(happened.iter().all(|it| it != "permission_required"), "{happened:?}");
+}
+
+#[test]
+fn an_agent_of_a_flow_calls_the_tools_of_servers_that_the_flow_lists_under_its_ids() {
+    let tool = |runs| AgentTool { name: "log".into(), description: None, runs, root: None };
+    let agent = |runs| {
+        let mut play = Play::agent_with(vec![tool(runs)]);
+        play.machine.tools = Arc::new(Registry::builtin().with_servers(Arc::new(Unasked)));
+        play
+    };
+    let mut play = agent(AgentToolRuns::Builtin(TOOL.into()));
+    assert!(offers(&mut play));
+    let called = calls(&mut play, "log");
+    assert_eq!(called.last().map(String::as_str), Some("call log 1"), "its manifests list it: nobody is asked");
+    assert_eq!(asks(&mut play), ["asked"]);
+    let answers = json!({ "reply": { "action": "accept" } }).as_object().cloned().unwrap_or_default();
+    let question_id = play.question();
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+    assert_eq!(reply(&play), Some(json!({ "action": "accept" })), "its question is one of its server");
+    assert!(!offers(&mut agent(AgentToolRuns::Builtin("read".into()))));
+}
+
+/// The server of the running call asks a person.
+fn asks(play: &mut Play) -> Vec<String> {
+    let call_id = play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { call, .. } => Some(call.call_id),
+        _ => None,
+    });
+    play.running.clear();
+    let schema = json!({ "type": "object", "properties": { "action": { "enum": ["accept", "decline"] } } });
+    let question = Question { name: "reply".into(), question: "Which branch?".into(), schema, buttons: None };
+    let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
+    play.input(Input::Report(Report::ToolAsks { call_id, question: Box::new(question) }))
+}
+
+/// The server of the running call asks the model.
+fn samples(play: &mut Play) -> Vec<String> {
+    let call_id = play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { call, .. } => Some(call.call_id),
+        _ => None,
+    });
+    play.running.clear();
+    let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
+    play.input(Input::Report(Report::ToolSamples { call_id, request: request() }))
+}
+
+fn request() -> Value {
+    json!({ "system": "", "messages": [{ "role": "user", "text": "Summarise this." }], "max_tokens": 100 })
+}
+
+/// The answer that the running call was handed.
+fn reply(play: &Play) -> Option<Value> {
+    play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { reply, .. } => reply.clone(),
+        _ => None,
+    })
+}
+
+fn running(change: impl FnOnce(&mut ChatConfig)) -> Play {
+    let mut play = with(change);
+    play.say("go");
+    calls(&mut play, TOOL);
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
+    play.command(ChatCommand::Decide { permission_id, outcome, always: false, reason: None, option_id: None });
+    play
+}
+
+#[test]
+fn the_question_of_a_server_suspends_the_turn_and_the_call_goes_on_with_the_answer() {
+    let mut play = running(|_| {});
+    assert_eq!(asks(&mut play), ["asked"]);
+    assert!(play.running.is_empty(), "no worker waits");
+    assert!(play.crash().is_empty(), "the question outlives its worker");
+    let wrong = json!({ "reply": { "action": "maybe" } }).as_object().cloned().unwrap_or_default();
+    let question_id = play.question();
+    play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: true });
+    assert!(play.running.is_empty(), "an answer that does not fit answers nothing");
+    let answers = json!({ "reply": { "action": "accept" } }).as_object().cloned().unwrap_or_default();
+    let happened = play.command(ChatCommand::Answer { question_id, answers, may_approve: true });
+    assert_eq!(happened, [format!("call {TOOL} 2")]);
+    assert_eq!(reply(&play), Some(json!({ "action": "accept" })));
+    // It may ask again, and its answer is the answer of the call.
+    assert_eq!(asks(&mut play), ["asked"]);
+    let answers = json!({ "reply": { "action": "decline" } }).as_object().cloned().unwrap_or_default();
+    let question_id = play.question();
+    assert_eq!(
+        play.command(ChatCommand::Answer { question_id, answers, may_approve: true }),
+        [format!("call {TOOL} 3")]
+    );
+    assert_eq!(play.tool("done").first().map(String::as_str), Some("observed true: done"));
+}
+
+#[test]
+fn a_server_asks_the_model_after_a_permission_and_its_usage_is_the_turns() {
+    let mut play = running(|_| {});
+    assert_eq!(samples(&mut play), ["permission_required"]);
+    let asked = play.log.last().cloned();
+    let Some(ChatEvent::PermissionRequired { tool, category, args, .. }) = asked else { panic!("{asked:?}") };
+    assert_eq!((tool.as_str(), category.as_str(), args), ("sample mcp__git", "mcp", request().to_string()));
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
+    let decide = ChatCommand::Decide { permission_id, outcome, always: true, reason: None, option_id: None };
+    assert_eq!(play.command(decide).last(), Some(&format!("call {TOOL} 2")));
+    assert_eq!(reply(&play), Some(json!({ "sample": request() })), "what was shown is what is asked");
+    let call_id = play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { call, .. } => Some(call.call_id),
+        _ => None,
+    });
+    let before = play.state.turn.as_ref().map(|turn| turn.usage.output_tokens);
+    let usage = Usage { output_tokens: 70, ..Usage::default() };
+    let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
+    play.input(Input::Report(Report::Sampled { call_id, usage, model: None }));
+    let after = play.state.turn.as_ref().map(|turn| turn.usage.output_tokens);
+    assert_eq!(after, before.map(|before| before + 70));
+    // The rule covers the requests of this server, and no other question of it.
+    assert_eq!(samples(&mut play), [format!("call {TOOL} 3")]);
+    assert_eq!(reply(&play), Some(json!({ "sample": request() })));
+}
+
+#[test]
+fn a_request_to_the_model_that_nobody_permits_is_refused_and_the_call_goes_on() {
+    let mut play = running(|_| {});
+    samples(&mut play);
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Declined);
+    let decide = ChatCommand::Decide { permission_id, outcome, always: false, reason: None, option_id: None };
+    assert_eq!(play.command(decide).last(), Some(&format!("call {TOOL} 2")));
+    assert_eq!(reply(&play), Some(Value::Null));
+    samples(&mut play);
+    assert_eq!(play.message().last(), Some(&format!("call {TOOL} 3")), "silence is a no");
+    assert_eq!(reply(&play), Some(Value::Null));
+}
+
+#[test]
+fn silence_cancels_the_question_of_a_server() {
+    let mut play = running(|_| {});
+    asks(&mut play);
+    assert_eq!(play.message(), [format!("call {TOOL} 2")]);
+    assert_eq!(reply(&play), Some(Value::Null));
+}
+
+#[test]
+fn a_stop_ends_a_turn_whose_server_asks() {
+    let mut play = running(|_| {});
+    asks(&mut play);
+    assert!(play.stop().iter().any(|event| event.starts_with("stopped")));
+    assert!(play.running.is_empty());
+}
+
+#[test]
+fn files_of_servers_are_read_after_a_permission_for_that_server() {
+    let mut play = with(|_| {});
+    play.say("go");
+    let read = |path: &str| ("read", json!({ "path": path }));
+    play.answer("", &[read("/system/mcp/notes/resources/demo/a.md")]);
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
+    play.command(ChatCommand::Decide { permission_id, outcome, always: true, reason: None, option_id: None });
+    play.tool("words");
+    assert_eq!(play.state.permissions, [PermissionRule::Tool { tool: "read /system/mcp/notes".into() }]);
+    let covered = play.answer("", &[read("/system/mcp/notes/resources/demo/b.md")]);
+    assert_eq!(covered.last().map(String::as_str), Some("call read 1"), "the rule covers the files of that server");
+    play.tool("words");
+    let other = play.answer("", &[read("/system/mcp/other/prompts/p.md")]);
+    assert_eq!(other.last().map(String::as_str), Some("permission_required"));
 }

@@ -27,6 +27,14 @@ pub struct KnownNames {
     pub embeds: Option<bool>,
 }
 
+/// Whether a name is that of a tool of a server, an HTTP tool of the workspace, or the web.
+pub(super) fn is_served(name: &str) -> bool {
+    let of_server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    of_server.is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        || name.strip_prefix("http__").is_some_and(|tool| !tool.is_empty())
+        || ["web_fetch", "web_search"].contains(&name)
+}
+
 impl Default for KnownNames {
     /// The names that BuildScale comes with: its tools and its functions. Personas and models are not known.
     fn default() -> Self {
@@ -52,14 +60,11 @@ impl KnownNames {
         Self { functions: functions.known().map(Into::into).collect(), callable, ..self }
     }
 
-    /// The built-in tool that an entry point means, by its own or a usual name. HTTP tools are known to the workspace alone, and found when they are
-    /// called.
+    /// The built-in tool that an entry point means, by its own or a usual name; or the tool of a server, which is known by its name alone: its server
+    /// says whether it is there when it is called.
     pub(super) fn builtin<'a>(&'a self, entrypoint: &'a str) -> Option<&'a str> {
-        if is_of_web(entrypoint) {
-            return Some(entrypoint);
-        }
         let name = op::alias::alias(entrypoint).unwrap_or(entrypoint);
-        self.tools.get(name).map(String::as_str)
+        self.tools.get(name).map(String::as_str).or_else(|| is_served(entrypoint).then_some(entrypoint))
     }
 
     /// Whether a model is known here, by `provider/model`.
@@ -72,7 +77,18 @@ impl KnownNames {
     }
 }
 
-/// Whether a tool is an HTTP tool of the workspace, or reads or searches the web.
-pub(super) fn is_of_web(name: &str) -> bool {
-    name.strip_prefix("http__").is_some_and(|name| !name.is_empty()) || ["web_fetch", "web_search"].contains(&name)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_of_servers_are_known_by_the_form_of_their_names() {
+        let known = KnownNames::default();
+        for name in ["mcp__git__git_log", "http__open_ticket", "web_fetch", "web_search"] {
+            assert_eq!(known.builtin(name), Some(name));
+        }
+        for other in ["mcp__git", "mcp____x", "http__", "web_other", "mcp_search"] {
+            assert_eq!(known.builtin(other), None, "{other}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Loader,
-    known::is_of_web,
+    known::is_served,
     report::{ENTRYPOINTS, meant, there_are},
 };
 use crate::{
@@ -34,9 +34,8 @@ impl Loader<'_> {
             }
             let Some(target) = self.target(place, tool) else { continue };
             let reaches_network = match &target {
-                ToolTarget::Builtin(name) | ToolTarget::Function(name) => {
-                    is_of_web(name) || self.known.networked.contains(name)
-                }
+                ToolTarget::Builtin(name) => is_served(name) || self.known.networked.contains(name),
+                ToolTarget::Function(name) => self.known.networked.contains(name),
                 ToolTarget::Command(_) => false,
             };
             let permissions = Permissions {

@@ -224,6 +224,7 @@ impl World {
             ("sha256", domain::Sha256::of(secret.as_bytes()).to_string()),
             ("name", "workflow".into()),
             ("tag", "open".into()),
+            ("server", "tracker".into()),
         ];
         let has = has.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Tenant { name: name.to_owned(), token, has, workspace }

@@ -1,0 +1,30 @@
+//! The MCP servers of a workspace, and sign-ins at them.
+
+use crate::support::Door;
+use serde_json::json;
+
+#[tokio::test]
+async fn servers_are_listed_and_signed_in_at_by_the_address_that_the_request_came_to() {
+    let door = Door::open();
+    let at = format!("{}/mcp", door.workspace().await);
+    let listed = door.get(&format!("{at}/servers")).await.is(200);
+    let server = &listed.json["servers"][0];
+    assert_eq!((&server["name"], &server["state"]), (&json!("tracker"), &json!("needs_sign_in")));
+    let host = [("host", "127.0.0.1:8686")];
+    let begun = door.ask("POST", &format!("{at}/tracker/authorize"), &host, "").await.is(200);
+    assert_eq!(begun.header("cache-control"), "no-store");
+    let url = begun.text("authorize_url");
+    assert!(url.ends_with("redirect_uri=http://127.0.0.1:8686/api/v1/mcp/callback"), "{url}");
+    door.ask("DELETE", &format!("{at}/tracker/authorize"), &host, "").await.is(204);
+}
+
+#[tokio::test]
+async fn the_answer_of_an_issuer_is_taken_without_a_credential_and_shown_as_plain_text() {
+    let door = Door::open();
+    let done = door.get("/api/v1/mcp/callback?state=a&code=b").await.is(200);
+    assert!(done.header("content-type").starts_with("text/plain"), "{:?}", done.headers);
+    assert_eq!(done.header("cache-control"), "no-store");
+    assert!(String::from_utf8_lossy(&done.bytes).starts_with("Signed in at the MCP server tracker."));
+    door.get("/api/v1/mcp/callback?state=unknown&code=b").await.refuses(404, "NOT_FOUND");
+    door.get("/api/v1/mcp/callback?code=b").await.refuses(400, "INVALID_ARGUMENT");
+}

@@ -1,0 +1,312 @@
+//! Questions of a server to a person (elicitation in form mode), and to the model of a chat (sampling), while a call of it runs. The call waits without a
+//! task of its own: its answer comes through the connection, and a person may take an hour.
+//!
+//! The protocol does not say which call a question belongs to. So a question is taken while one call runs on the connection, and is cancelled otherwise. The
+//! same holds for what a server says meanwhile: its progress and its log.
+
+use crate::bounds::{depth, printable};
+use domain::{CallId, event::Question};
+use futures::future::BoxFuture;
+use ports::Told;
+use rmcp::{
+    model::{CallToolResult, ElicitResult, ElicitationAction},
+    service::ServiceError,
+};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// The longest question, in characters.
+const MAX_MESSAGE: usize = 2_000;
+/// The longest form, as its schema in bytes, and its depth: forms are flat.
+const MAX_FORM: usize = 16 * 1024;
+const MAX_DEPTH: usize = 8;
+/// The most tokens of an answer of a model.
+const MAX_TOKENS: u64 = 8_192;
+/// The longest piece of what a server says while a call runs, in characters.
+const MAX_TOLD: usize = 500;
+/// The most calls of a connection that wait for people.
+const MAX_PARKED: usize = 32;
+
+/// What a server wants.
+pub(crate) enum Wanted {
+    /// A form, filled in by a person.
+    Form { message: String, form: Value },
+    /// An answer of the model, as [`ports::ServedStep::Samples`] has it.
+    Sample(Value),
+}
+
+/// A question that waits for its answer.
+pub(crate) struct Ask {
+    pub wanted: Wanted,
+    pub reply: oneshot::Sender<Value>,
+}
+
+/// A call as the connection knows it: the way to its person, and the ear for what its server says.
+struct Listening {
+    asks: mpsc::Sender<Ask>,
+    told: Option<Told>,
+}
+
+/// The calls that run on a connection.
+#[derive(Default)]
+pub(crate) struct Asks(Mutex<BTreeMap<u64, Listening>>);
+
+/// A call that runs.
+pub(crate) struct Running {
+    pub answer: BoxFuture<'static, Result<CallToolResult, ServiceError>>,
+    pub asks: mpsc::Receiver<Ask>,
+    listed: Listed,
+}
+
+/// Takes a call off the list of its connection.
+struct Listed(Arc<Asks>, u64);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
+    }
+}
+
+impl Asks {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Listening>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a call on the list.
+    pub fn running(self: &Arc<Self>, answer: BoxFuture<'static, Result<CallToolResult, ServiceError>>) -> Running {
+        let (sender, asks) = mpsc::channel(1);
+        let mut calls = self.lock();
+        let number = calls.last_key_value().map_or(1, |(last, _)| last + 1);
+        calls.insert(number, Listening { asks: sender, told: None });
+        drop(calls);
+        Running { answer, asks, listed: Listed(self.clone(), number) }
+    }
+
+    /// Has a call listen from now on.
+    pub fn listen(&self, running: &Running, told: Option<Told>) {
+        if let Some(call) = self.lock().get_mut(&running.listed.1) {
+            call.told = told;
+        }
+    }
+
+    /// Tells the one call that runs what the server says.
+    pub fn tell(&self, words: &str) {
+        let told = {
+            let calls = self.lock();
+            calls.values().next().filter(|_| calls.len() == 1).and_then(|call| call.told.clone())
+        };
+        if let Some(Told(told)) = told {
+            told(printable(words, MAX_TOLD));
+        }
+    }
+
+    /// Asks the person for whom the call runs.
+    pub async fn ask(&self, message: String, form: Value) -> ElicitResult {
+        let is_fit = form.to_string().len() <= MAX_FORM && depth(&form) <= MAX_DEPTH && form["type"] == "object";
+        if !is_fit {
+            return ElicitResult::new(ElicitationAction::Cancel);
+        }
+        let wanted = Wanted::Form { message: printable(&message, MAX_MESSAGE), form: form.clone() };
+        result(&form, self.want(wanted).await)
+    }
+
+    /// Asks the model of the chat for which the call runs: its words, and its name. None for a no.
+    pub async fn sample(&self, params: &Value) -> Option<(String, String)> {
+        let answer = self.want(Wanted::Sample(request(params)?)).await;
+        let model = answer["model"].as_str().unwrap_or("unknown").to_owned();
+        Some((answer["text"].as_str()?.to_owned(), model))
+    }
+
+    /// The answer to the one call that runs; null where none does, or more.
+    async fn want(&self, wanted: Wanted) -> Value {
+        let call = {
+            let calls = self.lock();
+            calls.values().next().filter(|_| calls.len() == 1).map(|call| call.asks.clone())
+        };
+        let Some(call) = call else { return Value::Null };
+        let (reply, answer) = oneshot::channel();
+        match call.send(Ask { wanted, reply }).await {
+            Ok(()) => answer.await.unwrap_or_default(),
+            Err(_) => Value::Null,
+        }
+    }
+}
+
+/// A request to a model, from the parameters of the protocol; none for one that is too long, or has other parts than text.
+fn request(params: &Value) -> Option<Value> {
+    let mut messages = Vec::new();
+    for message in params["messages"].as_array()? {
+        let contents = match &message["content"] {
+            Value::Array(all) => all.clone(),
+            one => vec![one.clone()],
+        };
+        for content in contents {
+            let text = content["text"].as_str().filter(|_| content["type"] == "text")?;
+            messages.push(json!({ "role": message["role"], "text": printable(text, MAX_FORM) }));
+        }
+    }
+    let system = printable(params["systemPrompt"].as_str().unwrap_or_default(), MAX_FORM);
+    let most = params["maxTokens"].as_u64().unwrap_or(MAX_TOKENS).clamp(1, MAX_TOKENS);
+    let request = json!({ "system": system, "messages": messages, "max_tokens": most });
+    (!messages.is_empty() && request.to_string().len() <= MAX_FORM).then_some(request)
+}
+
+/// The question of a server, for a person: one value, which is the form filled in, a no, or the end of the whole.
+pub(crate) fn question(server: &str, message: &str, form: &Value) -> Question {
+    let mut form = form.clone();
+    form["additionalProperties"] = false.into();
+    let needs_values = form["required"].as_array().is_some_and(|required| !required.is_empty());
+    let needed: &[&str] = if needs_values { &["action", "content"] } else { &["action"] };
+    let accept = json!({ "type": "object", "properties": { "action": { "const": "accept" }, "content": form },
+        "required": needed, "additionalProperties": false });
+    let refuse = json!({ "type": "object", "properties": { "action": { "enum": ["decline", "cancel"] } },
+        "required": ["action"], "additionalProperties": false });
+    let actions = if needs_values { &["decline", "cancel"][..] } else { &["accept", "decline", "cancel"] };
+    Question {
+        name: "reply".into(),
+        question: format!("The MCP server {server} asks: {message}"),
+        schema: json!({ "oneOf": [accept, refuse] }),
+        buttons: Some(actions.iter().map(|action| json!({ "action": action })).collect()),
+    }
+}
+
+/// What the server is told. Values that the person left out are the defaults of the form.
+fn result(form: &Value, reply: Value) -> ElicitResult {
+    let action = match reply["action"].as_str() {
+        Some("accept") => ElicitationAction::Accept,
+        Some("decline") => ElicitationAction::Decline,
+        _ => ElicitationAction::Cancel,
+    };
+    let told = ElicitResult::new(action.clone());
+    if action != ElicitationAction::Accept {
+        return told;
+    }
+    let mut content: Map<String, Value> = reply["content"].as_object().cloned().unwrap_or_default();
+    for (name, schema) in form["properties"].as_object().into_iter().flatten() {
+        if let Some(default) = schema.get("default").filter(|_| !content.contains_key(name)) {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+    told.with_content(Value::Object(content))
+}
+
+/// Calls that wait for a person.
+#[derive(Default)]
+pub(crate) struct Parked(Mutex<HashMap<CallId, (Running, oneshot::Sender<Value>)>>);
+
+impl Parked {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, (Running, oneshot::Sender<Value>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a call wait; the question is cancelled where too many wait already.
+    pub fn park(&self, id: CallId, running: Running, reply: oneshot::Sender<Value>) -> Result<(), Running> {
+        let mut parked = self.lock();
+        if parked.len() >= MAX_PARKED {
+            return Err(running);
+        }
+        parked.insert(id, (running, reply));
+        Ok(())
+    }
+
+    /// The call goes on with this answer; none when it waits no longer.
+    pub fn resume(&self, id: CallId, answer: Value) -> Option<Running> {
+        let (running, reply) = self.lock().remove(&id)?;
+        // One whose server has given the question up goes on as well.
+        let _ = reply.send(answer);
+        Some(running)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use futures::FutureExt;
+
+    fn asked() -> Value {
+        json!({ "type": "object", "required": ["name"],
+            "properties": { "name": { "type": "string" }, "age": { "type": "integer", "default": 7 } } })
+    }
+
+    #[test]
+    fn a_request_to_a_model_is_text_and_bounded() {
+        let message = |content: Value| json!({ "role": "user", "content": content });
+        let text = json!({ "type": "text", "text": "hi\u{1b}" });
+        let params = json!({ "messages": [message(text.clone()), message(json!([text]))], "maxTokens": 1_000_000 });
+        let asked = request(&params).unwrap();
+        assert_eq!((&asked["messages"][1]["text"], &asked["max_tokens"]), (&json!("hi"), &json!(MAX_TOKENS)));
+        let image = json!({ "messages": [message(json!({ "type": "image", "data": "AAAA" }))] });
+        let long = json!({ "messages": [message(json!({ "type": "text", "text": "x".repeat(MAX_FORM) }))] });
+        assert_eq!([request(&image), request(&long), request(&json!({ "messages": [] }))], [None, None, None]);
+    }
+
+    #[test]
+    fn a_form_is_one_question_that_can_be_declined_and_cancelled() {
+        let question = question("s", "Who are you?", &asked());
+        assert_eq!(question.question, "The MCP server s asks: Who are you?");
+        assert_eq!(question.buttons, Some(vec![json!({ "action": "decline" }), json!({ "action": "cancel" })]));
+        let accept = &question.schema["oneOf"][0];
+        assert_eq!(accept["required"], json!(["action", "content"]));
+        assert_eq!(accept["properties"]["content"]["additionalProperties"], false);
+    }
+
+    #[test]
+    fn a_server_is_told_the_values_with_its_defaults_or_a_no() {
+        let form = asked();
+        let told = result(&form, json!({ "action": "accept", "content": { "name": "Ada" } }));
+        assert_eq!(told.content, Some(json!({ "name": "Ada", "age": 7 })));
+        for (reply, action) in [
+            (json!({ "action": "decline" }), ElicitationAction::Decline),
+            (json!({ "action": "cancel" }), ElicitationAction::Cancel),
+            (Value::Null, ElicitationAction::Cancel),
+        ] {
+            let told = result(&form, reply);
+            assert!(told.action == action && told.content.is_none());
+        }
+    }
+
+    #[test]
+    fn the_one_call_that_runs_is_told_what_the_server_says() {
+        let (asks, heard) = (Arc::new(Asks::default()), Arc::new(Mutex::new(Vec::new())));
+        let into = heard.clone();
+        let one = asks.running(futures::future::pending().boxed());
+        asks.listen(&one, Some(Told(Arc::new(move |words| into.lock().unwrap().push(words)))));
+        asks.tell("half\u{1b}[31m done");
+        asks.tell(&"x".repeat(10_000));
+        let other = asks.running(futures::future::pending().boxed());
+        asks.tell("of whom?");
+        drop((one, other));
+        asks.tell("too late");
+        let heard = heard.lock().unwrap();
+        assert_eq!((heard[0].as_str(), heard[1].len(), heard.len()), ("half[31m done", MAX_TOLD, 2));
+    }
+
+    #[tokio::test]
+    async fn a_question_belongs_to_the_one_call_that_runs() {
+        let (asks, form) = (Arc::new(Asks::default()), asked());
+        let never = || futures::future::pending().boxed();
+        let nobody = asks.ask("x".into(), form.clone()).await;
+        assert_eq!(nobody.action, ElicitationAction::Cancel, "no call runs");
+        let mut one = asks.running(never());
+        let (told, ()) = tokio::join!(asks.ask("x".into(), form.clone()), async {
+            let ask = one.asks.recv().await.unwrap();
+            ask.reply.send(json!({ "action": "decline" })).unwrap();
+        });
+        assert_eq!(told.action, ElicitationAction::Decline);
+        let other = asks.running(never());
+        let both = asks.ask("x".into(), form.clone()).await;
+        assert_eq!(both.action, ElicitationAction::Cancel, "it is not known whose question it is");
+        drop(other);
+        let deep = asks.ask("x".into(), json!({ "type": "object", "properties": { "a": "x".repeat(MAX_FORM) } })).await;
+        assert_eq!(deep.action, ElicitationAction::Cancel, "it is too long");
+    }
+}

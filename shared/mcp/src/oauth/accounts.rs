@@ -1,0 +1,369 @@
+//! Sign-ins that wait for a person, and the accounts that came of them: rows whose contents are sealed.
+
+use super::{
+    fetch::Fetch,
+    grant::{self, Client, NoTokens, Tokens, exposed, exposed_token},
+    metadata::{Challenge, Issuer},
+    seal::{self, KeySource},
+};
+use crate::parts::Egress;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::{Code, Error, Sha256, Timestamp, WorkspaceId};
+use ports::{Clock, Expect, Key, KnownSecrets, Secret, SignIn, SignInAnswer, Table, Write};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+/// How long a person has to sign in.
+const PENDING: Duration = Duration::from_secs(600);
+/// A token is renewed so long before its end.
+const EARLY: Duration = Duration::from_secs(20);
+/// For so long a process that renews a token has the others wait: an issuer may end an account whose refresh token comes twice.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often the others look.
+const LOOKED_EVERY: Duration = Duration::from_millis(200);
+
+/// The parts that accounts are kept with.
+#[derive(Clone)]
+pub struct AccountParts {
+    /// The rows.
+    pub table: Arc<dyn Table>,
+    /// The key that seals them.
+    pub key: KeySource,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Learns each token, so that it is taken out of all that is written down.
+    pub known: KnownSecrets,
+}
+
+/// A server of a workspace, as its account knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Holder {
+    pub workspace: WorkspaceId,
+    pub server: String,
+    pub url: String,
+    pub allow_private: bool,
+}
+
+impl Holder {
+    fn key(&self) -> Key {
+        Key::new(format!("{}/mcp", self.workspace), format!("account/{}", self.server))
+    }
+
+    /// The place that tokens are sealed for: after another declaration of the server they are good for nothing.
+    fn place(&self) -> String {
+        format!("{}/{}/{}", self.workspace, self.server, self.url)
+    }
+}
+
+/// An account at a server.
+#[derive(Clone, Serialize, Deserialize)]
+struct Account {
+    issuer: Issuer,
+    client: Client,
+    resource: String,
+    #[serde(serialize_with = "exposed_token")]
+    access_token: Secret,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    refresh_token: Option<Secret>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+impl Account {
+    fn token(&self) -> Token {
+        Token { secret: self.access_token.clone(), expires_at: self.expires_at }
+    }
+}
+
+/// A token, and the end of its time where that is known.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub secret: Secret,
+    expires_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// Whether it is good for a while.
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|at| now + EARLY < at)
+    }
+}
+
+/// A sign-in that a person was asked for.
+#[derive(Serialize, Deserialize)]
+struct Pending {
+    holder: Holder,
+    issuer: Issuer,
+    client: Client,
+    resource: String,
+    verifier: String,
+    redirect: String,
+}
+
+/// A row: nothing in it is readable without the key of the host.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    version: u32,
+    sealed: String,
+    /// A process renews the token, until then at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    renewing_until: Option<Timestamp>,
+}
+
+/// The contents of a row.
+struct Kept<T> {
+    value: T,
+    rev: u64,
+    renewing_until: Option<Timestamp>,
+}
+
+/// The client that the operator or the workspace has at the issuer, and the scope that it asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Registered {
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    pub scope: Option<String>,
+}
+
+fn unavailable(error: impl std::fmt::Display) -> Error {
+    Error::new(Code::UpstreamUnavailable, format!("the accounts of MCP servers cannot be read or written: {error}"))
+}
+
+fn refused(server: &str, why: &str) -> Error {
+    Error::new(Code::UpstreamRefused, format!("nobody can sign in at the MCP server {server}: {why}"))
+}
+
+impl AccountParts {
+    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<Kept<T>>, Error> {
+        let Some(item) = self.table.get(key).await.map_err(unavailable)? else { return Ok(None) };
+        let row: Row = serde_json::from_str(&item.body).map_err(unavailable)?;
+        let Some(text) = seal::open(&self.key, place, &row.sealed).map_err(unavailable)? else { return Ok(None) };
+        let value = serde_json::from_str(&text).map_err(unavailable)?;
+        Ok(Some(Kept { value, rev: item.rev, renewing_until: row.renewing_until }))
+    }
+
+    fn row(&self, place: &str, value: &impl Serialize, renewing_until: Option<Timestamp>) -> Result<String, Error> {
+        let text = serde_json::to_string(value).map_err(unavailable)?;
+        let sealed = seal::seal(&self.key, place, &text).map_err(unavailable)?;
+        serde_json::to_string(&Row { version: 1, sealed, renewing_until }).map_err(unavailable)
+    }
+
+    /// Writes an account; whether nobody was faster.
+    async fn write(
+        &self,
+        holder: &Holder,
+        account: &Account,
+        renewing_until: Option<Timestamp>,
+        expect: Expect,
+    ) -> Result<bool, Error> {
+        let body = self.row(&holder.place(), account, renewing_until)?;
+        match self.table.commit(vec![Write::put(holder.key(), body, expect)]).await {
+            Ok(()) => Ok(true),
+            Err(ports::Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    fn learn(&self, client: &Client, tokens: &Tokens) {
+        self.known.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token).chain(&client.secret));
+    }
+
+    /// Begins a sign-in: the address for the person.
+    ///
+    /// # Errors
+    /// `UPSTREAM_REFUSED` when the server or its issuer makes no sign-in possible, with the reason.
+    pub(crate) async fn begin(
+        &self,
+        egress: &dyn Egress,
+        holder: Holder,
+        challenge: &Challenge,
+        registered: Registered,
+        redirect: &str,
+    ) -> Result<SignIn, Error> {
+        let fetch = Fetch { egress, allow_private: holder.allow_private };
+        let told = |why: String| refused(&holder.server, &why);
+        let server = Url::parse(&holder.url).map_err(|error| told(format!("its address is none: {error}")))?;
+        let found = grant::find(fetch, &server, challenge).await.map_err(told)?;
+        let client = match registered.client_id {
+            Some(id) => {
+                let secret = registered.client_secret;
+                let method = if secret.is_none() { "none" } else { found.issuer.method() };
+                // One that has a secret is no public client.
+                let method = if secret.is_some() && method == "none" { "client_secret_basic" } else { method };
+                Client { id, secret, method: method.into() }
+            }
+            None => grant::register(fetch, &found.issuer, redirect).await.map_err(told)?,
+        };
+        let (state, verifier) = (seal::random_text().map_err(told)?, seal::random_text().map_err(told)?);
+        self.known.learn([&Secret::new(&*verifier)].into_iter().chain(&client.secret));
+        // RFC 7636 §4.2.
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::of(verifier.as_bytes()).as_bytes());
+        let scope = registered.scope.or(found.scope);
+        let mut pairs = vec![
+            ("redirect_uri", redirect),
+            ("state", &state),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("resource", &found.resource),
+        ];
+        pairs.extend(scope.iter().map(|scope| ("scope", scope.as_str())));
+        let url = grant::authorize_url(&found.issuer, &client, &pairs).map_err(told)?;
+        let expires_at = self.clock.now() + PENDING;
+        let (key, place) = pending_at(&state);
+        let (redirect, resource) = (redirect.to_owned(), found.resource);
+        let pending = Pending { holder, issuer: found.issuer, client, resource, verifier, redirect };
+        let write = Write::put(key, self.row(&place, &pending, None)?, Expect::Absent).expiring(expires_at);
+        self.table.commit(vec![write]).await.map_err(unavailable)?;
+        Ok(SignIn { url: url.into(), expires_at })
+    }
+
+    /// Completes a sign-in with the answer that the issuer sent along with the person's browser; each answer once.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for an answer that no sign-in waits for; `UPSTREAM_REFUSED` when the person or the issuer refused it.
+    pub(crate) async fn complete(&self, egress: &dyn Egress, answer: &SignInAnswer) -> Result<Holder, Error> {
+        let (key, place) = pending_at(&answer.state);
+        let nobody = || {
+            Error::new(Code::NotFound, "no sign-in waits for this answer: it was used, or took longer than 10 minutes")
+                .hint("begin the sign-in again")
+        };
+        let Kept { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
+        match self.table.commit(vec![Write::delete(key, Expect::Rev(rev))]).await {
+            Ok(()) => {}
+            Err(ports::Error::Conflict { .. }) => return Err(nobody()),
+            Err(error) => return Err(unavailable(error)),
+        }
+        let Pending { holder, issuer, client, resource, verifier, redirect } = pending;
+        // RFC 9207 §2.4: an answer of another issuer is not believed.
+        let is_from = answer.iss.as_ref().is_some_and(|iss| *iss == issuer.issuer);
+        if answer.iss.is_some() && !is_from || issuer.authorization_response_iss_parameter_supported && !is_from {
+            return Err(refused(&holder.server, "the answer is that of another issuer"));
+        }
+        let Some(code) = answer.code.as_deref().filter(|_| answer.error.is_none()) else {
+            let why = answer.error.as_deref().unwrap_or("the answer has no code");
+            let plain: String =
+                why.chars().filter(|c| c.is_ascii_alphanumeric() || " _-".contains(*c)).take(64).collect();
+            return Err(refused(&holder.server, &plain));
+        };
+        let pairs = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &*redirect),
+            ("code_verifier", &*verifier),
+            ("resource", &*resource),
+        ];
+        let fetch = Fetch { egress, allow_private: holder.allow_private };
+        let tokens = match grant::tokens(fetch, &issuer, &client, &pairs).await {
+            Ok(tokens) => tokens,
+            Err(NoTokens::Refused(why) | NoTokens::Failed(why)) => return Err(refused(&holder.server, &why)),
+        };
+        self.learn(&client, &tokens);
+        let account = self.account(issuer, client, resource, tokens, None);
+        self.write(&holder, &account, None, Expect::Any).await?;
+        Ok(holder)
+    }
+
+    fn account(
+        &self,
+        issuer: Issuer,
+        client: Client,
+        resource: String,
+        tokens: Tokens,
+        refresh_before: Option<Secret>,
+    ) -> Account {
+        let expires_at = tokens.expires_in.map(|seconds| self.clock.now() + Duration::from_secs(seconds.min(1 << 32)));
+        // An issuer that rotates none gives none: the one before stays good.
+        let refresh_token = tokens.refresh_token.or(refresh_before);
+        Account { issuer, client, resource, access_token: tokens.access_token, refresh_token, expires_at }
+    }
+
+    /// The token of an account, renewed where its time is nearly up or where it is `refused`, which the server did not take; none where a
+    /// person has to sign in.
+    ///
+    /// # Errors
+    /// When the account cannot be read, or its issuer cannot be asked now.
+    pub(crate) async fn token(
+        &self,
+        egress: &dyn Egress,
+        holder: &Holder,
+        refused: Option<&str>,
+    ) -> Result<Option<Token>, Error> {
+        loop {
+            let Some(Kept { value: account, rev, renewing_until }) =
+                self.read::<Account>(&holder.key(), &holder.place()).await?
+            else {
+                return Ok(None);
+            };
+            let secrets = [&account.access_token].into_iter().chain(&account.refresh_token);
+            self.known.learn(secrets.chain(&account.client.secret));
+            let (token, now) = (account.token(), self.clock.now());
+            let is_refused = Some(token.secret.expose()) == refused;
+            if !is_refused && token.is_good(now) {
+                return Ok(Some(token));
+            }
+            if account.refresh_token.is_none() {
+                // Its clock may be behind ours: the server says whether it takes the token.
+                return Ok(Some(token).filter(|_| !is_refused));
+            }
+            if renewing_until.is_some_and(|until| now < until) {
+                tokio::time::sleep(LOOKED_EVERY).await;
+                continue;
+            }
+            if self.write(holder, &account, Some(now + LEASE), Expect::Rev(rev)).await? {
+                return self.renew(egress, holder, account, rev + 1).await;
+            }
+        }
+    }
+
+    /// Renews a token, under the lease that the row has at this revision.
+    async fn renew(
+        &self,
+        egress: &dyn Egress,
+        holder: &Holder,
+        account: Account,
+        rev: u64,
+    ) -> Result<Option<Token>, Error> {
+        let fetch = Fetch { egress, allow_private: holder.allow_private };
+        let refresh = account.refresh_token.as_ref().map_or("", Secret::expose);
+        let pairs = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("resource", &*account.resource)];
+        let (account, answer) = match grant::tokens(fetch, &account.issuer, &account.client, &pairs).await {
+            Ok(tokens) => {
+                self.learn(&account.client, &tokens);
+                let Account { issuer, client, resource, refresh_token, .. } = account;
+                let renewed = self.account(issuer, client, resource, tokens, refresh_token);
+                let token = renewed.token();
+                (renewed, Ok(Some(token)))
+            }
+            // Nothing makes this refresh token good again: a person has to sign in.
+            Err(NoTokens::Refused(_)) => (Account { refresh_token: None, ..account }, Ok(None)),
+            Err(NoTokens::Failed(why)) => (account, Err(Error::new(Code::UpstreamUnavailable, why))),
+        };
+        // A lost race is another sign-in: its tokens are the newer ones.
+        self.write(holder, &account, None, Expect::Rev(rev)).await?;
+        answer
+    }
+
+    /// Whether there is an account.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub(crate) async fn has(&self, holder: &Holder) -> Result<bool, Error> {
+        Ok(self.read::<Account>(&holder.key(), &holder.place()).await?.is_some())
+    }
+
+    /// Forgets an account; none is fine.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(crate) async fn forget(&self, holder: &Holder) -> Result<(), Error> {
+        self.table.commit(vec![Write::delete(holder.key(), Expect::Any)]).await.map_err(unavailable)
+    }
+}
+
+/// The place of a sign-in that waits. The row does not tell the state: only the browser of the person has it.
+fn pending_at(state: &str) -> (Key, String) {
+    let digest = Sha256::of(state.as_bytes());
+    (Key::new(format!("mcp-sign-in/{digest}"), "pending"), json!(["sign-in", digest.to_string()]).to_string())
+}

@@ -1,0 +1,132 @@
+//! The servers of a workspace as people see them, and their sign-ins.
+
+use crate::{
+    Servers,
+    declared::How,
+    oauth::accounts::{AccountParts, Holder, Registered},
+    servers::{Answers, NOT_YET, Slot},
+};
+use async_trait::async_trait;
+use domain::{Code, Error, WorkspaceId};
+use ports::{
+    Address, Recipient, Secret, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn,
+    SignInAnswer, filled,
+};
+use std::{sync::Arc, time::Duration};
+
+impl Servers {
+    fn accounts(&self) -> Result<&AccountParts, Error> {
+        self.0.parts.accounts.as_ref().ok_or_else(|| {
+            Error::new(Code::Unprocessable, "this installation keeps no accounts at MCP servers").hint(
+                "declare a header with a token by reference instead: \"Authorization\": \"Bearer ${secret:NAME}\"",
+            )
+        })
+    }
+
+    /// A server that can be signed in at, and its account's place.
+    fn account_of(&self, of: &ServersOf, server: &str) -> Result<(Arc<Slot>, Holder), Error> {
+        let (slots, faults) = self.0.slots(of);
+        let Some(slot) = slots.into_iter().find(|slot| slot.name == server) else {
+            let shown: String = server.chars().take(64).collect();
+            let fault = faults.into_iter().find(|(name, _)| name == server);
+            let error = Error::not_found("MCP server", format!("{shown:?} here"));
+            return Err(match fault {
+                Some((_, why)) => error.hint(why),
+                None => error.hint("/system/mcp.json declares the servers of a workspace"),
+            });
+        };
+        match holder(&slot) {
+            Some(holder) => Ok((slot, holder)),
+            None => Err(Error::new(
+                Code::Unprocessable,
+                format!("the MCP server {server} is a program: it gets its credentials in its variables"),
+            )),
+        }
+    }
+
+    async fn registered(&self, slot: &Slot) -> Result<Registered, Error> {
+        let How::Http { url, oauth, .. } = &slot.declared.how else { return Ok(Registered::default()) };
+        let parts = &self.0.parts;
+        let secrets = if slot.declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
+        let to = Recipient { workspace: slot.workspace, address: Address::Url(url) };
+        let client_secret = match &oauth.client_secret {
+            Some(text) => {
+                let secret = filled(secrets, to, "oauth.client_secret", text).await;
+                Some(Secret::new(secret.map_err(|why| Error::new(Code::Unprocessable, why))?))
+            }
+            None => None,
+        };
+        Ok(Registered { client_id: oauth.client_id.clone(), client_secret, scope: oauth.scope.clone() })
+    }
+}
+
+fn holder(slot: &Slot) -> Option<Holder> {
+    let How::Http { url, allow_private, .. } = &slot.declared.how else { return None };
+    let allow_private = *allow_private && slot.declared.is_own;
+    Some(Holder { workspace: slot.workspace, server: slot.name.clone(), url: url.clone(), allow_private })
+}
+
+#[async_trait]
+impl ServerAccounts for Servers {
+    async fn servers(&self, of: &ServersOf, wait: Duration) -> Vec<ServerView> {
+        let (slots, _) = self.0.slots(of);
+        let Answers { found, mut missing } = self.0.all(of, None, wait).await;
+        let mut views = Vec::new();
+        for slot in slots {
+            let tools = found.iter().find(|found| found.slot.name == slot.name).map(|found| found.tools.len());
+            let at = missing.iter().position(|(name, _)| *name == slot.name);
+            let reason = at.map(|at| missing.swap_remove(at).1);
+            let state = match (tools, &reason) {
+                (Some(_), _) => ServerState::Connected,
+                (None, _) if slot.challenge().is_some() => ServerState::NeedsSignIn,
+                (None, Some(why)) if why == NOT_YET => ServerState::Connecting,
+                (None, _) => ServerState::Failed,
+            };
+            let signed_in = match (holder(&slot), &self.0.parts.accounts) {
+                (Some(holder), Some(accounts)) => accounts.has(&holder).await.unwrap_or(false),
+                _ => false,
+            };
+            let transport = match slot.declared.how {
+                How::Program { .. } => ServerTransport::Stdio,
+                How::Http { .. } => ServerTransport::Http,
+            };
+            let (name, tools) = (slot.name.clone(), tools.unwrap_or(0));
+            views.push(ServerView { name, transport, state, reason, signed_in, tools });
+        }
+        let faults = missing.into_iter().map(|(name, why)| {
+            let (transport, state) = (ServerTransport::None, ServerState::Failed);
+            ServerView { name, transport, state, reason: Some(why), signed_in: false, tools: 0 }
+        });
+        views.extend(faults);
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        views
+    }
+
+    async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str) -> Result<SignIn, Error> {
+        let accounts = self.accounts()?;
+        let (slot, holder) = self.account_of(of, server)?;
+        if slot.challenge().is_none() && !accounts.has(&holder).await? && slot.tools(&self.0.parts).await.is_ok() {
+            let message = format!("the MCP server {server} needs no sign-in: it answers without one");
+            return Err(Error::new(Code::Unprocessable, message));
+        }
+        let challenge = slot.challenge().unwrap_or_default();
+        let registered = self.registered(&slot).await?;
+        accounts.begin(&*self.0.parts.egress, holder, &challenge, registered, redirect).await
+    }
+
+    async fn complete(&self, answer: &SignInAnswer) -> Result<(WorkspaceId, String), Error> {
+        let Holder { workspace, server, .. } = self.accounts()?.complete(&*self.0.parts.egress, answer).await?;
+        if let Some(slot) = self.0.slot(workspace, &server) {
+            slot.begin_anew().await;
+        }
+        Ok((workspace, server))
+    }
+
+    async fn sign_out(&self, of: &ServersOf, server: &str) -> Result<(), Error> {
+        let accounts = self.accounts()?;
+        let (slot, holder) = self.account_of(of, server)?;
+        accounts.forget(&holder).await?;
+        slot.begin_anew().await;
+        Ok(())
+    }
+}

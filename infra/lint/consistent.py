@@ -163,12 +163,14 @@ def sources(stacks):
 def one_address(stacks):
     """CloudFront is the only way in: it leads events and the rest where they are answered, and what stands behind it knows it."""
     edge = stacks["Edge"]["Resources"]["Distribution"]["Properties"]["DistributionConfig"]
-    (events,) = edge["CacheBehaviors"]
+    events = next(each for each in edge["CacheBehaviors"] if each["TargetOriginId"] == "streams")
     rule = stacks["Containers"]["Resources"]["Streams"]["Properties"]["Conditions"][0]["PathPatternConfig"]["Values"]
     if rule != [events["PathPattern"]]:
         fault(f"edge.yaml: events are {events['PathPattern']}, and behind the balancer of containers.yaml {', '.join(rule)}")
     header = re.search(r'NAMES_ITSELF: HeaderName = HeaderName::from_static\("([a-z-]+)"\)', (ROOT / "functions/cloud/src/origin.rs").read_text())[1]
     for origin in edge["Origins"]:
+        if origin["Id"] == "console":
+            continue
         if [named["HeaderName"] for named in origin["OriginCustomHeaders"]] != [header]:
             fault(f"edge.yaml: the origin {origin['Id']} is not told {header}, by which it knows CloudFront")
     host = re.search(r'NAMES_HOST: HeaderName = HeaderName::from_static\("([a-z-]+)"\)', (ROOT / "functions/cloud/src/origin.rs").read_text())[1]
@@ -191,6 +193,20 @@ def one_address(stacks):
         fault(f"functions.yaml: Stream is cut off in the middle of an answer of {minutes} minutes")
     if stacks["Containers"]["Resources"]["Balancer"]["Properties"]["Scheme"] != "internal":
         fault("containers.yaml: the load balancer has an address of its own")
+
+
+def console(stacks):
+    """The page has the same policy on AWS as on a hub, but for the origins that it may ask."""
+    source = (ROOT / "functions/console/src/lib.rs").read_text()
+    text = re.sub(r"\\\n\s*", "", re.search(r"\"(default-src 'none'; (?:[^\"\\]|\\\n)+)\"", source)[1])
+    edge = stacks["Edge"]["Resources"]
+    sent = edge["ConsoleHeaders"]["Properties"]["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]["ContentSecurityPolicy"]
+    parts = lambda policy: {part.split()[0]: part for part in policy.split("; ") if not part.startswith("connect-src")}
+    if parts(text) != parts(sent["ContentSecurityPolicy"]["Fn::Sub"]):
+        fault("edge.yaml: the policy of the console's page is another one than that of functions/console/src/lib.rs")
+    for behaviour in edge["Distribution"]["Properties"]["DistributionConfig"]["CacheBehaviors"]:
+        if behaviour["TargetOriginId"] == "console" and behaviour.get("ResponseHeadersPolicyId") != {"Ref": "ConsoleHeaders"}:
+            fault(f"edge.yaml: {behaviour['PathPattern']} comes without the policy of the console")
 
 
 # Services that a function reaches without a way of its own: the platform does it, or the gateway endpoints do.
@@ -293,7 +309,7 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, loops, sandboxes, sources, one_address, ways, delays, prices):
+        for check in (numbers, loops, sandboxes, sources, one_address, console, ways, delays, prices):
             check(stacks)
     choices(root)
     toolchains()

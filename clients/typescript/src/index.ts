@@ -8,6 +8,7 @@ export {
   type ChatEvent, type Connection, type Source, type TaskEvent, type Watching, type WorkspaceEvent,
 } from './stream.ts';
 export {serveTools, type CodeCall, type CodeTool, type Serving} from './tools.ts';
+export {WorkspaceStream, type Following} from './shared.ts';
 export {upload, type Uploading} from './upload.ts';
 export type {Answer, Method, PathOf, Request} from './typed.ts';
 export type {components, paths} from './schema.ts';

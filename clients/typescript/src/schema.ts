@@ -49,8 +49,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client id of the command line there. A server
-         *     without an issuer names none.
+         * How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client ids of the command line and of the
+         *     console there. A server without an issuer names none.
          */
         get: operations["resource_metadata"];
         put?: never;
@@ -846,7 +846,7 @@ export interface paths {
         /**
          * The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
          *     Changes come at least once: after a reconnect those of the last seconds may come again. To show a workspace, open the stream, then
-         *     load the lists.
+         *     load the lists. With `actors` the events of chats and tasks come on the same connection: browsers open six per server.
          */
         get: operations["watch_workspace"];
         put?: never;
@@ -6144,6 +6144,8 @@ export interface components {
             bearer_methods_supported: string[];
             /** @description The public client id of the command line at the issuer; an addition to RFC 9728. */
             cli_client_id?: string | null;
+            /** @description The public client id of the console at the issuer; an addition to RFC 9728. */
+            console_client_id?: string | null;
             /** @description The URL of this server. */
             resource: string;
             /** @description The scopes to ask an issuer for. */
@@ -8836,6 +8838,37 @@ export interface components {
              */
             id: number;
         };
+        /** @description An event of a chat that the client named in `actors`. */
+        WorkspaceChatEvent: {
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id: string;
+            /** @description Its data, as in the stream of the chat. */
+            data?: unknown;
+            /** @description Its name, as in the stream of the chat; `cursor` tells nothing but the number. */
+            event: string;
+            /**
+             * Format: int64
+             * @description Its number in the chat, the cursor to go on from there.
+             */
+            id: number;
+        };
+        /** @description The event `chat_event` of a workspace. */
+        WorkspaceChatEventEvent: {
+            data: components["schemas"]["WorkspaceChatEvent"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "chat_event";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
         /** @description A chat was made, has another status or title, or began or ended a turn. */
         WorkspaceChatUpdated: {
             /**
@@ -8883,7 +8916,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a workspace's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        WorkspaceEvent: components["schemas"]["WorkspaceFileUpdatedEvent"] | components["schemas"]["WorkspaceChatUpdatedEvent"] | components["schemas"]["WorkspaceChatDeletedEvent"] | components["schemas"]["WorkspaceTaskUpdatedEvent"] | components["schemas"]["WorkspaceTaskDeletedEvent"] | components["schemas"]["WorkspacePresenceEvent"] | components["schemas"]["WorkspaceResetEvent"];
+        WorkspaceEvent: components["schemas"]["WorkspaceFileUpdatedEvent"] | components["schemas"]["WorkspaceChatUpdatedEvent"] | components["schemas"]["WorkspaceChatDeletedEvent"] | components["schemas"]["WorkspaceTaskUpdatedEvent"] | components["schemas"]["WorkspaceTaskDeletedEvent"] | components["schemas"]["WorkspacePresenceEvent"] | components["schemas"]["WorkspaceChatEventEvent"] | components["schemas"]["WorkspaceTaskEventEvent"] | components["schemas"]["WorkspaceResetEvent"];
         /** @description A file or folder was made, written, moved, removed or restored, by any author. */
         WorkspaceFileUpdated: {
             /**
@@ -8998,6 +9031,37 @@ export interface components {
              * @enum {string}
              */
             event: "task_deleted";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /** @description An event of a task that the client named in `actors`. */
+        WorkspaceTaskEvent: {
+            /** @description Its data, as in the stream of the task. */
+            data?: unknown;
+            /** @description Its name, as in the stream of the task; `cursor` tells nothing but the number. */
+            event: string;
+            /**
+             * Format: int64
+             * @description Its number in the task, the cursor to go on from there.
+             */
+            id: number;
+            /**
+             * Format: uuid
+             * @description The task.
+             */
+            task_id: string;
+        };
+        /** @description The event `task_event` of a workspace. */
+        WorkspaceTaskEventEvent: {
+            data: components["schemas"]["WorkspaceTaskEvent"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "task_event";
             /**
              * Format: int64
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -11366,6 +11430,12 @@ export interface operations {
     watch_workspace: {
         parameters: {
             query?: {
+                /**
+                 * @description Up to 32 chats and tasks whose events come along: `chat:ID` or `task:ID`, with `:AFTER` where the client has events, and commas
+                 *     between. Their events are `chat_event` and `task_event`. A client that comes back names the last number of each.
+                 * @example chat:019bf537-f228-7cd3-aa1c-3da8af302e12:17
+                 */
+                actors?: string;
                 /**
                  * @description Only events after the one with this `id:`; 0 for all that are kept. `Last-Event-ID` comes before it. Without either, the
                  *     stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning; that of

@@ -39,7 +39,7 @@ export interface Watching {
 /** The hub sends a comment every 15 s. A connection that is silent for longer than this is dead. */
 const SILENCE_MS = 40_000;
 const LONGEST_PAUSE_MS = 5_000;
-const LAST_OF_TASK = new Set(['done', 'stopped', 'went_up']);
+export const LAST_OF_TASK = new Set(['done', 'stopped', 'went_up']);
 
 /**
  * The events of a chat, from its log. The iterator reconnects with its cursor until it is left or `signal` aborts, and gives each event once.
@@ -65,13 +65,24 @@ export function watchWorkspace(hub: Client, workspace: string, watching: Watchin
   return watch(hub, {workspace}, watching) as AsyncGenerator<WorkspaceEvent>;
 }
 
+/** The parts of a stream that several readers share. */
+interface Shared {
+  /** The chats and tasks whose events come along, as the hub wants them in `actors`. */
+  actors: () => string;
+  /** Ends the present connection when it aborts: the next one begins at once, with other actors. */
+  again: () => AbortSignal;
+  /** Whether the stream goes on without what the hub refused. */
+  isHandled: (refusal: HubError) => boolean;
+}
+
 interface Loose {
   id: number;
   event: string;
   data: unknown;
 }
 
-async function* watch(hub: Client, source: Source, watching: Watching): AsyncGenerator<Loose> {
+/** @internal */
+export async function* watch(hub: Client, source: Source, watching: Watching, shared?: Shared): AsyncGenerator<Loose> {
   const {signal, onConnection} = watching;
   const path = streamPath(source);
   let cursor = watching.after === undefined ? undefined : String(watching.after);
@@ -81,11 +92,15 @@ async function* watch(hub: Client, source: Source, watching: Watching): AsyncGen
     // Ends this one connection: when the caller leaves, and when it is silent for too long.
     const connection = new AbortController();
     const leave = () => connection.abort(signal?.reason);
+    const again = shared?.again();
     signal?.addEventListener('abort', leave, {once: true});
+    again?.addEventListener('abort', leave, {once: true});
     let silence = setTimeout(() => connection.abort(), SILENCE_MS);
     try {
       onConnection?.({state: 'connecting'});
-      const answer = await open(hub, source, path, cursor, watching.ticket ?? false, connection.signal);
+      const along = shared?.actors() ?? '';
+      const actors = along === '' ? '' : `actors=${encodeURIComponent(along)}`;
+      const answer = await open(hub, source, path, actors, cursor, watching.ticket ?? false, connection.signal);
       onConnection?.({state: 'open'});
       const decoder = new TextDecoder();
       const reader = answer.body!.getReader();
@@ -104,13 +119,19 @@ async function* watch(hub: Client, source: Source, watching: Watching): AsyncGen
       }
     } catch (error) {
       if (signal?.aborted) return;
-      if (error instanceof HubError && !error.isPassing) throw error;
+      if (again?.aborted) continue;
+      if (error instanceof HubError && !error.isPassing) {
+        if (shared?.isHandled(error)) continue;
+        throw error;
+      }
       reason = error instanceof HubError || error instanceof Unreachable ? error : new Unreachable(hub.url, error);
     } finally {
       clearTimeout(silence);
       signal?.removeEventListener('abort', leave);
+      again?.removeEventListener('abort', leave);
       connection.abort();
     }
+    if (again?.aborted) continue;
     const asked = (reason !== 'ended' && 'retryAfterMs' in reason && reason.retryAfterMs) || 0;
     // A stream that ended by itself (each does after 15 minutes) is opened again at once, the first time.
     const wait = reason === 'ended' && failures === 0 ? 0 : Math.max(backoff(failures, LONGEST_PAUSE_MS), asked);
@@ -120,12 +141,12 @@ async function* watch(hub: Client, source: Source, watching: Watching): AsyncGen
   }
 }
 
-async function open(hub: Client, source: Source, path: string, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
+async function open(hub: Client, source: Source, path: string, query: string, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {accept: 'text/event-stream'};
   if (cursor !== undefined) headers['last-event-id'] = cursor;
   const answer = ticket
-    ? await hub.send(await ticketPath(hub, source, signal), {headers, signal, anonymous: true})
-    : await hub.send(path, {headers, signal});
+    ? await hub.send(`${await ticketPath(hub, source, signal)}${query === '' ? '' : `&${query}`}`, {headers, signal, anonymous: true})
+    : await hub.send(`${path}${query === '' ? '' : `?${query}`}`, {headers, signal});
   if (!answer.ok || answer.body === null) throw await refused(answer);
   return answer;
 }

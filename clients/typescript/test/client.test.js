@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {Client, HubError, ticketUrl, Unreachable, upload, watchChat, watchWorkspace} from 'buildscale';
+import {Client, HubError, ticketUrl, Unreachable, upload, watchChat, watchWorkspace, WorkspaceStream} from 'buildscale';
 import {startHub} from './hub.js';
 
 const CHATS = '/api/v1/workspaces/{workspace_id}/chats';
@@ -131,6 +131,40 @@ test('the changes of a workspace are told', async () => {
   for await (const {event, data} of changes) {
     if (event === 'file_updated' && data.path === '/projects/told.md') break;
   }
+});
+
+test('one connection has the changes of a workspace and the events of its chats, also after the hub was killed', async () => {
+  const opened = [];
+  const counting = new Client({url: server.url, fetch: (url, init) => {
+    if (String(url).includes('/events')) opened.push(new URL(url).searchParams.get('actors'));
+    return fetch(url, init);
+  }});
+  const stream = new WorkspaceStream(counting, workspace);
+  const leaving = new AbortController();
+  const changes = [];
+  const watching = (async () => { for await (const {event} of stream.changes({signal: leaving.signal})) changes.push(event); })();
+  const [asked, counted] = [await begin('Ask me something'), await begin('count slowly')];
+  const gone = assert.rejects(stream.chat('01890000-0000-7000-8000-000000000000').next(), {code: 'NOT_FOUND'});
+  const question = (async () => { for await (const {event} of stream.chat(asked, {after: 0})) if (event === 'question') return; })();
+  const ids = [];
+  let killed;
+  for await (const {id, event, data} of stream.chat(counted, {after: 0, signal: leaving.signal})) {
+    ids.push(id);
+    if (event === 'chunk') killed ??= server.kill().then(server.restart);
+    if (event === 'turn_started' && data.attempt > 1) break;
+  }
+  await Promise.all([killed, question, gone]);
+  assert.ok(ids.every((id, at) => at === 0 || id > ids[at - 1]), 'each event once, in order');
+  await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: {workspace_id: workspace}, query: {path: '/projects/line.md'}, body: {content: 'told'}});
+  while (!changes.includes('file_updated')) await new Promise(resolve => setImmediate(resolve));
+  // A reader that comes later gets the events from before, too.
+  for await (const {event} of stream.chat(asked, {after: 0})) {
+    if (event === 'turn_started') break;
+  }
+  leaving.abort();
+  await watching;
+  assert.ok(opened.some(actors => actors?.includes(`chat:${asked}`) && actors.includes(`chat:${counted}`)), opened.join(' '));
+  await hub.post(`${CHAT}/stop`, {path: {workspace_id: workspace, chat_id: counted}});
 });
 
 test('a ticket opens a stream without the token', async () => {

@@ -6,6 +6,7 @@ use crate::{
     chats::InChat,
     error::Answer,
     extract::Query,
+    followed::{Followed, followed},
     schema,
     tasks::InTask,
     workspaces::InWorkspace,
@@ -72,7 +73,8 @@ pub trait Streams: Send + Sync {
         true
     }
 
-    /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come.
+    /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come. The events of
+    /// the actors `followed` come along, as `chat_event` and `task_event`.
     ///
     /// # Errors
     /// Those of [`Streams::open`].
@@ -80,6 +82,7 @@ pub trait Streams: Send + Sync {
         &self,
         workspace: WorkspaceId,
         access: workspace::Access,
+        followed: Vec<Followed>,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response>;
@@ -100,6 +103,16 @@ pub(crate) struct Watch {
     /// A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
     #[expect(dead_code, reason = "it is part of the description")]
     ticket: Option<String>,
+}
+
+/// Chats and tasks on the same connection.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Along {
+    /// Up to 32 chats and tasks whose events come along: `chat:ID` or `task:ID`, with `:AFTER` where the client has events, and commas
+    /// between. Their events are `chat_event` and `task_event`. A client that comes back names the last number of each.
+    #[param(example = "chat:019bf537-f228-7cd3-aa1c-3da8af302e12:17")]
+    actors: Option<String>,
 }
 
 /// The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object.
@@ -154,9 +167,9 @@ pub(crate) async fn watch_task(
 
 /// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
 /// Changes come at least once: after a reconnect those of the last seconds may come again. To show a workspace, open the stream, then
-/// load the lists.
+/// load the lists. With `actors` the events of chats and tasks come on the same connection: browsers open six per server.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/events", tag = "workspaces",
-    params(InWorkspace, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    params(InWorkspace, Watch, Along, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 200, description = "Changes, until the client goes.", body = schema::WorkspaceEvent,
         content_type = "text/event-stream",
         example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
@@ -164,11 +177,13 @@ pub(crate) async fn watch_workspace(
     State(context): State<Arc<StreamContext>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(watch): Query<Watch>,
+    Query(along): Query<Along>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     context.workspaces.get(at.workspace_id).await?;
-    Ok(context.streams.open_changes(at.workspace_id, files, &headers, watch.after.as_deref()).await?)
+    let followed = followed(&context, at.workspace_id, along.actors.as_deref()).await?;
+    Ok(context.streams.open_changes(at.workspace_id, files, followed, &headers, watch.after.as_deref()).await?)
 }
 
 /// The number after which a client wants events, if it names one.

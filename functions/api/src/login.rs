@@ -20,6 +20,8 @@ pub struct Login {
     pub audience: Option<String>,
     /// The public client id of the command line at the issuer.
     pub client_id: Option<String>,
+    /// The public client id of the console at the issuer.
+    pub console_client_id: Option<String>,
     /// The scopes to ask the issuer for.
     pub scopes: Vec<String>,
 }
@@ -67,8 +69,8 @@ impl Login {
     }
 }
 
-/// How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client id of the command line there. A server
-/// without an issuer names none.
+/// How to get a token for this server (RFC 9728): the issuer to ask, the scopes, and the client ids of the command line and of the
+/// console there. A server without an issuer names none.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", tag = "login",
     responses((status = 200, description = "The metadata of this server as a protected resource.", body = schema::ResourceMetadata)))]
 pub(crate) async fn resource_metadata(
@@ -87,6 +89,7 @@ pub(crate) async fn resource_metadata(
         bearer_methods_supported: vec!["header".into()],
         audience: login.audience.clone().filter(|_| with_issuer),
         cli_client_id: login.client_id.clone().filter(|_| with_issuer),
+        console_client_id: login.console_client_id.clone().filter(|_| with_issuer),
     }))
 }
 

@@ -40,7 +40,12 @@ pub struct Auth {
     pub resource: Option<String>,
     /// The public client id of the command line at the issuer, for `buildscale auth login` (RFC 8628).
     pub cli_client_id: Option<String>,
-    /// The scopes that the command line asks the issuer for; `openid` and `offline_access` when none are listed.
+    /// The public client id of the console at the issuer, for signing in from the page: the authorization code flow with PKCE (RFC 7636), back
+    /// to the address of the page.
+    pub console_client_id: Option<String>,
+    /// Further origins that the console may ask while it signs in: those of the issuer's endpoints, where they are not the issuer's own.
+    pub console_origins: Vec<String>,
+    /// The scopes that the command line and the console ask the issuer for; `openid` and `offline_access` when none are listed.
     pub cli_scopes: Vec<String>,
     /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,
@@ -125,6 +130,27 @@ impl Auth {
         }
     }
 
+    /// The origins that the console may ask, beside its own: those of the issuer, where people sign in from the page.
+    ///
+    /// # Errors
+    /// [`SetupError::Config`] for a value of `console_origins` that is no origin.
+    pub fn console_origins(&self) -> Result<Vec<String>, SetupError> {
+        let issuer = given(self.console_client_id.as_ref()).and(self.login()?.issuer);
+        let mut origins: Vec<String> = issuer.as_deref().and_then(origin_of).into_iter().collect();
+        for text in self.console_origins.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
+            match origin_of(text).filter(|origin| origin == text) {
+                Some(origin) => origins.push(origin),
+                None => {
+                    return Err(wrong(
+                        "console_origins",
+                        &format!("{text:?} is no origin such as https://issuer.example"),
+                    ));
+                }
+            }
+        }
+        Ok(origins)
+    }
+
     /// The way to a token, as clients are told. Only an issuer that publishes its keys can be asked for one.
     fn login(&self) -> Result<Login, SetupError> {
         let is_url =
@@ -143,6 +169,7 @@ impl Auth {
                 .filter(|issuer| given(self.jwks_url.as_ref()).is_some() && is_url(issuer)),
             audience: text(self.audience.as_ref()),
             client_id: text(self.cli_client_id.as_ref()),
+            console_client_id: text(self.console_client_id.as_ref()),
             scopes,
         })
     }
@@ -167,6 +194,13 @@ impl Auth {
             }
         }
     }
+}
+
+/// The scheme, the host and the port of a URL.
+fn origin_of(url: &str) -> Option<String> {
+    let url: http::Uri = url.parse().ok()?;
+    let authority = url.authority().filter(|authority| !authority.as_str().contains('@'))?;
+    Some(format!("{}://{authority}", url.scheme()?))
 }
 
 fn wrong(key: &str, reason: &str) -> SetupError {
@@ -232,6 +266,14 @@ mod tests {
             (told.client_id.as_deref(), told.scopes),
             (Some("cli"), vec!["openid".into(), "offline_access".into()])
         );
+        let console = "console_client_id = \"page\"\njwks_url = \"https://a.example/jwks\"\nconsole_origins = [\"https://login.a.example\"]\n";
+        let origins = |text: &str| toml::from_str::<Auth>(text).ok().and_then(|auth| auth.console_origins().ok());
+        let expected = ["https://a.example".to_owned(), "https://login.a.example".to_owned()];
+        assert_eq!(origins(&format!("{issuer}{console}")), Some(expected.to_vec()));
+        assert_eq!(origins(issuer), Some(vec![]), "without the console's client nobody signs in from the page");
+        for wrong in ["https://a.example/path", "*", "https://a@b.example", "'unsafe-inline'"] {
+            assert_eq!(origins(&format!("console_origins = [\"{wrong}\"]")), None, "{wrong}");
+        }
         let scopes = login("cli_scopes = [\"api://me/.default\"]").unwrap_or_default().scopes;
         assert_eq!(scopes, ["api://me/.default"]);
     }

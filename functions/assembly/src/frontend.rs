@@ -1,7 +1,7 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
-use api::{Auth, Counters, HasRoom, Probe, StreamContext, Streams};
+use api::{Auth, Counters, Followed, HasRoom, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
@@ -148,10 +148,16 @@ impl Streams for OwnFeeds {
         &self,
         workspace: WorkspaceId,
         access: workspace::Access,
+        followed: Vec<Followed>,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
         let changes = Arc::new(WorkspaceChanges::new(workspace, access, self.readers.clone()));
-        self.feeds.changes(changes, Cursor::from_request(headers, after)).await
+        let followed = followed.into_iter().map(|Followed { actor, after, first }| stream::Followed {
+            actor,
+            cursor: after.map_or(Cursor::None, Cursor::After),
+            start: Start::Turn(first),
+        });
+        self.feeds.merged(changes, Cursor::from_request(headers, after), followed.collect()).await
     }
 }

@@ -38,6 +38,7 @@ mod locate;
 mod login;
 mod markdown;
 mod mcp;
+mod mentions;
 mod output;
 mod people;
 mod permits;

@@ -44,6 +44,7 @@ impl api::Streams for Elsewhere {
         &self,
         _: WorkspaceId,
         _: workspace::Access,
+        _: Vec<api::Followed>,
         _: &HeaderMap,
         _: Option<&str>,
     ) -> ports::Result<Response> {

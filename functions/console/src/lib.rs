@@ -34,25 +34,39 @@ struct File {
 
 static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The page runs its own scripts alone, and talks to its own origin alone. Contents of files are shown from memory (`blob:`), and never run.
-/// Styles of the editor are sheets that a script makes, which needs no `unsafe-inline`.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; connect-src 'self'; \
-    manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+/// The page runs its own scripts alone, and talks to its own origin and to `origins`: those of the issuer at which people sign in. Contents of
+/// files are shown from memory (`blob:`), and never run. Styles of the editor are sheets that a script makes, which needs no `unsafe-inline`.
+fn policy(origins: &[String]) -> HeaderValue {
+    let connect = origins.iter().fold("'self'".to_owned(), |all, origin| all + " " + origin);
+    let text = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; connect-src {connect}; \
+         manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    );
+    // An origin has no character that a header could not carry; a text that is none closes the page instead of opening it.
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
 
 /// Whether the page was built into this binary.
 pub fn is_built() -> bool {
     !FILES.is_empty()
 }
 
-/// `app`, behind the files of the console: `GET /` of a browser, and the files below `/assets`. All else reaches `app`.
-pub fn before(app: Router) -> Router {
-    match is_built() {
-        true => app.layer(from_fn(async |request: Request, next: Next| match file_for(FILES, &request) {
-            Some(file) => answer(file, request.headers()),
-            None => next.run(request).await,
-        })),
-        false => app,
+/// `app`, behind the files of the console: `GET /` of a browser, and the files below `/assets`. All else reaches `app`. The page may talk to
+/// `origins`, beside its own.
+pub fn before(app: Router, origins: &[String]) -> Router {
+    if !is_built() {
+        return app;
     }
+    let policy = policy(origins);
+    app.layer(from_fn(move |request: Request, next: Next| {
+        let policy = policy.clone();
+        async move {
+            match file_for(FILES, &request) {
+                Some(file) => answer(file, request.headers(), policy),
+                None => next.run(request).await,
+            }
+        }
+    }))
 }
 
 /// The file that a request asks for. A program that asks for `/` gets the text of the API.
@@ -68,7 +82,7 @@ fn file_for<'a>(files: &'a [File], request: &Request) -> Option<&'a File> {
     files.iter().find(|file| file.path == path)
 }
 
-fn answer(file: &File, headers: &HeaderMap) -> Response {
+fn answer(file: &File, headers: &HeaderMap, policy: HeaderValue) -> Response {
     let (encoding, content) = match (file.brotli, file.gzip) {
         (Some(brotli), _) if accepts(headers, header::ACCEPT_ENCODING, "br") => (Some("br"), brotli),
         (_, Some(gzip)) if accepts(headers, header::ACCEPT_ENCODING, "gzip") => (Some("gzip"), gzip),
@@ -88,12 +102,12 @@ fn answer(file: &File, headers: &HeaderMap) -> Response {
         (header::ETAG, file.etag),
         (header::CACHE_CONTROL, kept),
         (header::VARY, "accept, accept-encoding"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     let head = response.headers_mut();
     head.extend(fields.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    head.insert(header::CONTENT_SECURITY_POLICY, policy);
     if let Some(encoding) = encoding {
         head.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }

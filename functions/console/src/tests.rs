@@ -40,7 +40,8 @@ async fn the_shortest_form_that_the_client_takes_is_sent_with_a_strict_policy() 
         ("br;q=0, gzip;q=0.5", Some("gzip"), "gz"),
         ("identity", None, "plain"),
     ] {
-        let response = answer(&PAGE[0], request(Method::GET, "/", &[("accept-encoding", accepted)]).headers());
+        let response =
+            answer(&PAGE[0], request(Method::GET, "/", &[("accept-encoding", accepted)]).headers(), policy(&[]));
         let head = response.headers();
         assert_eq!(head.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()), encoding.map(str::as_bytes));
         assert_eq!(head[header::CACHE_CONTROL], "public, max-age=31536000, immutable");
@@ -50,8 +51,21 @@ async fn the_shortest_form_that_the_client_takes_is_sent_with_a_strict_policy() 
 }
 
 #[test]
+fn the_page_may_ask_the_issuer_and_nobody_else() {
+    let told = |origins: &[&str]| {
+        let origins: Vec<String> = origins.iter().map(|&origin| origin.to_owned()).collect();
+        let policy = policy(&origins).to_str().expect("text").to_owned();
+        policy.split("; ").find(|part| part.starts_with("connect-src")).map(str::to_owned)
+    };
+    assert_eq!(told(&[]).as_deref(), Some("connect-src 'self'"));
+    assert_eq!(told(&["https://a.example"]).as_deref(), Some("connect-src 'self' https://a.example"));
+    assert_eq!(told(&["https://a.example\n"]), None);
+}
+
+#[test]
 fn a_page_that_the_client_has_is_not_sent_again() {
-    let known = |tags| answer(&PAGE[1], request(Method::GET, "/", &[("if-none-match", tags)]).headers()).status();
+    let known =
+        |tags| answer(&PAGE[1], request(Method::GET, "/", &[("if-none-match", tags)]).headers(), policy(&[])).status();
     assert_eq!(known("\"i\""), StatusCode::NOT_MODIFIED);
     assert_eq!(known("W/\"x\", W/\"i\""), StatusCode::NOT_MODIFIED);
     assert_eq!(known("\"x\""), StatusCode::OK);
@@ -59,7 +73,7 @@ fn a_page_that_the_client_has_is_not_sent_again() {
 
 #[tokio::test]
 async fn all_else_reaches_the_routes_behind_it() {
-    let app = before(Router::new().route("/api", get(async || "api")));
+    let app = before(Router::new().route("/api", get(async || "api")), &[]);
     let response = app.oneshot(request(Method::GET, "/api", &[])).await.expect("an answer");
     assert_eq!(axum::body::to_bytes(response.into_body(), 100).await.expect("a body"), "api");
 }

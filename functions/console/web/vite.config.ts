@@ -22,7 +22,7 @@ export default defineConfig({
   },
   server: {
     fs: {allow: [at('.'), at('../../../clients')]},
-    proxy: Object.fromEntries(['/api', '/health', '/ready', '/openapi.json', '/.well-known'].map(path => [path, {
+    proxy: Object.fromEntries(['/api', '/health', '/ready', '/metrics', '/openapi.json', '/.well-known'].map(path => [path, {
       target: hub,
       // The hub refuses pages of other origins; in development this page is one.
       configure: (proxy: {on(event: 'proxyReq', listen: (request: {removeHeader(name: string): void}) => void): void}) =>

@@ -120,7 +120,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let context = hub.front.context();
     let server = stream::serve(
         listener,
-        console::before(hub.front.router()),
+        console::before(hub.front.router(), &config.auth.console_origins()?),
         connections_within(descriptors),
         hub.feeds.metrics().clone(),
         shutdown.clone(),

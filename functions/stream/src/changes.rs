@@ -25,7 +25,7 @@ use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
 use domain::{Announced, Timestamp, WorkspaceEvent};
 use futures::{
-    StreamExt,
+    Stream, StreamExt,
     stream::{self, BoxStream},
 };
 use ports::Bus;
@@ -87,6 +87,16 @@ impl Feeds {
     /// # Errors
     /// When the table does not answer. The bus is not needed: without it the stream looks at every beat.
     pub async fn changes(&self, of: Arc<dyn Changes>, cursor: Cursor) -> ports::Result<Response> {
+        let frames = self.watch_changes(of, cursor).await?;
+        Ok(respond::answer(Body::from_stream(frames.map(Ok::<_, Infallible>))))
+    }
+
+    /// The bytes of the same stream.
+    pub(crate) async fn watch_changes(
+        &self,
+        of: Arc<dyn Changes>,
+        cursor: Cursor,
+    ) -> ports::Result<impl Stream<Item = Bytes> + Send + 'static> {
         let options = self.options();
         let mut beats = interval(options.beat());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,11 +125,10 @@ impl Feeds {
             metrics,
         };
         watcher.open(cursor).await?;
-        let frames = stream::unfold(watcher, async |mut watcher| {
+        Ok(stream::unfold(watcher, async |mut watcher| {
             let bytes = watcher.next().await?;
-            Some((Ok::<_, Infallible>(bytes), watcher))
-        });
-        Ok(respond::answer(Body::from_stream(frames)))
+            Some((bytes, watcher))
+        }))
     }
 }
 

@@ -19,6 +19,8 @@
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
 //!
+//! A page that watches a workspace and several of its actors has one stream for all of them (`merged.rs`).
+//!
 //! A stream in another protocol than ours is the fold of the log through a projection, per watcher (`projected.rs`).
 //!
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
@@ -31,6 +33,7 @@ mod feed;
 mod feeds;
 mod frame;
 mod handover;
+mod merged;
 mod metrics;
 mod options;
 mod presence;
@@ -47,6 +50,7 @@ mod window;
 pub use changes::{Changes, Records};
 pub use cursor::{Cursor, Start};
 pub use feeds::Feeds;
+pub use merged::Followed;
 pub use metrics::{Counts, Metrics};
 pub use options::{FeedOptions, ServeOptions};
 pub use respond::{SseBody, events};

@@ -37,6 +37,7 @@ pub struct Subscription {
     /// The beat at which it ends.
     last_beat: u32,
     silent_beats: u8,
+    is_over: bool,
 }
 
 enum Stage {
@@ -57,12 +58,17 @@ impl Subscription {
         }
         let stage = Stage::Opening(position.reset);
         let last_beat = beat.wrapping_add(feed.shared().options.life_in_beats(serial));
-        Self { feed, stage, cursor: position.cursor, serial, slot, beat, last_beat, silent_beats: 0 }
+        Self { feed, stage, cursor: position.cursor, serial, slot, beat, last_beat, silent_beats: 0, is_over: false }
     }
 
     /// The next bytes to write, about 64 KiB at most; none once the stream has ended.
     pub async fn next(&mut self) -> Option<Bytes> {
         poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Whether it ended because no event can follow; otherwise a client that comes back goes on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// The same as [`Self::next`], to be polled. Only the waker of the last poll is woken.
@@ -113,7 +119,10 @@ impl Subscription {
                         return self.end(Duration::from_millis(500 + spread_ms));
                     }
                     // A client that comes back all the same is told by the API that there is nothing more.
-                    Next::Ended => return self.end(self.feed.shared().options.retry),
+                    Next::Ended => {
+                        self.is_over = true;
+                        return self.end(self.feed.shared().options.retry);
+                    }
                 },
                 Stage::Closed => return Poll::Ready(None),
             }

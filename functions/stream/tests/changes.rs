@@ -5,9 +5,10 @@ mod support;
 
 use async_trait::async_trait;
 use axum::body::BodyDataStream;
-use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Metrics, Records};
+use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Followed, Metrics, Records, Start};
 use domain::{
-    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Timestamp, UserId, WorkspaceEvent,
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Status, TaskEvent, Timestamp, UserId,
+    WorkspaceEvent,
 };
 use futures::StreamExt;
 use ports::Bus;
@@ -19,7 +20,7 @@ use std::{
     },
     time::Duration,
 };
-use support::{Faults, MemoryBus, MemoryTable, Random};
+use support::{Faults, Log, MemoryBus, MemoryTable, Random, hidden, text};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -130,6 +131,7 @@ impl Workspace {
 }
 
 struct World {
+    table: Arc<MemoryTable>,
     bus: Arc<MemoryBus>,
     workspace: Arc<Workspace>,
     feeds: Feeds,
@@ -140,8 +142,8 @@ fn world(seed: u64, faults: Faults) -> World {
     let bus = Arc::new(MemoryBus::new(seed, faults));
     let shutdown = CancellationToken::new();
     let (table, metrics) = (Arc::new(MemoryTable::default()), Arc::<Metrics>::default());
-    let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), metrics, shutdown.clone());
-    World { workspace: Workspace::new(&bus), bus, feeds, shutdown }
+    let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics, shutdown.clone());
+    World { workspace: Workspace::new(&bus), table, bus, feeds, shutdown }
 }
 
 /// A client with its events so far, as `name of file or title and status`, each with its cursor.
@@ -362,4 +364,90 @@ async fn a_client_that_does_not_read_costs_no_reads_of_the_table() {
     assert_eq!(world.workspace.reads.load(SeqCst), before);
     assert!(client.until(|client| client.has("/99")).await);
     assert_eq!(client.seen.len(), 100);
+}
+
+/// The blocks of a merged stream: cursor, name, and of an event of an actor its number and name.
+fn blocks(text: &str) -> Vec<(u64, String, Option<(u64, String)>)> {
+    let parsed = text.split("\n\n").filter_map(|block| {
+        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+        let (id, event, data) = (field("id: ")?.parse().ok()?, field("event: ")?.to_owned(), field("data: ")?);
+        let data: serde_json::Value = serde_json::from_str(data).ok()?;
+        let inner = data["id"].as_u64().zip(data["event"].as_str().map(str::to_owned));
+        Some((id, event, inner))
+    });
+    parsed.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_connection_has_the_changes_and_each_event_of_each_actor_once_and_in_order() {
+    let routed = || TaskEvent::Routed { from: "a".into(), to: "b".into() };
+    for seed in 0..40 {
+        let faults = Faults { lost: 30, doubled: 20, late: 20, garbled: 5, away: false };
+        let world = world(seed, faults);
+        let (mut chat, mut task) = (Log::new(&world.table, &world.bus), Log::of_task(&world.table, &world.bus));
+        chat.write(vec![text("before"), hidden(), text("before")], 0).await;
+        let first = chat.visible[0];
+        let followed = [(chat.actor, Cursor::After(first)), (task.actor, Cursor::None)];
+        let followed = followed.map(|(actor, cursor)| Followed { actor, cursor, start: Start::Turn(1) });
+        let answer = world.feeds.merged(world.workspace.clone(), Cursor::None, followed.to_vec()).await.unwrap();
+        let mut body = answer.into_body().into_data_stream();
+        for round in 0..10 {
+            world.workspace.write(&format!("f{round}"), Duration::ZERO).await;
+            chat.write(vec![text("word"), hidden()], 0).await;
+            task.write_task(vec![routed()]).await;
+        }
+        let told = |seen: &str, kind: &str| -> Vec<u64> {
+            let own = blocks(seen).into_iter().filter(|(_, event, _)| event == kind);
+            own.filter_map(|(_, _, inner)| inner.filter(|(_, event)| event != "cursor").map(|(number, _)| number))
+                .collect()
+        };
+        let mut seen = String::new();
+        let is_whole = |seen: &str| {
+            let files = blocks(seen).iter().filter(|(_, event, _)| event == "file_updated").count();
+            files >= 10 && told(seen, "chat_event").len() >= 11 && told(seen, "task_event").len() >= 10
+        };
+        while !is_whole(&seen) {
+            let bytes = timeout(Duration::from_secs(600), body.next()).await;
+            let bytes = bytes.unwrap_or_else(|_| panic!("nothing more comes: {:?}", blocks(&seen)));
+            seen.push_str(std::str::from_utf8(&bytes.unwrap().unwrap()).unwrap());
+        }
+        let cursors: Vec<u64> = blocks(&seen).iter().map(|(id, _, _)| *id).collect();
+        assert!(cursors.is_sorted() && cursors[0] > 0, "seed {seed}: {cursors:?}");
+        let expected: Vec<u64> = chat.visible.iter().copied().filter(|number| *number > first).collect();
+        assert_eq!(
+            (told(&seen, "chat_event"), told(&seen, "task_event")),
+            (expected, task.visible.clone()),
+            "seed {seed}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_the_whole_connection_and_the_end_of_a_task_does_not() {
+    let world = world(3, Faults::default());
+    let mut task = Log::of_task(&world.table, &world.bus);
+    let followed = Followed { actor: task.actor, cursor: Cursor::After(0), start: Start::Live };
+    let answer = world.feeds.merged(world.workspace.clone(), Cursor::None, vec![followed]).await.unwrap();
+    let mut body = answer.into_body().into_data_stream();
+    task.write_task(vec![TaskEvent::Finished {
+        status: Status::Success,
+        exit: None,
+        output: serde_json::Value::Null,
+        error: None,
+        at: world.workspace.now(),
+    }])
+    .await;
+    let mut seen = String::new();
+    while !seen.contains("\"event\":\"done\"") {
+        seen.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    world.workspace.write("after", Duration::ZERO).await;
+    while !seen.contains("/after") {
+        seen.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    world.shutdown.cancel();
+    while let Some(bytes) = body.next().await {
+        seen.push_str(std::str::from_utf8(&bytes.unwrap()).unwrap());
+    }
+    assert!(seen.trim_end().lines().next_back().is_some_and(|line| line.starts_with("retry: ")), "{seen}");
 }

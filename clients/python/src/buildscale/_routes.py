@@ -669,6 +669,9 @@ class WatchWorkspaceQuery(TypedDict):
     protocol: NotRequired[str]
     # A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
     ticket: NotRequired[str]
+    # Up to 32 chats and tasks whose events come along: `chat:ID` or `task:ID`, with `:AFTER` where the client has events, and commas
+    # between. Their events are `chat_event` and `task_event`. A client that comes back names the last number of each.
+    actors: NotRequired[str]
 
 
 class Routes(Protocol):

@@ -2551,6 +2551,8 @@ class ResourceMetadata(TypedDict):
     bearer_methods_supported: list[str]
     # The public client id of the command line at the issuer; an addition to RFC 9728.
     cli_client_id: NotRequired[str | None]
+    # The public client id of the console at the issuer; an addition to RFC 9728.
+    console_client_id: NotRequired[str | None]
     # The URL of this server.
     resource: str
     # The scopes to ask an issuer for.
@@ -4712,6 +4714,29 @@ class WorkspaceChatDeletedEvent(TypedDict):
     id: int
 
 
+class WorkspaceChatEvent(TypedDict):
+    """An event of a chat that the client named in `actors`."""
+
+    # The chat.
+    chat_id: str
+    # Its data, as in the stream of the chat.
+    data: NotRequired[Any]
+    # Its name, as in the stream of the chat; `cursor` tells nothing but the number.
+    event: str
+    # Its number in the chat, the cursor to go on from there.
+    id: int
+
+
+class WorkspaceChatEventEvent(TypedDict):
+    """The event `chat_event` of a workspace."""
+
+    data: WorkspaceChatEvent
+    # The block's `event:` field.
+    event: Literal['chat_event']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
 class WorkspaceChatUpdated(TypedDict):
     """A chat was made, has another status or title, or began or ended a turn."""
 
@@ -4742,7 +4767,7 @@ class WorkspaceChatUpdatedEvent(TypedDict):
 
 
 # One block of a workspace's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-WorkspaceEvent: TypeAlias = "WorkspaceFileUpdatedEvent | WorkspaceChatUpdatedEvent | WorkspaceChatDeletedEvent | WorkspaceTaskUpdatedEvent | WorkspaceTaskDeletedEvent | WorkspacePresenceEvent | WorkspaceResetEvent"
+WorkspaceEvent: TypeAlias = "WorkspaceFileUpdatedEvent | WorkspaceChatUpdatedEvent | WorkspaceChatDeletedEvent | WorkspaceTaskUpdatedEvent | WorkspaceTaskDeletedEvent | WorkspacePresenceEvent | WorkspaceChatEventEvent | WorkspaceTaskEventEvent | WorkspaceResetEvent"
 
 
 # A file or folder was made, written, moved, removed or restored, by any author.
@@ -4833,6 +4858,29 @@ class WorkspaceTaskDeletedEvent(TypedDict):
     data: WorkspaceTaskDeleted
     # The block's `event:` field.
     event: Literal['task_deleted']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
+class WorkspaceTaskEvent(TypedDict):
+    """An event of a task that the client named in `actors`."""
+
+    # Its data, as in the stream of the task.
+    data: NotRequired[Any]
+    # Its name, as in the stream of the task; `cursor` tells nothing but the number.
+    event: str
+    # Its number in the task, the cursor to go on from there.
+    id: int
+    # The task.
+    task_id: str
+
+
+class WorkspaceTaskEventEvent(TypedDict):
+    """The event `task_event` of a workspace."""
+
+    data: WorkspaceTaskEvent
+    # The block's `event:` field.
+    event: Literal['task_event']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
 

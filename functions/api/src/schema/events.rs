@@ -186,6 +186,8 @@ stream! {
         "task_updated" => WorkspaceTaskUpdated,
         "task_deleted" => WorkspaceTaskDeleted,
         "presence" => WorkspacePresence,
+        "chat_event" => WorkspaceChatEvent,
+        "task_event" => WorkspaceTaskEvent,
         "reset" => StreamReset,
     }
 }

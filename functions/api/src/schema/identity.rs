@@ -176,4 +176,7 @@ pub struct ResourceMetadata {
     /// The public client id of the command line at the issuer; an addition to RFC 9728.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cli_client_id: Option<String>,
+    /// The public client id of the console at the issuer; an addition to RFC 9728.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console_client_id: Option<String>,
 }

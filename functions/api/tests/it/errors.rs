@@ -89,6 +89,7 @@ async fn a_server_tells_how_to_get_a_token() {
         issuer: Some("https://issuer.example/".into()),
         audience: Some("buildscale".into()),
         client_id: Some("cli".into()),
+        console_client_id: Some("console".into()),
         scopes: vec!["openid".into()],
         ..Login::default()
     };
@@ -107,6 +108,7 @@ async fn a_server_tells_how_to_get_a_token() {
             "bearer_methods_supported": ["header"],
             "audience": "buildscale",
             "cli_client_id": "cli",
+            "console_client_id": "console",
         })
     );
     // Without an issuer there is nothing to tell.

@@ -111,6 +111,9 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
     );
     let mut seen: BTreeSet<_> = events.iter().map(|event| check("WorkspaceEvent", change::encode(event))).collect();
     seen.insert(check("WorkspaceEvent", ("reset", json!({ "reason": "cursor_too_old", "after": 3 }))));
+    let event = |key: &str| json!({ key: id, "id": 4, "event": "chunk", "data": { "text": "a", "message_id": id } });
+    seen.insert(check("WorkspaceEvent", ("chat_event", event("chat_id"))));
+    seen.insert(check("WorkspaceEvent", ("task_event", event("task_id"))));
     assert_eq!(seen, names("WorkspaceEvent"));
 }
 

@@ -205,6 +205,7 @@ impl Streams for LocalStreams {
         &self,
         _: WorkspaceId,
         _: workspace::Access,
+        _: Vec<api::Followed>,
         _: &HeaderMap,
         _: Option<&str>,
     ) -> ports::Result<Response> {

@@ -9,6 +9,7 @@ use crate::{
     history::History,
     input::{Lines, unless_interrupted},
     locate,
+    mentions::{mention, mentions},
     output::{Output, one_line},
     render::{Renderer, Role},
     value::{list, number, text},
@@ -60,11 +61,7 @@ pub(crate) async fn mentioned(
     message: &str,
 ) -> Result<(Vec<Value>, Vec<String>), CliError> {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    for path in message.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
-        let path = path.trim_end_matches([',', '.', ';', ':', '?', '!', ')']);
-        if !path.starts_with('/') {
-            continue;
-        }
+    for path in mentions(message) {
         match locate::file(client, workspace, path).await {
             Ok(file) => files.push(json!(text(&file, "file_id"))),
             Err(failure) if failure.exit() == Exit::NotFound => missing.push(path.to_owned()),
@@ -134,7 +131,7 @@ impl Session {
         if let Some((_, rest)) = words.iter_mut().find(|(command, _)| command == "/model") {
             *rest = models;
         }
-        words.push(("@".into(), files.iter().map(|path| format!("@{path}")).collect()));
+        words.push(("@".into(), files.iter().map(|path| mention(path).into_owned()).collect()));
         Words(words)
     }
 

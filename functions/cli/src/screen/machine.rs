@@ -351,8 +351,8 @@ impl Screen {
             }
             Input::Chats(chats) => self.chats = Some(chats),
             Input::Paths(paths) => {
-                // A path with blanks cannot be mentioned.
-                let paths = paths.into_iter().filter(|path| !path.contains(char::is_whitespace));
+                // A quotation mark would end the mention.
+                let paths = paths.into_iter().filter(|path| !path.contains('"'));
                 let entry = |path: String| Entry { label: one_line(&path, 400), value: path, detail: String::new() };
                 self.paths = paths.map(entry).collect();
             }

@@ -7,6 +7,7 @@ use super::{
     machine::{Action, Overlay, Screen},
     scroll::Place,
 };
+use crate::mentions::mention;
 
 /// Lines that a turn of the wheel moves.
 const WHEEL: i64 = 3;
@@ -130,7 +131,7 @@ impl Screen {
             Key::Down => self.picked = if picked < last { picked + 1 } else { 0 },
             Key::Esc => self.closed = Some(begin),
             Key::Tab | Key::Enter => {
-                let path = files.get(picked).map(|file| format!("@{} ", file.value))?;
+                let path = files.get(picked).map(|file| format!("{} ", mention(&file.value)))?;
                 self.picked = 0;
                 self.talk_mut()?.composer.replace_from(begin, &path);
             }

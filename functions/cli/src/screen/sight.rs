@@ -8,6 +8,7 @@ use super::{
     talk::State,
     transcript::Item,
 };
+use crate::mentions::begun;
 
 impl Screen {
     /// Moves the place in the chat by so many lines; negative ones are up.
@@ -27,11 +28,7 @@ impl Screen {
 
     /// The file that is being mentioned: the place of its `@`, and the letters after it.
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
-        let before = self.talk()?.composer.before();
-        let begin = before
-            .rfind(char::is_whitespace)
-            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-        let query = before.get(begin..)?.strip_prefix('@')?;
+        let (begin, query) = begun(self.talk()?.composer.before())?;
         (self.closed != Some(begin)).then_some((begin, query))
     }
 

@@ -237,6 +237,11 @@ fn files_are_picked_by_a_few_letters() {
             screen.talk().map(|talk| talk.composer.text().to_owned()).as_deref(),
             Some("look at @/projects/parser.rs and say")
         );
+        // A path with blanks is quoted.
+        press(&mut screen, " @\"a b⏎");
+        let quoted = "look at @/projects/parser.rs and say @\"/projects/a b.md\" ";
+        assert_eq!(screen.talk().map(|talk| talk.composer.text().to_owned()).as_deref(), Some(quoted));
+        (0..21).for_each(|_| drop(screen.on(Input::Key(Key::Backspace))));
         // Closed, the letters stay.
         press(&mut screen, " @le⎋⏎");
         assert_eq!(

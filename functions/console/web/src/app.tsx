@@ -13,11 +13,13 @@ import {Empty, Failure, Loading} from './ui.tsx';
 const FilesPage = lazy(() => import('./files/page.tsx'));
 const FlowsPage = lazy(() => import('./flows/page.tsx'));
 const SchedulesPage = lazy(() => import('./pages/schedules.tsx'));
+const WebhooksPage = lazy(() => import('./pages/webhooks.tsx'));
+const SandboxPage = lazy(() => import('./pages/sandbox.tsx'));
 const PeoplePage = lazy(() => import('./pages/people.tsx'));
 const UsagePage = lazy(() => import('./pages/usage.tsx'));
 const HealthPage = lazy(() => import('./pages/health.tsx'));
 
-const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', schedules: 'Schedules', people: 'People', usage: 'Usage', health: 'Health'};
+const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', sandbox: 'Sandbox', schedules: 'Schedules', webhooks: 'Webhooks', people: 'People', usage: 'Usage', health: 'Health'};
 
 export function App() {
   const place = usePlace();
@@ -44,6 +46,7 @@ export function App() {
     if (place.workspace === undefined && place.page === '' && list?.some(one => one.workspace_id === last)) go(href(last!, 'chats'));
   }, [place, list, last]);
 
+  if (place.page === 'sign-in') return <SignIn />;
   if (workspaces.isPending) return <main className="center"><Loading what="your workspaces" /></main>;
   if (isRefused(workspaces.error, 'UNAUTHORIZED')) return <SignIn />;
   if (workspaces.isError) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;
@@ -73,7 +76,9 @@ function Page({place, workspace}: {place: Place; workspace: string}) {
     }
     case 'files': return <FilesPage workspace={workspace} place={place} />;
     case 'flows': return <FlowsPage workspace={workspace} place={place} />;
+    case 'sandbox': return <SandboxPage workspace={workspace} />;
     case 'schedules': return <SchedulesPage workspace={workspace} />;
+    case 'webhooks': return <WebhooksPage workspace={workspace} place={place} />;
     case 'people': return <PeoplePage workspace={workspace} />;
     case 'usage': return <UsagePage workspace={workspace} />;
     case 'health': return <HealthPage workspace={workspace} />;

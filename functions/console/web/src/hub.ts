@@ -2,6 +2,7 @@
 import {Client, HubError, Unreachable, type components} from 'buildscale';
 import {QueryCache, QueryClient} from '@tanstack/react-query';
 import {useSyncExternalStore} from 'react';
+import {forget, freshToken} from './login.ts';
 
 export type Schemas = components['schemas'];
 
@@ -13,12 +14,12 @@ export const session = {
   token: (): string | undefined => localStorage.getItem(TOKEN) ?? undefined,
   signIn: (token: string): void => localStorage.setItem(TOKEN, token),
   signOut: (): void => {
-    localStorage.removeItem(TOKEN);
+    forget();
     queries.clear();
   },
 };
 
-export const hub = new Client({url: base, token: session.token});
+export const hub = new Client({url: base, token: freshToken});
 
 export const queries: QueryClient = new QueryClient({
   queryCache: new QueryCache({
@@ -44,21 +45,17 @@ export function refreshSoon(queryKey: unknown[]): void {
   for (const delay of [0, 700, 3_000]) setTimeout(() => void queries.invalidateQueries({queryKey}), delay);
 }
 
-/** The connection as people see it: the worst of the streams of the page. */
+/** The connection as people see it. */
 type Link = 'online' | 'reconnecting' | 'offline';
-const links = new Map<string, Link>();
+let link: Link = 'online';
 const listeners = new Set<() => void>();
 
-export function setLink(stream: string, link: Link | undefined): void {
-  if (link === undefined) links.delete(stream);
-  else links.set(stream, link);
+export function setLink(now: Link): void {
+  link = now;
   listeners.forEach(listen => listen());
 }
 
-function worst(): Link {
-  if (!navigator.onLine) return 'offline';
-  return [...links.values()].some(link => link !== 'online') ? 'reconnecting' : 'online';
-}
+const shown = (): Link => navigator.onLine ? link : 'offline';
 
 export function useLink(): Link {
   return useSyncExternalStore(listen => {
@@ -68,7 +65,7 @@ export function useLink(): Link {
       listeners.delete(listen);
       for (const name of ['online', 'offline']) removeEventListener(name, listen);
     };
-  }, worst);
+  }, shown);
 }
 
 /** A signal that ends the pause of a stream: it aborts when the network is back, or when the person asks for it. */

@@ -34,6 +34,9 @@ const PATHS = {
   history: 'M4 10a6 6 0 1 0 2-4.5L4 7.5M4 4v3.5h3.5M10 7v3.5l2 1.5',
   person: 'M10 10a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM4.5 16.5a5.5 5.5 0 0 1 11 0',
   more: 'M5 10h.1M10 10h.1M15 10h.1',
+  hook: 'M8 9.5 5.5 14M8 9.5a3 3 0 1 1 4.6-1.3M5.5 16a2 2 0 1 0 0-4M12 8l2.5 4.2M14.5 16a2.6 2.6 0 1 0-1.6-4.6M6.5 14H12',
+  terminal: 'M3.5 4.5h13v11h-13zM6 8l2.5 2L6 12M10 12.5h4',
+  key: 'M10 13a3 3 0 1 1-6 0 3 3 0 0 1 6 0zM9.2 10.8l6.3-6.3M12.8 7.2l2 2',
   edit: 'M4 16l.8-3.2L13 4.6 15.4 7 7.2 15.2z',
 } as const;
 export type IconName = keyof typeof PATHS;

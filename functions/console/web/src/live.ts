@@ -1,6 +1,9 @@
-/** Streams of the page. A page that nobody sees holds no connection: browsers open six to a hub, for all of its tabs together. */
+/**
+ * The stream of the page: one connection for the changes of its workspace, and for the chats and tasks that it shows. A page that nobody sees
+ * holds none. Browsers open six to a hub over HTTP/1.1, for all of its tabs together.
+ */
 import {useQueryClient} from '@tanstack/react-query';
-import {watchWorkspace, type Connection} from 'buildscale';
+import {WorkspaceStream, type Connection} from 'buildscale';
 import {useEffect, useState} from 'react';
 import {hub, setLink, wake} from './hub.ts';
 
@@ -25,12 +28,17 @@ export function useVisible(): boolean {
   return visible;
 }
 
-/** Tells the page of a stream's connection. The first pause of a stream is no matter: it is how streams end. */
-export function linkOf(stream: string): (connection: Connection) => void {
-  return connection => {
-    if (connection.state === 'open') setLink(stream, 'online');
-    if (connection.state === 'waiting' && connection.reason !== 'ended') setLink(stream, 'reconnecting');
-  };
+/** Tells the page of the connection. The first pause is no matter: it is how streams end. */
+function tell(connection: Connection): void {
+  if (connection.state === 'open') setLink('online');
+  if (connection.state === 'waiting' && connection.reason !== 'ended') setLink('reconnecting');
+}
+
+let stream: WorkspaceStream | undefined;
+/** The stream of a workspace. A page shows one workspace at a time; the connection of another one ends with its last reader. */
+export function streamOf(workspace: string): WorkspaceStream {
+  if (stream?.workspace !== workspace) stream = new WorkspaceStream(hub, workspace, {onConnection: tell, wake});
+  return stream;
 }
 
 /** Keeps the lists of a workspace up to date from its stream of changes. */
@@ -53,8 +61,7 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
     };
     void (async () => {
       mark('chats', 'files', 'tasks');
-      const watching = {signal: controller.signal, onConnection: linkOf('workspace'), wake};
-      for await (const {event} of watchWorkspace(hub, workspace, watching)) {
+      for await (const {event} of streamOf(workspace).changes({signal: controller.signal})) {
         if (event === 'file_updated') mark('files', 'flows');
         if (event === 'chat_updated' || event === 'chat_deleted') mark('chats', 'usage');
         if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage');
@@ -64,7 +71,7 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
     return () => {
       controller.abort();
       clearTimeout(timer);
-      setLink('workspace', undefined);
+      setLink('online');
     };
   }, [workspace, visible, client]);
 }

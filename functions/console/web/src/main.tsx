@@ -4,6 +4,7 @@ import {createRoot} from 'react-dom/client';
 import {App} from './app.tsx';
 import {ErrorBoundary} from './boundary.tsx';
 import {queries} from './hub.ts';
+import {finish} from './login.ts';
 import {applyTheme, remembered} from './store.ts';
 import './styles/base.css';
 import './styles/shell.css';
@@ -11,6 +12,7 @@ import './styles/chat.css';
 import './styles/pages.css';
 
 applyTheme(remembered('theme'));
+await finish();
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>

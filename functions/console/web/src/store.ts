@@ -36,6 +36,13 @@ export function useDraft(key: string): [string, (text: string) => void] {
   }];
 }
 
+/** The fields of a form as a draft, the change of some of them, and the end of the draft. Fields that were not touched follow `initial`. */
+export function useFields<T extends object>(key: string, initial: T): [fields: T, change: (some: Partial<T>) => void, clear: () => void] {
+  const [draft, setDraft] = useDraft(key);
+  const touched: Partial<T> = draft === '' ? {} : JSON.parse(draft);
+  return [{...initial, ...touched}, some => setDraft(JSON.stringify({...touched, ...some})), () => setDraft('')];
+}
+
 export type Theme = 'system' | 'light' | 'dark';
 export function applyTheme(theme: string | undefined): void {
   document.documentElement.dataset.theme = theme === 'light' || theme === 'dark' ? theme : 'system';

@@ -8,10 +8,12 @@ import {startHub} from '../../../../clients/typescript/test/hub.js';
 
 const ARGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
 
+export const launch = () => chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS});
+
 /** A hub, a browser, and a workspace in the hub. */
 export async function begin(options = {}) {
   const hub = await startHub(options);
-  const browser = await chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS});
+  const browser = await launch();
   const tokenOf = subject => execFileSync(process.env.BUILDSCALE_BIN, ['token', 'make', subject, '--data-dir', hub.data], {env: {...process.env, ...options.env}, encoding: 'utf8'}).trim();
   const token = options.owner ? tokenOf(options.owner) : options.token;
   const api = new Client({url: hub.url, ...(token ? {token} : {})});

@@ -221,6 +221,22 @@ test('a message can interrupt the turn that runs', async () => {
   await page.context().close();
 });
 
+test('words steer the turn that runs', async () => {
+  const page = await world.open('chats');
+  await start(page, 'Ask me something');
+  const form = page.getByRole('form', {name: 'The agent asks'});
+  await form.waitFor();
+  await page.getByRole('textbox', {name: 'Write what comes next'}).fill('in a light tone, please');
+  await page.getByRole('button', {name: 'Steer'}).click();
+  await page.waitForFunction(() => document.querySelector('.composer textarea').value === '');
+  await form.getByRole('button', {name: 'green'}).click();
+  await conversation(page).locator('.bubble').getByText('in a light tone, please').waitFor();
+  await conversation(page).getByText(/tokens read/).waitFor();
+  // One turn, with both messages.
+  assert.equal(await conversation(page).locator('.end').count(), 1);
+  await page.context().close();
+});
+
 test('a plan is written first, approved, and carried out', async () => {
   const page = await world.open('chats');
   await page.getByRole('combobox', {name: 'Mode', exact: true}).selectOption('plan');
@@ -228,6 +244,28 @@ test('a plan is written first, approved, and carried out', async () => {
   await page.getByRole('button', {name: 'Approve and build'}).click();
   await conversation(page).getByText('The plan was approved, version').waitFor();
   await page.getByRole('combobox', {name: 'Mode', exact: true}).getByRole('option', {name: 'Build the plan', selected: true}).waitFor({state: 'attached'});
+  await page.context().close();
+});
+
+test('a chat of 2,000 messages has the rows in sight in the document, and no more while an answer streams', async () => {
+  const chat = await world.chat('Ask me something');
+  const page = await world.open('chats');
+  const id = at => `01890000-0000-7000-8000-${String(at).padStart(12, '0')}`;
+  await page.route(`**/chats/${chat}?*`, async route => {
+    const answer = await route.fetch();
+    const {messages, ...view} = await answer.json();
+    const long = Array.from({length: 2000}, (_, at) => ({...messages[0], id: id(at), seq: at + 1, role: at % 2 ? 'assistant' : 'user', content: `Message ${at}\n\n- one\n- two`}));
+    await route.fulfill({response: answer, json: {...view, messages: long, next_before: null, turn_seq: null, last_seq: 2000}});
+  });
+  const pieces = Array.from({length: 600}, (_, at) => `id: 1\nevent: chat_event\ndata: ${JSON.stringify({chat_id: chat, id: 900_000 + at, event: 'chunk', data: {message_id: id(9999), text: `word${at} `}})}\n\n`);
+  await page.route('**/events?*', route => route.fulfill({contentType: 'text/event-stream', body: pieces.join('')}));
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/chats/${chat}`);
+  await conversation(page).getByText('word599').waitFor();
+  assert.ok(await conversation(page).locator('.row').count() < 60);
+  // The first message is there all the same.
+  await conversation(page).evaluate(element => { element.scrollTop = 0; });
+  await conversation(page).getByText('Message 0').waitFor();
+  assert.ok(await conversation(page).locator('.row').count() < 60);
   await page.context().close();
 });
 

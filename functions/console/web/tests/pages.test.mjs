@@ -34,6 +34,18 @@ test('a person signs in with a token, goes on where they were, and signs out', a
   await page.context().close();
 });
 
+test('a link with a token signs in when the person agrees, and leaves nothing in the address', async () => {
+  const page = await world.open();
+  await page.goto(`${world.hub.url}/#/sign-in?token=${TOKEN}`);
+  await page.reload();
+  await page.getByText('Sign in with it only if you know its sender').waitFor();
+  assert.ok(!page.url().includes(TOKEN));
+  assert.equal(await page.evaluate(() => localStorage.getItem('buildscale.token')), null);
+  await page.getByRole('button', {name: 'Sign in'}).click();
+  await page.getByRole('heading', {name: 'Workspaces'}).waitFor();
+  await page.context().close();
+});
+
 test('a first visit makes a workspace, and another one shows both', async () => {
   const page = await world.open('', {token: TOKEN});
   await page.getByRole('heading', {name: 'Workspaces'}).waitFor();
@@ -103,6 +115,9 @@ test('usage and health tell what the hub knows', async () => {
   await page.getByRole('link', {name: 'Health'}).click();
   await page.locator('.badge.good', {hasText: 'ready'}).waitFor();
   await page.getByText('demo', {exact: true}).waitFor();
+  const whole = page.getByRole('region', {name: 'The hub as a whole'});
+  await whole.getByText(/^0 dead letters$/).waitFor();
+  await whole.getByText(/^[1-9]\d* open$/).waitFor();
   await page.context().close();
 });
 
@@ -146,7 +161,7 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
   }
 });
 
-const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'schedules', 'people', 'usage', 'health'];
+const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'sandbox', 'schedules', 'webhooks', 'people', 'usage', 'health'];
 for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]]) {
   test(`each page is accessible and fits: ${theme}, ${width} pixels wide`, async () => {
     const page = await world.open('chats', {token: TOKEN, theme, width, height: 780});

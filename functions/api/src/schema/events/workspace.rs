@@ -2,6 +2,7 @@
 
 use super::super::{ChatStatus, Conversion, Kind, Op, TaskPhase, TaskStatus};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -101,4 +102,34 @@ pub struct WorkspacePresence {
     pub path: Option<String>,
     /// Whether they look at it. A presence that is not repeated for 60 s ends with `false`.
     pub here: bool,
+}
+
+/// An event of a chat that the client named in `actors`.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceChatEvent {
+    /// The chat.
+    pub chat_id: Uuid,
+    /// Its number in the chat, the cursor to go on from there.
+    pub id: u64,
+    /// Its name, as in the stream of the chat; `cursor` tells nothing but the number.
+    pub event: String,
+    /// Its data, as in the stream of the chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub data: Option<Value>,
+}
+
+/// An event of a task that the client named in `actors`.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceTaskEvent {
+    /// The task.
+    pub task_id: Uuid,
+    /// Its number in the task, the cursor to go on from there.
+    pub id: u64,
+    /// Its name, as in the stream of the task; `cursor` tells nothing but the number.
+    pub event: String,
+    /// Its data, as in the stream of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub data: Option<Value>,
 }

@@ -1,6 +1,8 @@
 /** The field for messages: a draft that survives a reload, files by button, paste and drop, and the choice of model and mode. */
 import {useMutation} from '@tanstack/react-query';
+import {upload} from 'buildscale';
 import {useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode} from 'react';
+import {chosenIn, droppedIn, type Chosen} from '../files/chosen.ts';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useDraft} from '../store.ts';
@@ -11,15 +13,17 @@ export interface Attached {
   path: string;
 }
 
+/** The effect of a message while a turn runs: it waits, stops the turn, or is read in it. */
+export type Way = 'enqueue' | 'interrupt' | 'steer';
+
 /** The folder for what people attach: documents in it become Markdown that agents read. */
 const FOLDER = '/data/uploads';
 
-async function upload(workspace: string, file: File): Promise<Attached> {
-  const stamp = new Date().toISOString().replace(/\D/g, '').slice(2, 14);
-  const path = `${FOLDER}/${stamp}-${file.name.replace(/[^\w.\-]+/g, '_').slice(-80)}`;
-  const made = await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {
-    path: {workspace_id: workspace}, query: {path}, body: file, headers: {'if-none-match': '*'},
-  });
+/** Uploads a file of any size under a name of its own. `onProgress` is told the share that was sent, of 100. */
+async function attach(workspace: string, {path: name, file}: Chosen, onProgress: (percent: number) => void): Promise<Attached> {
+  const stamp = new Date().toISOString().replace(/\D/g, '').slice(2, 17);
+  const path = `${FOLDER}/${stamp}-${name.replace(/[^\w.\-]+/g, '_').slice(-80)}`;
+  const made = await upload(hub, {workspace, path}, file, {onProgress: (sent, size) => onProgress(Math.floor(100 * sent / Math.max(size, 1)))});
   return {id: made.file_id, path: made.path};
 }
 
@@ -27,7 +31,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   workspace: string;
   draftKey: string;
   placeholder: string;
-  onSend: (text: string, files: Attached[], interrupts?: boolean) => Promise<unknown>;
+  onSend: (text: string, files: Attached[], way: Way) => Promise<unknown>;
   isRunning: boolean;
   onStop?: () => void;
   disabled?: boolean | undefined;
@@ -40,8 +44,9 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
+  const [progress, setProgress] = useState<string>();
   const sending = useMutation({
-    mutationFn: (interrupts: boolean) => onSend(text.trim(), files, interrupts),
+    mutationFn: (way: Way) => onSend(text.trim(), files, way),
     onSuccess: () => {
       setText('');
       setKeptFiles('');
@@ -49,8 +54,16 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
     },
   });
   const attaching = useMutation({
-    mutationFn: (chosen: File[]) => Promise.all(chosen.map(file => upload(workspace, file))),
-    onSuccess: made => setKeptFiles(JSON.stringify([...files, ...made])),
+    mutationFn: async (chosen: Chosen[] | Promise<Chosen[]>) => {
+      const made: Attached[] = [];
+      const all = await chosen;
+      for (const [at, one] of all.entries()) {
+        const place = all.length > 1 ? ` (${at + 1} of ${all.length})` : '';
+        made.push(await attach(workspace, one, percent => setProgress(`${nameOf(one.path)}${place}, ${percent} %`)));
+        setKeptFiles(JSON.stringify([...files, ...made]));
+      }
+    },
+    onSettled: () => setProgress(undefined),
   });
   useEffect(() => {
     const element = area.current;
@@ -60,7 +73,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   }, [text]);
   const isReady = text.trim() !== '' && !sending.isPending && !attaching.isPending && !disabled;
   const send = () => {
-    if (isReady) sending.mutate(false);
+    if (isReady) sending.mutate('enqueue');
   };
   const typed = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -68,16 +81,14 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
     send();
   };
   const pasted = (event: ClipboardEvent) => {
-    const chosen = [...event.clipboardData.files];
-    if (chosen.length === 0) return;
+    if (event.clipboardData.files.length === 0) return;
     event.preventDefault();
-    attaching.mutate(chosen);
+    attaching.mutate(chosenIn(event.clipboardData.files));
   };
   const dropped = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    const chosen = [...event.dataTransfer.files];
-    if (chosen.length > 0) attaching.mutate(chosen);
+    if (event.dataTransfer.files.length > 0 && !disabled) attaching.mutate(droppedIn(event.dataTransfer));
   };
   return (
     <div className="composer-frame">
@@ -95,7 +106,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
                 <IconButton label={`Remove ${nameOf(file.path)}`} icon="close" onClick={() => setKeptFiles(JSON.stringify(files.filter(other => other.id !== file.id)))} />
               </li>
             ))}
-            {attaching.isPending && <li className="chip pulsing">Uploading…</li>}
+            {attaching.isPending && <li className="chip pulsing"><span role="status">Uploading {progress ?? '…'}</span></li>}
           </ul>
         )}
         <textarea
@@ -104,10 +115,13 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
         />
         <div className="composer-foot">
           <IconButton label="Attach files" icon="clip" onClick={() => picker.current?.click()} disabled={disabled} />
-          <input ref={picker} type="file" multiple hidden onChange={event => { attaching.mutate([...(event.target.files ?? [])]); event.target.value = ''; }} />
+          <input ref={picker} type="file" multiple hidden onChange={event => { attaching.mutate(chosenIn(event.target.files)); event.target.value = ''; }} />
           {children}
           <span className="spacer" />
-          {isRunning && text.trim() !== '' && <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => sending.mutate(true)} disabled={!isReady}>Interrupt</Button>}
+          {isRunning && text.trim() !== '' && <>
+            <Button look="quiet" className="small" title="The agent reads this in the turn that runs" onClick={() => sending.mutate('steer')} disabled={!isReady || files.length > 0}>Steer</Button>
+            <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => sending.mutate('interrupt')} disabled={!isReady}>Interrupt</Button>
+          </>}
           {isRunning && onStop && <IconButton label="Stop" icon="stop" className="stop" onClick={onStop} />}
           <IconButton label={isRunning ? 'Send after this turn' : 'Send'} icon="send" className="send" onClick={send} disabled={!isReady} />
         </div>

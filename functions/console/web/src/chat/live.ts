@@ -1,8 +1,8 @@
 /** A chat on the page: its history, then its events, folded once per frame. */
-import {HubError, watchChat, type ChatEvent} from 'buildscale';
+import {HubError, type ChatEvent} from 'buildscale';
 import {useEffect, useState, useSyncExternalStore} from 'react';
-import {hub, queries, setLink, wake, type Schemas} from '../hub.ts';
-import {linkOf, useVisible} from '../live.ts';
+import {hub, queries, type Schemas} from '../hub.ts';
+import {streamOf, useVisible} from '../live.ts';
 import {EMPTY, Folding, prepend, rowsOf, type Transcript} from './fold.ts';
 
 const NEWEST = Number.MAX_SAFE_INTEGER;
@@ -54,8 +54,7 @@ class ChatStore {
   async follow(signal: AbortSignal): Promise<void> {
     try {
       if (this.#cursor === undefined) await this.#load(signal);
-      const watching = {after: this.#cursor ?? 0, signal, onConnection: linkOf('chat'), wake};
-      for await (const event of watchChat(hub, {workspace: this.workspace, chat: this.chat}, watching)) {
+      for await (const event of streamOf(this.workspace).chat(this.chat, {after: this.#cursor ?? 0, signal})) {
         if (event.event === 'reset') {
           await this.#load(signal);
           continue;
@@ -118,10 +117,7 @@ export function useChat(workspace: string, chat: string): Live & {older: () => P
     if (!visible) return;
     const controller = new AbortController();
     void store.follow(controller.signal);
-    return () => {
-      controller.abort();
-      setLink('chat', undefined);
-    };
+    return () => controller.abort();
   }, [store, visible, attempt]);
   return {...live, older: () => store.older(), retry: () => setAttempt(attempt + 1)};
 }

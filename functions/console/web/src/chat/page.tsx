@@ -8,7 +8,7 @@ import {useRights} from '../rights.ts';
 import {remember, remembered} from '../store.ts';
 import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Aside} from './aside.tsx';
-import {Composer, type Attached} from './composer.tsx';
+import {Composer, type Attached, type Way} from './composer.tsx';
 import {isGone, useChat, viewOf} from './live.ts';
 import {ModelPicker, ModePicker, PersonaPicker} from './pickers.tsx';
 import {Transcript} from './transcript.tsx';
@@ -117,8 +117,8 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
   const setting = useMutation({
     mutationFn: (body: {model?: string; mode?: 'chat' | 'plan'}) => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body}), onSuccess: again,
   });
-  const send = async (content: string, files: Attached[], interrupts = false) => {
-    const body = {content, files: files.map(file => file.id), on_busy: interrupts ? 'interrupt' : 'enqueue'} as const;
+  const send = async (content: string, files: Attached[], way: Way) => {
+    const body = {content, files: files.map(file => file.id), on_busy: way} as const;
     await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body});
     await again();
   };

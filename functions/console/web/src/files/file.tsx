@@ -3,6 +3,7 @@ import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useEffect, useState} from 'react';
 import {hub, isRefused} from '../hub.ts';
 import {Markdown} from '../markdown.tsx';
+import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
 import {useDraft} from '../store.ts';
@@ -144,6 +145,7 @@ function History({workspace, info}: {workspace: string; info: Info}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
   const [chosen, setChosen] = useState<number>();
+  const authorOf = useAuthors(workspace);
   const path = {workspace_id: workspace, file_id: info.file_id};
   const versions = useQuery({
     queryKey: [workspace, 'files', 'versions', info.file_id],
@@ -169,7 +171,7 @@ function History({workspace, info}: {workspace: string; info: Info}) {
           <li key={one.v}>
             <button type="button" aria-current={one.v === v ? 'true' : undefined} onClick={() => setChosen(one.v)}>
               <strong>Version {one.v}</strong>
-              <span className="faint">{one.author.replace(/^(user|agent):/, '').slice(0, 24)} · <Ago at={one.at} /></span>
+              <span className="faint">{authorOf(one.author)} · <Ago at={one.at} /></span>
             </button>
           </li>
         ))}

@@ -3,6 +3,7 @@ import {upload} from 'buildscale';
 import {useRef, useState, type DragEvent} from 'react';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {Ago, Button, bytes, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
@@ -20,6 +21,7 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
   const client = useQueryClient();
   const folder = useFolder(workspace, path);
   const {may} = useRights(workspace);
+  const authorOf = useAuthors(workspace);
   const [making, setMaking] = useState<'file' | 'folder'>();
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<string>();
@@ -74,7 +76,7 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
                 <Icon name={entry.kind === 'folder' ? 'folder' : entry.kind === 'projection' ? 'chat' : 'file'} />
                 <span className="grow">{entry.name}</span>
                 <ConversionBadge conversion={entry.conversion} />
-                <span className="faint entry-author">{entry.kind === 'file' ? entry.author.replace(/^(user|agent):/, '').slice(0, 18) : ''}</span>
+                <span className="faint entry-author">{entry.kind === 'file' ? authorOf(entry.author) : ''}</span>
                 <span className="faint entry-size">{entry.kind === 'file' ? bytes(entry.size) : ''}</span>
                 <span className="faint entry-at"><Ago at={entry.updated_at} /></span>
               </a>

@@ -1,7 +1,7 @@
 /** The graph of a flow, painted with a run. */
-import {Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps} from '@xyflow/react';
+import {Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps, type ReactFlowInstance} from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
-import {memo, useMemo} from 'react';
+import {memo, useEffect, useMemo, useRef} from 'react';
 import type {Schemas} from '../hub.ts';
 import {duration} from '../ui.tsx';
 import type {NodeState, Run} from './fold.ts';
@@ -24,6 +24,7 @@ const Step = memo(function Step({data: {node, state, isMarked}}: NodeProps<Shown
   );
 });
 const TYPES = {step: Step};
+const FIT = {padding: 0.12, maxZoom: 1};
 
 /** All nodes have one size, so that nothing is measured: a node that is measured is hidden until then, after each change. */
 const SIZE = {width: 190, height: 56};
@@ -55,11 +56,19 @@ export default function Graph({flow, run, onChoose, marked, id}: {
       style: {stroke: isTaken ? 'var(--good)' : 'var(--line-strong)', strokeWidth: isTaken ? 2 : 1},
     };
   });
+  // A page that becomes narrower, such as a phone that is turned, shows the whole graph again.
+  const frame = useRef<HTMLDivElement>(null);
+  const shown = useRef<ReactFlowInstance<Shown>>(undefined);
+  useEffect(() => {
+    const observer = new ResizeObserver(() => void shown.current?.fitView(FIT));
+    if (frame.current) observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, []);
   return (
-    <div className="graph">
+    <div className="graph" ref={frame}>
       <ReactFlow
         {...(id === undefined ? {} : {id})}
-        nodes={nodes} edges={edges} nodeTypes={TYPES} fitView fitViewOptions={{padding: 0.12, maxZoom: 1}} minZoom={0.15}
+        nodes={nodes} edges={edges} nodeTypes={TYPES} fitView fitViewOptions={FIT} minZoom={0.15} onInit={instance => { shown.current = instance; }}
         nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} onNodeClick={(_, node) => onChoose?.(node.id)}
       >
         <Background gap={22} />

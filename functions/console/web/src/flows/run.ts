@@ -1,9 +1,8 @@
 /** The run of a task, folded from its events while they come. */
 import {useQueryClient} from '@tanstack/react-query';
-import {watchTask, type TaskEvent} from 'buildscale';
+import type {TaskEvent} from 'buildscale';
 import {useEffect, useState} from 'react';
-import {hub, setLink, wake} from '../hub.ts';
-import {linkOf, useVisible} from '../live.ts';
+import {streamOf, useVisible} from '../live.ts';
 import {fold, NO_RUN, type Run} from './fold.ts';
 
 export function useRun(workspace: string, task: string): {run: Run; error: unknown} {
@@ -13,7 +12,6 @@ export function useRun(workspace: string, task: string): {run: Run; error: unkno
   const [error, setError] = useState<unknown>();
   useEffect(() => {
     if (!visible) return;
-    const stream = `task ${task}`;
     const controller = new AbortController();
     let pending: TaskEvent[] = [];
     let frame: number | undefined;
@@ -27,7 +25,7 @@ export function useRun(workspace: string, task: string): {run: Run; error: unkno
       void client.invalidateQueries({queryKey: [workspace, 'tasks', 'one', task]});
     };
     void (async () => {
-      for await (const event of watchTask(hub, {workspace, task}, {after: 0, signal: controller.signal, onConnection: linkOf(stream), wake})) {
+      for await (const event of streamOf(workspace).task(task, {after: 0, signal: controller.signal})) {
         pending.push(event);
         frame ??= window.setTimeout(flush, 40);
       }
@@ -35,7 +33,6 @@ export function useRun(workspace: string, task: string): {run: Run; error: unkno
     return () => {
       controller.abort();
       clearTimeout(frame);
-      setLink(stream, undefined);
     };
   }, [workspace, task, visible, client]);
   return {run, error};

@@ -6,6 +6,7 @@ import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form
 import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href} from '../router.ts';
+import {useFields} from '../store.ts';
 import {Badge, Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
 import {CompareWith} from './compare.tsx';
 import type {Ask, NodeState} from './fold.ts';
@@ -142,12 +143,13 @@ function NodeFacts({workspace, node}: {workspace: string; node: NodeState | unde
 }
 
 function AskForm({workspace, task, ask}: {workspace: string; task: string; ask: Ask}) {
-  const [typed, setTyped] = useState<Typed>({});
+  const [typed, change, clear] = useFields<Typed>(`${task}/${ask.node}`, {});
   const [fault, setFault] = useState<string>();
   const answering = useMutation({
     mutationFn: (answers: Record<string, unknown>) => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}', {
       path: {workspace_id: workspace, task_id: task, node: ask.node}, body: {answers},
     }),
+    onSuccess: clear,
   });
   const submit = (values: Typed) => {
     try {
@@ -165,7 +167,7 @@ function AskForm({workspace, task, ask}: {workspace: string; task: string; ask: 
       <div className="card-head"><strong>{ask.node} asks you</strong><Badge tone="ask">waits</Badge></div>
       {ask.questions.map(one => {
         const schema = (one.schema ?? {}) as JsonSchema;
-        const set = (text: string) => setTyped({...typed, [one.name]: text});
+        const set = (text: string) => change({[one.name]: text});
         const buttons = ((one.buttons ?? []) as unknown[]).map(choice => textOf(schema, choice));
         const choices = buttons.length > 0 && <div className="choices">{buttons.map(text => <Button key={text} aria-pressed={typed[one.name] === text} onClick={() => ask.questions.length === 1 ? submit({[one.name]: text}) : set(text)}>{text}</Button>)}</div>;
         return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={set} after={choices} />;

@@ -1,6 +1,6 @@
 import {useQuery} from '@tanstack/react-query';
-import {hub, useLink} from '../hub.ts';
-import {Badge, Failure, Loading} from '../ui.tsx';
+import {hub, isRefused, useLink} from '../hub.ts';
+import {Badge, bytes, count, Failure, Loading} from '../ui.tsx';
 
 /** The state of the hub, of the connection to it, and of the parts that a workspace uses. */
 export default function HealthPage({workspace}: {workspace: string}) {
@@ -37,6 +37,47 @@ export default function HealthPage({workspace}: {workspace: string}) {
         {sandbox.data && <li className="list-row"><span className="grow">Sandbox of this workspace</span><Badge tone={sandbox.data.state === 'failed' ? 'bad' : 'neutral'}>{sandbox.data.state}</Badge></li>}
       </ul>
       {sandbox.isError && <Failure error={sandbox.error} />}
+      <Counters />
     </div>
+  );
+}
+
+/** The counters of the hub that tell whether work gets stuck: their names in `/metrics`, and for people. */
+const COUNTERS: [title: string, counters: [name: string, words: string, isBad?: boolean][]][] = [
+  ['Queue', [['buildscale_queue_waiting', 'waiting'], ['buildscale_queue_in_flight', 'in work'], ['buildscale_queue_dead', 'dead letters', true]]],
+  ['Actors', [['buildscale_actors_running', 'running'], ['buildscale_actors_warm', 'warm'], ['buildscale_deliveries_retried_total', 'tried again']]],
+  ['Streams', [['buildscale_streams', 'open'], ['buildscale_connections', 'connections'], ['buildscale_stream_stalled_total', 'stalled']]],
+];
+
+/** The hub as a whole, for its operator: the numbers are about everybody. */
+function Counters() {
+  const metrics = useQuery({
+    queryKey: ['metrics'],
+    queryFn: async ({signal}) => {
+      const text = await (await hub.read('/metrics', {signal})).text();
+      return new Map([...text.matchAll(/^(\w+) ([\d.e+]+)$/gm)].map(([, name, value]) => [name!, Number(value)]));
+    },
+    refetchInterval: 5_000,
+  });
+  if (isRefused(metrics.error, 'FORBIDDEN')) return <p className="faint">The operator of this hub sees its queue, its actors and its streams here.</p>;
+  if (metrics.isError) return <Failure error={metrics.error} retry={() => void metrics.refetch()} />;
+  if (!metrics.data) return null;
+  const memory = metrics.data.get('process_resident_memory_bytes');
+  return (
+    <section aria-label="The hub as a whole">
+      <h2>The hub as a whole</h2>
+      <dl className="tiles">
+        {COUNTERS.map(([title, counters]) => (
+          <div className="tile" key={title}>
+            <dt>{title}</dt>
+            {counters.map(([name, words, isBad]) => {
+              const value = metrics.data.get(name) ?? 0;
+              return <dd key={name} className={`counter ${isBad && value > 0 ? 'fault' : ''}`}><strong>{count(value)}</strong> {words}</dd>;
+            })}
+          </div>
+        ))}
+        {memory !== undefined && <div className="tile"><dt>Memory</dt><dd>{bytes(memory)}</dd></div>}
+      </dl>
+    </section>
   );
 }

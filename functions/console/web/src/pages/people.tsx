@@ -1,11 +1,12 @@
 /** The members of the workspace with their roles, and one's own API keys. */
 import {useMutation, useQuery} from '@tanstack/react-query';
 import {useState} from 'react';
-import {CopyButton} from '../copy.tsx';
 import {Access} from './access.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useRights} from '../rights.ts';
+import {useFields} from '../store.ts';
+import {Secret} from './secret.tsx';
 import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 
 const ROLES: Schemas['Role'][] = ['viewer', 'member', 'editor', 'admin', 'owner'];
@@ -128,34 +129,27 @@ function Keys() {
 }
 
 function MakeKey({onClose}: {onClose: () => void}) {
-  const [name, setName] = useState('');
-  const [scopes, setScopes] = useState<Schemas['Action'][]>(['read', 'converse']);
-  const [days, setDays] = useState('30');
+  const [{name, scopes, days}, change, clear] = useFields('key', {name: '', scopes: ['read', 'converse'] as Schemas['Action'][], days: '30'});
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/keys', {
       body: {name: name.trim(), scopes, ...(days === '' ? {} : {expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString()})},
     }),
-    onSuccess: () => refreshSoon(['keys']),
+    onSuccess: () => {
+      clear();
+      refreshSoon(['keys']);
+    },
   });
-  if (making.data) {
-    return (
-      <Dialog title="Your new key" onClose={onClose}>
-        <p>Copy it now: it is shown this once, and kept nowhere.</p>
-        <pre className="json" tabIndex={0} aria-label="The key">{making.data.key}</pre>
-        <div className="dialog-foot"><CopyButton text={making.data.key} /></div>
-      </Dialog>
-    );
-  }
-  const toggle = (scope: Schemas['Action']) => setScopes(scopes.includes(scope) ? scopes.filter(one => one !== scope) : [...scopes, scope]);
+  if (making.data) return <Secret title="Your new key" name="The key" secret={making.data.key} onClose={onClose} />;
+  const toggle = (scope: Schemas['Action']) => change({scopes: scopes.includes(scope) ? scopes.filter(one => one !== scope) : [...scopes, scope]});
   return (
     <Dialog title="New key" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => setName(event.target.value)} /></Field>
+        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
         <fieldset className="field scopes">
           <legend className="field-label">Rights</legend>
           {SCOPES.map(scope => <label key={scope} className="check-line"><input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {scope}</label>)}
         </fieldset>
-        <Field label="Life"><select value={days} onChange={event => setDays(event.target.value)}><option value="7">7 days</option><option value="30">30 days</option><option value="365">A year</option><option value="">Without end</option></select></Field>
+        <Field label="Life"><select value={days} onChange={event => change({days: event.target.value})}><option value="7">7 days</option><option value="30">30 days</option><option value="365">A year</option><option value="">Without end</option></select></Field>
         {making.isError && <Failure error={making.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === '' || scopes.length === 0}>Make it</Button></div>
       </form>

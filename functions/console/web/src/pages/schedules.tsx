@@ -4,6 +4,7 @@ import {useState} from 'react';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
+import {useFields} from '../store.ts';
 import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 
 type Schedule = Schemas['Schedule'];
@@ -82,10 +83,7 @@ const RULES: [rule: string, words: string][] = [
 
 function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
   const soon = new Date(Date.now() + 3_600_000 - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  const [name, setName] = useState('');
-  const [goal, setGoal] = useState('');
-  const [rule, setRule] = useState(RULES[0]![0]);
-  const [begins, setBegins] = useState(soon);
+  const [{name, goal, rule, begins}, change, clear] = useFields(`${workspace}/schedule`, {name: '', goal: '', rule: RULES[0]![0], begins: soon});
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/schedules', {
       path: {workspace_id: workspace},
@@ -95,6 +93,7 @@ function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
       },
     }),
     onSuccess: () => {
+      clear();
       refreshSoon([workspace, 'schedules']);
       onClose();
     },
@@ -102,15 +101,15 @@ function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
   return (
     <Dialog title="New schedule" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => setName(event.target.value)} /></Field>
-        <Field label="Goal" hint="The first message of the chat that it begins."><textarea rows={3} value={goal} required onChange={event => setGoal(event.target.value)} /></Field>
+        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
+        <Field label="Goal" hint="The first message of the chat that it begins."><textarea rows={3} value={goal} required onChange={event => change({goal: event.target.value})} /></Field>
         <Field label="How often">
-          <select value={rule} onChange={event => setRule(event.target.value)}>
+          <select value={rule} onChange={event => change({rule: event.target.value})}>
             {RULES.map(([value, words]) => <option key={value} value={value}>{words}</option>)}
             <option value="">Once</option>
           </select>
         </Field>
-        <Field label={rule === '' ? 'When' : 'The first time'}><input type="datetime-local" value={begins} required onChange={event => setBegins(event.target.value)} /></Field>
+        <Field label={rule === '' ? 'When' : 'The first time'}><input type="datetime-local" value={begins} required onChange={event => change({begins: event.target.value})} /></Field>
         {making.isError && <Failure error={making.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === '' || goal.trim() === ''}>Make it</Button></div>
       </form>

@@ -1,37 +1,58 @@
 /** The pages before a workspace: signing in, and the choice of a workspace. */
-import {useMutation, useQueryClient} from '@tanstack/react-query';
+import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {Client} from 'buildscale';
-import {useState} from 'react';
+import {useEffect, useState} from 'react';
 import {hub, isRefused, session, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
-import {go, href} from '../router.ts';
+import {begin, faultOfLogin, offered} from '../login.ts';
+import {go, href, usePlace} from '../router.ts';
 import {ThemeSwitch} from '../shell/theme.tsx';
 import {Ago, Button, Failure, Field} from '../ui.tsx';
 
+/** Signs in at the issuer of the hub, where it has one, or with a token. A link with a token fills it in, and the person decides. */
 export function SignIn() {
   const client = useQueryClient();
-  const [token, setToken] = useState('');
+  const place = usePlace();
+  const isLink = place.page === 'sign-in';
+  const [token, setToken] = useState(isLink ? place.query.get('token') ?? '' : '');
+  useEffect(() => {
+    // The address is seen by others, and is in the history.
+    if (isLink) history.replaceState(null, '', `${location.pathname}#/sign-in`);
+  }, [isLink]);
+  const offer = useQuery({queryKey: ['offer'], queryFn: offered, staleTime: Infinity});
+  const leaving = useMutation({mutationFn: begin});
   const signing = useMutation({
     mutationFn: async () => {
       // The token is tried before it is kept.
       await new Client({url: hub.url, token: token.trim()}).get('/api/v1/workspaces', {query: {limit: 1}});
       session.signIn(token.trim());
     },
-    onSuccess: () => client.resetQueries(),
+    onSuccess: async () => {
+      if (isLink) go('#/workspaces');
+      await client.resetQueries();
+    },
   });
+  const fault = faultOfLogin();
   const isWrong = isRefused(signing.error, 'UNAUTHORIZED');
   return (
     <main className="center">
       <form className="panel" onSubmit={event => { event.preventDefault(); signing.mutate(); }}>
         <Brand />
         <h1>Sign in</h1>
-        <p className="lead">This hub asks for a token: one that its operator gave you, or an API key.</p>
+        {fault && <p className="fault" role="alert">{fault}</p>}
+        {offer.data && <>
+          <Button look="primary" className="wide" onClick={() => leaving.mutate(offer.data!)} disabled={leaving.isPending} autoFocus>Sign in at {new URL(offer.data.issuer).host}</Button>
+          <p className="or faint">or with a token</p>
+        </>}
+        {(offer.isError || leaving.isError) && <Failure error={offer.error ?? leaving.error} retry={() => void offer.refetch()} />}
+        {!offer.data && <p className="lead">This hub asks for a token: one that its operator gave you, or an API key.</p>}
+        {isLink && token !== '' && <p className="lead">The link that you followed has a token. Sign in with it only if you know its sender.</p>}
         <Field label="Token" hint="It is kept in this browser until you sign out.">
-          <input type="password" autoComplete="current-password" required autoFocus value={token} onChange={event => setToken(event.target.value)} aria-invalid={isWrong} />
+          <input type="password" autoComplete="current-password" required autoFocus={!offer.data} value={token} onChange={event => setToken(event.target.value)} aria-invalid={isWrong} />
         </Field>
         {isWrong && <p className="fault" role="alert">The hub does not accept this token. It may have expired.</p>}
         {signing.isError && !isWrong && <Failure error={signing.error} />}
-        <Button look="primary" type="submit" className="wide" disabled={signing.isPending || token.trim() === ''}>{signing.isPending ? 'Signing in…' : 'Sign in'}</Button>
+        <Button look={offer.data ? 'plain' : 'primary'} type="submit" className="wide" disabled={signing.isPending || token.trim() === ''}>{signing.isPending ? 'Signing in…' : 'Sign in'}</Button>
       </form>
     </main>
   );

@@ -11,8 +11,8 @@ import {Palette} from './palette.tsx';
 import {ThemeSwitch} from './theme.tsx';
 
 export const PAGES: [page: string, name: string, icon: IconName][] = [
-  ['chats', 'Chats', 'chat'], ['files', 'Files', 'folder'], ['flows', 'Flows', 'flow'],
-  ['schedules', 'Schedules', 'clock'], ['people', 'People', 'person'], ['usage', 'Usage', 'chart'], ['health', 'Health', 'pulse'],
+  ['chats', 'Chats', 'chat'], ['files', 'Files', 'folder'], ['flows', 'Flows', 'flow'], ['sandbox', 'Sandbox', 'terminal'],
+  ['schedules', 'Schedules', 'clock'], ['webhooks', 'Webhooks', 'hook'], ['people', 'People', 'person'], ['usage', 'Usage', 'chart'], ['health', 'Health', 'pulse'],
 ];
 
 export function Shell({workspace, workspaces, place, children}: {workspace: Schemas['Workspace']; workspaces: Schemas['Workspace'][]; place: Place; children: ReactNode}) {

@@ -1,0 +1,180 @@
+import type {Client} from './client.ts';
+import {HubError} from './errors.ts';
+import {LAST_OF_TASK, watch, type ChatEvent, type TaskEvent, type Watching, type WorkspaceEvent} from './stream.ts';
+
+/** The reader of one chat or task. */
+export interface Following {
+  /** The number of the last event that the caller has; 0 for all events. Without it the events begin where the hub's routes say. */
+  after?: number;
+  signal?: AbortSignal;
+}
+
+interface Loose {
+  id: number;
+  event: string;
+  data: unknown;
+}
+/** The data of an event of an actor, in the stream of its workspace. */
+interface Inner extends Loose {
+  chat_id?: string;
+  task_id?: string;
+}
+
+/** One reader: of the changes, or of the actor `actor` (`chat:ID`). */
+class Reader {
+  readonly #events: Loose[] = [];
+  #failed: {error: unknown} | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(readonly actor: string | undefined, public cursor: number | undefined) {}
+
+  put(event: Loose): void {
+    this.#events.push(event);
+    this.#wake?.();
+  }
+
+  fail(error: unknown): void {
+    this.#failed ??= {error};
+    this.#wake?.();
+  }
+
+  async *read(signal: AbortSignal | undefined): AsyncGenerator<Loose> {
+    const wake = () => this.#wake?.();
+    signal?.addEventListener('abort', wake);
+    try {
+      while (!signal?.aborted) {
+        const event = this.#events.shift();
+        if (event) yield event;
+        else if (this.#failed) throw this.#failed.error;
+        else await new Promise<void>(resolve => { this.#wake = resolve; });
+      }
+    } finally {
+      signal?.removeEventListener('abort', wake);
+    }
+  }
+}
+
+/**
+ * The changes of a workspace and the events of any number of its chats and tasks, over one connection. It is open while somebody reads, and is
+ * opened again, with the cursor of each, when a chat or a task is added. Each reader gets each event once and in order. Events wait for a reader
+ * without a bound, so readers are to be fast.
+ */
+export class WorkspaceStream {
+  readonly #readers = new Set<Reader>();
+  #ending: AbortController | undefined;
+  #again = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    readonly hub: Client,
+    readonly workspace: string,
+    /** Its connection; `after` and `signal` are those of each reader. */
+    readonly watching: Omit<Watching, 'after' | 'signal'> = {},
+  ) {}
+
+  /** The changes of the workspace from now on: files, chats and tasks. */
+  changes({signal}: {signal?: AbortSignal} = {}): AsyncGenerator<WorkspaceEvent> {
+    return this.#read(new Reader(undefined, undefined), signal) as AsyncGenerator<WorkspaceEvent>;
+  }
+
+  /** The events of a chat. @throws HubError when the hub refuses for good, for example because the chat is gone. */
+  chat(chat: string, {after, signal}: Following = {}): AsyncGenerator<ChatEvent> {
+    return this.#read(new Reader(`chat:${chat}`, after), signal) as AsyncGenerator<ChatEvent>;
+  }
+
+  /** The events of a task, up to its last one. @throws HubError when the hub refuses for good. */
+  async *task(task: string, {after, signal}: Following = {}): AsyncGenerator<TaskEvent> {
+    for await (const event of this.#read(new Reader(`task:${task}`, after), signal)) {
+      yield event as TaskEvent;
+      if (LAST_OF_TASK.has(event.event)) return;
+    }
+  }
+
+  async *#read(reader: Reader, signal: AbortSignal | undefined): AsyncGenerator<Loose> {
+    if (signal?.aborted) return;
+    this.#readers.add(reader);
+    this.#changed();
+    try {
+      yield* reader.read(signal);
+    } finally {
+      this.#readers.delete(reader);
+      this.#changed();
+    }
+  }
+
+  /** One new connection for all changes of this moment: a page leaves a chat and enters another. */
+  #changed(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#readers.size === 0) {
+        this.#ending?.abort();
+        this.#ending = undefined;
+      } else if (this.#ending === undefined) {
+        void this.#run(this.#ending = new AbortController());
+      } else if (!this.#isServed()) this.#again.abort();
+    }, 0);
+  }
+
+  /** The readers of actors for whom the present connection was opened. */
+  #served: readonly Reader[] = [];
+  /** Whether the connection has what its readers want, and nothing that nobody reads. A reader that came later may want events from before. */
+  #isServed(): boolean {
+    const wanted = [...this.#readers].filter(reader => reader.actor !== undefined);
+    return wanted.every(reader => this.#served.includes(reader)) && this.#served.every(({actor}) => wanted.some(reader => reader.actor === actor));
+  }
+
+  /** The actors with the least cursor of their readers: the others have those events, and do not get them again. */
+  #wanted(): string {
+    const cursors = new Map<string, number | undefined>();
+    for (const {actor, cursor} of this.#readers) {
+      if (actor === undefined) continue;
+      const known = cursors.get(actor);
+      cursors.set(actor, cursors.has(actor) ? (known === undefined || cursor === undefined ? undefined : Math.min(known, cursor)) : cursor);
+    }
+    this.#served = [...this.#readers].filter(reader => reader.actor !== undefined);
+    return [...cursors].map(([actor, cursor]) => cursor === undefined ? actor : `${actor}:${cursor}`).join();
+  }
+
+  async #run(ending: AbortController): Promise<void> {
+    const shared = {
+      actors: () => this.#wanted(),
+      again: () => (this.#again = new AbortController()).signal,
+      isHandled: (refusal: HubError) => this.#refused(refusal),
+    };
+    try {
+      for await (const event of watch(this.hub, {workspace: this.workspace}, {...this.watching, signal: ending.signal}, shared)) this.#deal(event);
+    } catch (error) {
+      this.#readers.forEach(reader => reader.fail(error));
+    } finally {
+      if (this.#ending === ending) this.#ending = undefined;
+    }
+  }
+
+  #deal(event: Loose): void {
+    if (event.event !== 'chat_event' && event.event !== 'task_event') {
+      this.#readers.forEach(reader => reader.actor === undefined && reader.put(event));
+      return;
+    }
+    const {chat_id: chat, task_id: task, ...inner} = event.data as Inner;
+    const actor = chat === undefined ? `task:${task}` : `chat:${chat}`;
+    for (const reader of this.#readers) {
+      if (reader.actor !== actor) continue;
+      if (inner.event === 'cursor') reader.cursor ??= inner.id;
+      else if (inner.event === 'reset') reader.cursor = (inner.data as {after?: number}).after ?? inner.id;
+      else if (reader.cursor !== undefined && inner.id <= reader.cursor) continue;
+      else reader.cursor = inner.id;
+      if (inner.event !== 'cursor') reader.put(inner);
+    }
+  }
+
+  /** A chat or a task that is gone ends its own readers. */
+  #refused(refusal: HubError): boolean {
+    const gone = (refusal.details as {actor?: string} | undefined)?.actor;
+    const readers = [...this.#readers].filter(reader => reader.actor !== undefined && reader.actor === gone);
+    readers.forEach(reader => {
+      this.#readers.delete(reader);
+      reader.fail(refusal);
+    });
+    return readers.length > 0;
+  }
+}

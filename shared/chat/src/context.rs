@@ -5,9 +5,8 @@
 
 use crate::{state::ChatState, transcript};
 use domain::{
-    ChatConfig, ChatEvent, Message, Timestamp, ToolSpec,
+    ChatConfig, ChatEvent, Message, Timestamp,
     event::{ContextKind, ContextPart, ContextRecord},
-    json_length,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -170,15 +169,15 @@ pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
     Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX) })
 }
 
-/// The record of the context that the next call of the model is given: its parts, by size and place.
-pub(crate) fn record(state: &ChatState, system: &str, tools: &[ToolSpec]) -> ContextRecord {
+/// The record of the context that the next call of the model is given: its parts, by size and place. The tools are given by their number and bytes.
+pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize)) -> ContextRecord {
+    let (count, bytes) = tools;
     let out = state.left_out.as_ref();
     let left_out_lines = out.map_or(0, |out| out.last_line);
     let part = |part, tokens, count| ContextPart { part, tokens, count, first_line: 0, last_line: 0 };
-    let specs = tools.iter().map(|spec| spec.name.len() + spec.description.len() + json_length(&spec.parameters));
     let mut parts = vec![
         part(ContextKind::System, system.len() as u64 / 4, 1),
-        part(ContextKind::Tools, specs.sum::<usize>() as u64 / 4, tools.len() as u64),
+        part(ContextKind::Tools, bytes as u64 / 4, count as u64),
     ];
     if let Some(summary) = &state.summary {
         let last_line = state.compacted.as_ref().map_or(left_out_lines, |compacted| compacted.record.last_line);

@@ -195,7 +195,8 @@ impl<'a> Step<'a> {
         }
         let (system, tools) = (mode::system(&config, self.state()), self.offered(&config));
         // An analysis has a context of its own, which is small.
-        let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, &tools)));
+        let size = (tools.len(), self.machine.tools.bytes(&tools));
+        let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, size)));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
         let Some(turn) = self.turn() else { return };
         let mut request = Box::new(ModelRequest {

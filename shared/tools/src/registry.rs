@@ -11,7 +11,7 @@ use crate::{
     effects::{Declaration, Declare, Effects},
     exec, find, glob, grep, list, plan, read, recall, relate, served, server_files, write,
 };
-use domain::{CallId, Code, Error, FilePath, ToolSpec};
+use domain::{CallId, Code, Error, FilePath, ToolSpec, json_length};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
 use ports::ToolServers;
@@ -59,6 +59,10 @@ impl Tool {
     }
 }
 
+fn bytes(specs: &[ToolSpec]) -> usize {
+    specs.iter().map(|spec| spec.name.len() + spec.description.len() + json_length(&spec.parameters)).sum()
+}
+
 struct Tools {
     /// Those that every chat has.
     specs: Arc<[ToolSpec]>,
@@ -66,6 +70,8 @@ struct Tools {
     optional: Arc<[ToolSpec]>,
     /// At the positions of `specs`, then of `optional`.
     tools: Vec<Tool>,
+    /// Those of `specs`.
+    bytes: usize,
 }
 
 /// Registered functions, which agents of flows have as tools beside the built-in ones. The host that registers them implements it.
@@ -205,7 +211,8 @@ impl Registry {
     fn of(all: Builder, search: Option<&::search::Search>) -> Self {
         let optional = optional::make(search.cloned());
         let tools = all.tools.into_iter().chain(optional.tools).collect();
-        let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools });
+        let bytes = bytes(&all.specs);
+        let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools, bytes });
         Self { tools, functions: None, commands: None, search: None, servers: None }
     }
 
@@ -243,6 +250,11 @@ impl Registry {
     /// The tools for models that every chat has, always in the same order.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.tools.specs)
+    }
+
+    /// The bytes of these specifications as a request of a model has them. Those of [`Self::specs`], which nearly every request has, are counted once.
+    pub fn bytes(&self, specs: &Arc<[ToolSpec]>) -> usize {
+        if Arc::ptr_eq(specs, &self.tools.specs) { self.tools.bytes } else { bytes(specs) }
     }
 
     /// The tools for models that a chat has where its context, its persona or its flow lists them, always in the same order.

@@ -64,7 +64,7 @@ impl<N: Needs, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> f
 }
 
 /// The role as policies know it.
-pub(crate) fn as_policies_know(role: Role) -> workspace::Role {
+pub fn as_policies_know(role: Role) -> workspace::Role {
     match role {
         Role::Viewer => workspace::Role::Viewer,
         Role::Member => workspace::Role::Member,

@@ -74,6 +74,7 @@ async fn degraded(context: &StreamContext) -> BTreeMap<&'static str, String> {
     let refused = crash::installed().map_or(0, |crashes| crashes.refused().len());
     degraded.extend((refused > 0).then(|| ("inputs", format!("refused, as the process died of them: {refused}"))));
     degraded.extend(put_aside(context).await.map(|letters| ("queue", letters)));
+    degraded.extend(context.notes.iter().filter_map(|note| note()));
     degraded
 }
 

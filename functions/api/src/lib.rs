@@ -80,6 +80,7 @@ mod webhooks;
 mod workspaces;
 mod writes;
 
+pub use access::as_policies_know;
 pub use auth::Auth;
 pub use cors::EXPOSED;
 pub use error::{ApiError, status_of};
@@ -99,6 +100,9 @@ pub const MAX_JSON: usize = 1024 * 1024;
 
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// A part that does not work as it should while the server can work all the same, and how. Numbers alone: anybody may ask.
+pub type Note = Box<dyn Fn() -> Option<(&'static str, String)> + Send + Sync>;
 
 /// The parts that event streams and the routes for operators work with. None of them takes a command: a server that only holds streams
 /// has neither a queue nor models nor tools.
@@ -125,6 +129,8 @@ pub struct StreamContext {
     pub has_room: HasRoom,
     /// The dead letters of the queue, where this server may read and send them again.
     pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
+    /// Notes of others, for `degraded` of `/ready`.
+    pub notes: Vec<Note>,
     /// Counters of others, for `/metrics`.
     pub metrics: Vec<Counters>,
 }

@@ -63,10 +63,20 @@ pub(crate) struct AgentRequest {
     /// Earlier messages, of a client that keeps them itself; a new session reads them.
     #[serde(default, rename = "conversationHistory")]
     conversation_history: Vec<Brought>,
-    /// The treatment of a message that comes while a turn runs: `enqueue`, `reject` or `interrupt`.
+    /// The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
+    /// it, and its further events are the answer.
     #[serde(default)]
     #[schema(value_type = crate::schema::OnBusy)]
     on_busy: OnBusy,
+    /// Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
+    /// On AWS nothing is streamed here.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    stream: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A message that a client brings along.
@@ -123,7 +133,7 @@ pub(crate) struct AgentEvent {
 }
 
 /// Sessions, or one with its latest messages.
-#[derive(Serialize, ToSchema)]
+#[derive(Default, Serialize, ToSchema)]
 pub(crate) struct Found {
     /// The sessions, the last active first.
     #[schema(value_type = Option<Vec<Object>>)]
@@ -147,7 +157,8 @@ pub(crate) struct Found {
 /// client goes: `GET` with `after` goes on with the stream.
 #[utoipa::path(post, path = "/api/agent/stream", tag = "planner", params(InAny, TraceParent), request_body = AgentRequest,
     responses((status = 200, description = "The events of the turn, to its end.", body = AgentEvent, content_type = "text/event-stream",
-        example = json!("data: {\"type\":\"session\",\"session\":{…}}\n\nid: 5\ndata: {\"type\":\"analysis\",…}\n\n"))))]
+            example = json!("data: {\"type\":\"session\",\"session\":{…}}\n\nid: 5\ndata: {\"type\":\"analysis\",…}\n\n")),
+        (status = 202, description = "Without a stream: the session that takes the message.", body = Found)))]
 pub(crate) async fn agent_stream(
     State(context): State<Arc<Context>>,
     By(caller): By,
@@ -158,11 +169,19 @@ pub(crate) async fn agent_stream(
     Json(request): Json<AgentRequest>,
 ) -> Answer<Response> {
     let (workspace, role) = place(&context, &caller, workspace_id, Action::Converse).await?;
-    if !context.base.streams.are_here() {
+    if request.stream && !context.base.streams.are_here() {
         return Err(not_here().into());
     }
-    let AgentRequest { message, session_id, context_type, entity_id, project_focus, conversation_history, on_busy } =
-        request;
+    let AgentRequest {
+        message,
+        session_id,
+        context_type,
+        entity_id,
+        project_focus,
+        conversation_history,
+        on_busy,
+        stream,
+    } = request;
     let new = NewSessionMessage {
         message,
         change: SessionChange {
@@ -177,20 +196,31 @@ pub(crate) async fn agent_stream(
     };
     let (by, command) = (caller.principal(), CommandId(ids.id("command")));
     let sessions = Sessions::new(context.chats.clone());
-    let (view, fold_from) = match session_id {
+    let words = TurnId(command.0);
+    let (view, shows, fold_from, first) = match session_id {
         Some(chat) => {
-            theirs(&sessions, workspace, chat, &by).await?;
+            let before = theirs(&sessions, workspace, chat, &by).await?;
             // A repeated request may find its turn begun; a new one begins at the end of the log or later.
             let end = match ids {
                 Ids::Fresh(_) => sessions.next_number(workspace, chat).await?,
                 Ids::Key(..) => 1,
             };
-            (sessions.post(workspace, chat, command, new, &by).await?, end)
+            let (shows, fold_from) = match on_busy {
+                OnBusy::Steer => (Shows::Steered(words), before.turn_seq.unwrap_or(end).min(end)),
+                OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt => (Shows::Turn(words), end),
+            };
+            (sessions.post(workspace, chat, command, new, &by).await?, shows, fold_from, end)
         }
-        None => (sessions.create(workspace, ChatId(ids.id("chat")), command, new, &by).await?, 1),
+        None => {
+            let made = sessions.create(workspace, ChatId(ids.id("chat")), command, new, &by).await?;
+            (made, Shows::Turn(words), 1, 1)
+        }
     };
-    let shows = Shows::Turn(TurnId(command.0));
-    let span = Span { fold_from, first: fold_from, to_the_end: true };
+    if !stream {
+        let found = Found { session: Some(session(&view)), ..Found::default() };
+        return Ok((StatusCode::ACCEPTED, axum::Json(found)).into_response());
+    }
+    let span = Span { fold_from, first, to_the_end: true };
     streamed(&context, workspace, &view, shows, span, (&HeaderMap::new(), None)).await
 }
 
@@ -211,12 +241,7 @@ pub(crate) async fn agent_sessions(
     let (by, sessions) = (caller.principal(), Sessions::new(context.chats.clone()));
     let Some(chat) = wanted.session_id else {
         let found = sessions.list(workspace, &by, limit).await?;
-        let found = Found {
-            sessions: Some(found.iter().map(session).collect()),
-            session: None,
-            messages: None,
-            last_seq: None,
-        };
+        let found = Found { sessions: Some(found.iter().map(session).collect()), ..Found::default() };
         return Ok(axum::Json(found).into_response());
     };
     let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -344,5 +369,5 @@ fn earlier(brought: &[Brought]) -> Result<String, Error> {
 
 fn not_here() -> Error {
     Error::new(Code::UpstreamUnavailable, "this server answers no message with a stream")
-        .hint("the message was not taken; make a chat instead, and watch its events")
+        .hint("the message was not taken; send it with \"stream\": false, and read the answer with GET and session_id")
 }

@@ -1,4 +1,4 @@
-//! Schedules: chats, messages and tasks that begin at a time, or again and again by a rule.
+//! Schedules: chats, messages, tasks and calls of tools that begin at a time, or again and again by a rule.
 
 use crate::{
     Context,
@@ -121,6 +121,19 @@ pub(crate) async fn may_begin(
 ) -> Result<(), Error> {
     match action {
         Action::Task { .. } => demand(caller, role, identity::Action::Run),
+        Action::Tool { tool, .. } => {
+            demand(caller, role, identity::Action::Write)?;
+            // On AWS only workers have tools that reach the network: such a one is looked up when it is due.
+            match tool.as_str() {
+                "sync_calendar" => Ok(()),
+                tool if context.tools.kind(tool).is_some() => Ok(()),
+                _ => Err(Error::invalid(
+                    "action.tool",
+                    format!("there is no tool {:?}", tool.chars().take(64).collect::<String>()),
+                )
+                .hint("GET …/tools lists them")),
+            }
+        }
         Action::Message { chat_id, .. } => context.chats.get(workspace, *chat_id).await.map(drop),
         Action::Chat { .. } => Ok(()),
     }

@@ -1,4 +1,5 @@
-//! The usage of turns in a workspace, by day, chat and model.
+//! The usage of turns in a workspace, by day, chat and model. A turn is counted once, with the chat that it is of; a chat with its agents is the
+//! sum of its own turns and theirs.
 
 use crate::{
     Context,
@@ -9,7 +10,8 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
-use domain::Error;
+use chat::TurnUsage;
+use domain::{ChatId, Error};
 use jiff::{ToSpan, civil::Date};
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
@@ -29,6 +31,9 @@ pub(crate) struct Days {
     /// The last day, in UTC; today when none.
     #[param(example = "2026-11-30")]
     to: Option<String>,
+    /// Only this chat, with the agents that work for it: its executors, or its team.
+    #[param(value_type = Option<uuid::Uuid>)]
+    chat_id: Option<ChatId>,
 }
 
 /// Tokens, money and calls of the turns that ended on these days.
@@ -51,11 +56,20 @@ pub(crate) async fn get_usage(
     let turns = context.chats.usage(at.workspace_id, &from, &to).await?;
 
     let (mut total, mut parts) = (Used::default(), BTreeMap::<_, Used>::new());
-    for turn in turns {
+    let is_meant =
+        |turn: &TurnUsage| days.chat_id.is_none_or(|chat| turn.chat_id == chat || turn.parent_chat_id == Some(chat));
+    for turn in turns.into_iter().filter(is_meant) {
         total.add(turn.calls, turn.usage);
-        parts.entry((turn.day, turn.chat_id, turn.model)).or_default().add(turn.calls, turn.usage);
+        let part = (turn.day, turn.chat_id, turn.parent_chat_id, turn.model);
+        parts.entry(part).or_default().add(turn.calls, turn.usage);
     }
-    let parts = parts.into_iter().map(|((day, chat, model), used)| UsedBy { day, chat_id: chat.0, model, used });
+    let parts = parts.into_iter().map(|((day, chat, parent, model), used)| UsedBy {
+        day,
+        chat_id: chat.0,
+        parent_chat_id: parent.map(|parent| parent.0),
+        model,
+        used,
+    });
     Ok(Json(UsedIn { from, to, total, parts: parts.collect() }))
 }
 

@@ -66,6 +66,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, mcp::ServerConfig>,
     /// The web as tools of agents.
     pub web: web::WebConfig,
+    /// Calendars elsewhere that people connect.
+    pub calendars: calendars::CalendarsConfig,
     /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,

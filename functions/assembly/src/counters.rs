@@ -1,8 +1,9 @@
 //! The counters of processes, in Prometheus' text format: the lines of `/metrics`, and the source of [`crate::Emf`] on Lambda.
 
 use crate::{Activity, ModelMetrics, TurnTraces, process};
+use ::webhooks::Webhooks;
 use actor::held::Watchdog;
-use api::Counters;
+use api::{Counters, Note};
 use domain::Timestamp;
 use std::{
     fmt::Write as _,
@@ -56,6 +57,27 @@ pub fn traces(traces: Option<Arc<TurnTraces>>) -> Counters {
         if let Some(traces) = &traces {
             traces.render(out);
         }
+    })
+}
+
+/// The outcomes of webhooks, where they are set up.
+pub fn webhooks(webhooks: &Webhooks) -> Counters {
+    let outcomes = webhooks.setup().map(|setup| setup.outcomes.clone());
+    Box::new(move |out| {
+        let Some(counts) = outcomes.as_ref().map(|outcomes| outcomes.counts()) else { return };
+        total(out, "buildscale_webhook_deliveries", "Events that receivers of webhooks took.", counts.delivered);
+        total(out, "buildscale_webhook_failures", "Attempts that receivers of webhooks did not take.", counts.failed);
+        total(out, "buildscale_webhooks_disabled", "Webhooks that were disabled for their failures.", counts.disabled);
+        gauge(out, "buildscale_webhooks_failing", "Webhooks whose last attempt failed.", counts.failing);
+    })
+}
+
+/// The number of webhooks that fail now, for `/ready` and `buildscale doctor`; nothing while none does.
+pub fn failing_webhooks(webhooks: &Webhooks) -> Note {
+    let outcomes = webhooks.setup().map(|setup| setup.outcomes.clone());
+    Box::new(move || {
+        let failing = outcomes.as_ref()?.counts().failing;
+        (failing > 0).then(|| ("webhooks", format!("receivers that did not take the last event: {failing}")))
     })
 }
 

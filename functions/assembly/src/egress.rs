@@ -1,4 +1,4 @@
-//! The addresses that providers of flows, servers of tools and the web as a tool may reach from this host.
+//! The addresses that providers of flows, servers of tools, the web as a tool and calendars elsewhere may reach from this host.
 
 use sinks::address;
 use std::time::Duration;
@@ -32,6 +32,12 @@ impl mcp::Egress for HostEgress {
 }
 
 impl web::Egress for HostEgress {
+    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
+        self.without_redirects(url, allow_private)
+    }
+}
+
+impl calendars::Egress for HostEgress {
     fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String> {
         self.without_redirects(url, allow_private)
     }

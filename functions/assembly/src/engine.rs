@@ -4,7 +4,7 @@ use crate::{
     Activity, Base, LOAD_SCRIPT, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
     measured::{Measured, measured},
-    rights::MemberRights,
+    rights::{MemberCalls, MemberRights},
     services::{SandboxSetup, tools},
     traces::Both,
 };
@@ -29,7 +29,7 @@ use schedule::{ScheduleEffects, ScheduleMachine};
 use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
-use tools::Registry;
+use tools::{Registry, organizer::CalendarSync};
 use webhooks::{Deliveries, HookLetters, HookSetup};
 
 /// The models that answer, and the secrets to redact.
@@ -155,6 +155,13 @@ impl Engine {
         Self { tools, ..self }
     }
 
+    /// The same, with calendars elsewhere.
+    #[must_use]
+    pub fn with_calendars(self, calendars: Arc<dyn CalendarSync>) -> Self {
+        let tools = Arc::new((*self.tools).clone().with_calendars(calendars));
+        Self { tools, ..self }
+    }
+
     /// The same, with the traces of turns sent to this collector.
     #[must_use]
     pub fn traced(mut self, collector: Option<Arc<Otlp>>) -> Self {
@@ -253,10 +260,12 @@ impl Engine {
             limits: self.settings.handoffs,
             clock: clock.clone(),
         };
+        let rights = MemberRights(Members::new(table.clone(), clock.clone()));
         let effects = ScheduleEffects {
             chats: self.services.chats.clone(),
             tasks: self.services.tasks.clone(),
-            rights: Arc::new(MemberRights(Members::new(table.clone(), clock.clone()))),
+            rights: Arc::new(rights.clone()),
+            calls: Arc::new(MemberCalls { rights, tools: self.tools.clone(), workspaces: workspaces.clone() }),
         };
         let schedules = Runtime::new(
             ScheduleMachine,

@@ -1,7 +1,7 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
-use api::{Auth, Counters, Followed, HasRoom, Probe, StreamContext, Streams};
+use api::{Auth, Counters, Followed, HasRoom, Note, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
@@ -24,6 +24,8 @@ pub struct FrontendDeps {
     pub has_room: HasRoom,
     /// The dead letters, where this process may read and send them again.
     pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
+    /// What does not work as it should, for `/ready`.
+    pub notes: Vec<Note>,
     /// The folders of the machine that threads may work in.
     pub folders: Option<Arc<dyn Folders>>,
     /// The servers of tools and the accounts at them, where any are reached.
@@ -87,7 +89,7 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, dead_letters, folders: _, accounts: _, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters, notes, folders: _, accounts: _, counters } = outside;
     let origins = config.server.cors_origins.clone();
     let metrics = counters;
     StreamContext {
@@ -102,6 +104,7 @@ fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> S
         ready,
         has_room,
         dead_letters,
+        notes,
         metrics,
     }
 }

@@ -41,7 +41,7 @@ pub use readers::Readers;
 pub use services::{Base, LOAD_SCRIPT, SandboxSetup, Services, Settings, tools};
 pub use slots::Places;
 pub use traces::TurnTraces;
-pub use web::web;
+pub use web::{calendars, web};
 
 /// Why something cannot be put together.
 #[derive(Debug, thiserror::Error)]

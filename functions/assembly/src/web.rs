@@ -1,9 +1,17 @@
-//! The web as tools of agents: HTTP tools of workspaces, pages and searches.
+//! The web as tools of agents: HTTP tools of workspaces, pages and searches; and calendars elsewhere.
 
 use crate::{Config, HostEgress, SetupError};
+use ::calendars::Calendars;
 use ::web::{Parts, Web};
 use ports::{Clock, Converter, Secrets};
 use std::sync::Arc;
+
+/// The calendars elsewhere that people connect, with the secrets that are granted to workspaces.
+pub fn calendars(config: &Config, secrets: Arc<dyn Secrets>, clock: Arc<dyn Clock>) -> Arc<Calendars> {
+    // Private networks are opened by `calendars.allow_private`, whatever flows may reach.
+    let egress = Arc::new(HostEgress { allow_private: false });
+    Arc::new(Calendars::new(::calendars::Parts { egress, secrets, clock }, config.calendars.allow_private))
+}
 
 /// The tools that `[web]` configures, with the secrets that are granted to workspaces.
 ///

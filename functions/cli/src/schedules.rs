@@ -1,4 +1,4 @@
-//! `buildscale schedule`: chats, messages and tasks that begin at a time, or again and again.
+//! `buildscale schedule`: chats, messages, tasks and calls of tools that begin at a time, or again and again.
 
 use crate::{
     args::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand},
@@ -86,15 +86,15 @@ fn find(schedules: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
 }
 
 fn body(asked: AddArgs) -> Result<Value, CliError> {
-    let AddArgs { name, at, rrule, zone, begins, goal, role, model, chat, say, flow, input, missed } = asked;
-    let action = match (goal, chat, flow) {
+    let AddArgs { name, at, rrule, zone, begins, goal, role, model, chat, say, flow, input, tool, args, missed } =
+        asked;
+    let action = match (goal, chat, tool) {
         (Some(goal), ..) => with(json!({ "kind": "chat", "goal": goal }), [("role", role), ("model", model)]),
         (None, Some(chat), _) => json!({ "kind": "message", "chat_id": chat, "content": say }),
-        (None, None, flow) => {
-            let input = input.map(|text| serde_json::from_str::<Value>(&text)).transpose();
-            let input = input.map_err(|error| CliError::Usage(format!("--input is no JSON: {error}")))?;
-            json!({ "kind": "task", "flow": flow, "input": input })
+        (None, None, Some(tool)) => {
+            json!({ "kind": "tool", "tool": tool, "args": parsed("--args", args)?.unwrap_or_else(|| json!({})) })
         }
+        (None, None, None) => json!({ "kind": "task", "flow": flow, "input": parsed("--input", input)? }),
     };
     let missed = match missed {
         MissedArg::RunOnce => "run_once",
@@ -102,6 +102,11 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
     };
     let body = json!({ "name": name, "missed": missed, "action": action });
     Ok(with(body, [("at", at), ("rrule", rrule), ("time_zone", zone), ("begins", begins)]))
+}
+
+fn parsed(option: &str, text: Option<String>) -> Result<Option<Value>, CliError> {
+    let value = text.map(|text| serde_json::from_str::<Value>(&text)).transpose();
+    value.map_err(|error| CliError::Usage(format!("{option} is no JSON: {error}")))
 }
 
 /// The object with those of the fields that have a value.
@@ -127,6 +132,7 @@ fn action(schedule: &Value) -> String {
     match text(action, "kind") {
         "task" => format!("task of {}", text(action, "flow")),
         "message" => format!("message to {}", text(action, "chat_id")),
+        "tool" => format!("call of {}", text(action, "tool")),
         _ => format!("chat: {}", text(action, "goal")),
     }
 }
@@ -167,7 +173,7 @@ fn show(schedule: &Value, out: &mut Output) -> Result<(), CliError> {
     let last = schedule.get("last_run").unwrap_or(&Value::Null);
     let began = match (text(last, "chat_id"), text(last, "task_id"), last.get("error")) {
         (_, _, Some(error)) => format!("failed: {}", one_line(text(error, "message"), 200)),
-        ("", "", _) => String::new(),
+        ("", "", _) => one_line(text(last, "output"), 200),
         ("", task, _) => format!("task {task}"),
         (chat, ..) => format!("chat {chat}"),
     };

@@ -118,8 +118,9 @@ impl Account {
             converter = converter.beside(memory << 20);
         }
         let converter: Arc<dyn Converter> = Arc::new(converter);
+        let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
-        let engine = engine.with_servers(Arc::new(web));
+        let engine = engine.with_servers(Arc::new(web)).with_calendars(calendars);
         let documents = engine.documents(converter, 1);
         let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
         let worker = Worker::new(kinds, queue.clone(), options);
@@ -128,6 +129,7 @@ impl Account {
             counters::activity(engine.activity.clone()),
             counters::models(engine.models.clone()),
             counters::traces(engine.traces.clone()),
+            counters::webhooks(&engine.services.webhooks),
             counters::archive(engine.services.workspaces.clone()),
         ];
         let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
@@ -175,6 +177,8 @@ impl Account {
             has_room: Box::new(|| true),
             // No function may send them again: `scripts/redrive` does, with the rights of an operator.
             dead_letters: None,
+            // The function that delivers to webhooks is another one: its metrics tell of them.
+            notes: Vec::new(),
             folders: None,
             accounts: None,
             counters: vec![
@@ -209,6 +213,7 @@ impl Account {
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
             dead_letters: None,
+            notes: Vec::new(),
             folders: None,
             accounts: None,
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],

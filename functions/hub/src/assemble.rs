@@ -111,8 +111,11 @@ pub fn assemble(
     let base =
         Base { table, bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true, indexes, embedder };
     let (servers, accounts) = servers(data, config, environment, sandboxes.as_ref(), keys.clone(), &known, with_table)?;
+    let calendars = assembly::calendars(config, keys.clone(), clock.clone());
     let setup = ModelSetup { model: models.clone(), adapters, secrets: keys.clone(), known };
-    let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines).with_servers(servers);
+    let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines)
+        .with_servers(servers)
+        .with_calendars(calendars);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
     let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
@@ -134,6 +137,7 @@ pub fn assemble(
         counters::activity(engine.activity.clone()),
         counters::models(engine.models.clone()),
         counters::traces(engine.traces.clone()),
+        counters::webhooks(&engine.services.webhooks),
         counters::archive(engine.services.workspaces.clone()),
         sweeps.counters(),
     ];
@@ -143,6 +147,7 @@ pub fn assemble(
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         dead_letters: Some(store.queue()),
+        notes: vec![counters::failing_webhooks(&engine.services.webhooks)],
         folders: Some(parts::folders(config)?),
         accounts: Some(accounts),
         counters: counted.into_iter().chain(observing.counters()).collect(),

@@ -1,6 +1,7 @@
 //! The binary's commands: the hub's own, which act on this machine, and those of the crate `cli`, which are clients of a hub.
 
 mod backup;
+mod calendar;
 mod config;
 mod fsck;
 mod token;
@@ -36,6 +37,8 @@ enum Command {
     Client(Box<cli::Command>),
     /// Make secrets, and tokens for people, where the hub signs them itself
     Token(token::TokenArgs),
+    /// Authorize a hub here to keep calendars of Google the same
+    Calendar(calendar::CalendarArgs),
     /// Show, check or begin the configuration of a hub here
     Config(config::ConfigArgs),
     /// Copy the data folder of a hub here, while it runs or not, into a folder from which it can be restored
@@ -73,6 +76,7 @@ impl Command {
             Self::Serve(_) | Self::Completions { .. } | Self::Man { .. } => false,
             Self::Client(command) => command.json(),
             Self::Token(args) => args.json,
+            Self::Calendar(args) => args.json,
             Self::Config(args) => args.json,
             Self::Backup(args) => args.json,
             Self::Restore(args) => args.json,
@@ -127,6 +131,7 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Serve(args) => buildscale_hub::serve::run(args).await.map_err(failed)?,
         Command::Client(command) => return cli::run(*command, out).await,
         Command::Token(args) => token::run(args, out)?,
+        Command::Calendar(args) => calendar::run(args, out).await?,
         Command::Config(args) => config::run(args, out)?,
         Command::Backup(args) => backup::back_up(args, out).await?,
         Command::Restore(args) => backup::restore(&args, out)?,

@@ -22,8 +22,7 @@ use testkit::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use webhooks::{
-    Answer, Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookLetters, HookSetup, Pace, Post, Posts,
-    Webhook,
+    Answer, Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookLetters, HookSetup, Post, Posts, Webhook,
     webhook::{SecretName, WebhookSet},
 };
 
@@ -142,7 +141,7 @@ async fn play(seed: u64) {
     let queue = Arc::new(FakeQueue::new(clock.clone(), seed ^ 2, faults, 10_000));
     let receivers = Arc::new(Receivers { random: Mutex::new(Some(Random::new(seed ^ 3))), ..Receivers::default() });
     has(&*table, vec![hook(10, "shaky")]).await;
-    let setup = HookSetup { keys: keys(), posts: receivers.clone(), pace: Pace::default() };
+    let setup = HookSetup::new(keys(), receivers.clone());
     let start = |crash: Crash| {
         let (table, queue) = (crash.table(table.clone()), crash.queue(queue.clone()));
         let driver = Deliveries { table, queue: queue.clone(), clock: clock.clone(), setup: Some(setup.clone()) };
@@ -223,7 +222,7 @@ impl Calm {
         let queue = Arc::new(FakeQueue::new(clock.clone(), 2, Faults::none(), 10_000));
         let receivers = Arc::new(Receivers::default());
         has(&*table, webhooks).await;
-        let setup = HookSetup { keys: keys(), posts: receivers.clone(), pace: Pace::default() };
+        let setup = HookSetup::new(keys(), receivers.clone());
         let driver =
             Deliveries { table: table.clone(), queue: queue.clone(), clock: clock.clone(), setup: Some(setup) };
         let kinds: [Arc<dyn ActorDriver>; 1] = [Arc::new(driver)];

@@ -12,12 +12,12 @@ use crate::{
     asked::{check_content, check_limits},
     attached, cancel,
     keys::{actor_id, view_index, view_key},
-    machine::view,
     prompt, scenario,
     session::open,
     settings::Settings,
     state::ChatState,
     steer, transcript,
+    view::view,
     waits::{QueuedBehind, not_asked, waiting},
 };
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};

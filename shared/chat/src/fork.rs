@@ -9,9 +9,9 @@ use crate::{
     asked::check_content,
     chats::internal,
     keys::{actor_id, view_index, view_key},
-    machine::view,
     state::{ChatState, message_of},
     transcript,
+    view::view,
 };
 use actor::{Announcement, Entry};
 use domain::{

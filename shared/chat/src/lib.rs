@@ -58,6 +58,7 @@ mod transcript;
 mod turn;
 mod turn_budget;
 mod uses;
+mod view;
 mod waits;
 
 pub use approve::Approve;

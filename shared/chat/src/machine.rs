@@ -8,29 +8,24 @@ use crate::{
     decide::Decision,
     handed,
     keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
-    phase::Phase,
     reported, resume,
-    state::{ChatState, QueuedTurn, Turn},
+    state::{ChatState, Turn},
     team::look::{Look, Looked},
     turn::{self, Step},
+    view::view,
 };
 use actor::{ActorId, Announcement, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
-    ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatStatus, ChatView, CommandId, Error,
-    FileId, FilePath, MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, TurnId, Usage, WorkspaceEvent,
-    WorkspaceId,
+    ActorKind, ActorRef, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, CommandId, Error, FilePath, MessageId,
+    Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, TurnId, Usage, WorkspaceEvent, WorkspaceId,
     chat::SessionConfig,
     event::{Question, SteeringWords, StopReason},
-    native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
 use slots::Places;
 use std::{sync::Arc, time::Duration};
 use tools::{Registry, ToolKind};
-
-/// How many of the messages that wait are shown.
-pub(crate) const QUEUED_SHOWN: usize = 50;
 
 /// The chat machine.
 #[derive(Clone)]
@@ -446,66 +441,5 @@ fn configure(step: &mut Step<'_>, setup: chats::Setup, by: &Principal) {
     if let Some(mode) = mode.filter(|mode| *mode != config.mode) {
         let (by, at, plan_path) = (Some(by.to_string()), Some(step.stamp.at), step.state().plan_path.clone());
         step.push(ChatEvent::ModeChanged { mode, plan_path, by, at });
-    }
-}
-
-/// A chat as lists and clients see it.
-pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
-    let turn = state.turn.as_ref();
-    let asked = turn.and_then(|turn| match &turn.phase {
-        Phase::Permission { asked, .. } | Phase::Question { asked, .. } | Phase::Handed { asked, .. } => {
-            native::encode(asked)
-        }
-        Phase::Begun
-        | Phase::Slots { .. }
-        | Phase::Backoff { .. }
-        | Phase::Model { .. }
-        | Phase::Agent { .. }
-        | Phase::Place { .. }
-        | Phase::Plan { .. }
-        | Phase::Team
-        | Phase::Steer { .. }
-        | Phase::Tool { .. } => None,
-    });
-    let status = match turn {
-        _ if state.paused.is_some() => ChatStatus::Paused,
-        None => ChatStatus::Idle,
-        Some(turn) if turn.phase.asks_people() => ChatStatus::Suspended,
-        Some(_) => ChatStatus::Running,
-    };
-    ChatView {
-        chat_id: config.chat,
-        workspace_id: config.workspace,
-        title: config.title.clone(),
-        role: config.role.clone(),
-        model: config.model.clone(),
-        mode: config.mode,
-        status,
-        paused_reason: state.paused.clone(),
-        turn_id: turn.map(|turn| turn.id),
-        turn_seq: turn.map(|turn| turn.number),
-        waiting_for: asked
-            .into_iter()
-            .map(|(event, data)| serde_json::json!({ "event": event, "data": data }))
-            .collect(),
-        compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
-        queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
-        usage: state.usage,
-        agents_usage: state.agents_usage,
-        turns: state.turns,
-        plan_path: state.plan_path.clone(),
-        plan_id: state.plan_id,
-        approval: state.approval.as_deref().cloned(),
-        permissions: state.permissions.clone(),
-        file_id: FileId(config.chat.0),
-        task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
-        forked_from: config.forked_from,
-        user_id: config.session.as_ref().map(|_| config.user),
-        session: config.session.as_deref().cloned(),
-        executor: config.agent.as_ref().and_then(|agent| agent.executor.as_deref().copied()),
-        scenario: config.scenario.as_deref().cloned(),
-        parent_chat_id: config.member.map(|member| member.chat),
-        created_at: config.created_at,
-        active_at: state.active_at,
     }
 }

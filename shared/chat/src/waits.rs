@@ -1,6 +1,6 @@
 //! Why messages wait: a turn that runs, a question to a person, or a pause; and how a pause ends.
 
-use crate::{Chats, chats::internal, keys::actor_id, machine::QUEUED_SHOWN};
+use crate::{Chats, chats::internal, keys::actor_id, view::QUEUED_SHOWN};
 use actor::{Content, Envelope};
 use domain::{
     ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, WorkspaceId,

@@ -5,6 +5,8 @@ use ports::{SERVED_PREFIX, ServedAnswer, ServedTool};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
 use serde_json::{Value, json};
 
+/// The longest message.
+pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// The most tools of one server.
 pub(crate) const MAX_TOOLS: usize = 256;
 /// The longest name that providers of models take.

@@ -17,6 +17,7 @@ mod asks;
 mod bounds;
 mod child;
 mod declared;
+mod egress;
 mod files;
 mod flood;
 mod link;
@@ -28,6 +29,7 @@ mod shelf;
 
 pub use child::Children;
 pub use declared::{OauthConfig, ServerConfig, check};
+pub use egress::Egress;
 pub use oauth::{accounts::AccountParts, seal::KeySource};
-pub use parts::{Egress, Parts, Program, Programs, Talk};
+pub use parts::{Parts, Program, Programs, Talk};
 pub use servers::Servers;

@@ -2,7 +2,7 @@
 
 use crate::{
     asks::{Asks, Parked, Running, Wanted, question},
-    bounds,
+    bounds::{self, MAX_MESSAGE},
     declared::{Declared, How},
     flood::Bounded,
     oauth::{accounts::Holder, bearing::Bearing, metadata::Challenge},
@@ -44,8 +44,6 @@ use tokio::{
 const START: Duration = Duration::from_secs(60);
 /// The time of a list.
 pub(crate) const LIST: Duration = Duration::from_secs(30);
-/// The longest message.
-pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 /// The most pages of a list.
 pub(crate) const MAX_PAGES: usize = 16;
 /// How much of the error output is kept, for the reason of a failure.

@@ -1,6 +1,6 @@
 //! The parts that servers are reached with.
 
-use crate::AccountParts;
+use crate::{AccountParts, Egress};
 use async_trait::async_trait;
 use domain::{FilePath, WorkspaceId};
 use ports::Secrets;
@@ -40,15 +40,6 @@ pub trait Programs: Send + Sync {
     /// # Errors
     /// The reason, for people.
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String>;
-}
-
-/// The addresses that servers may have.
-pub trait Egress: Send + Sync {
-    /// A client for requests to this address.
-    ///
-    /// # Errors
-    /// The reason why it may not be reached, for people.
-    fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String>;
 }
 
 /// The parts that servers are reached with.

@@ -3,7 +3,7 @@
 use crate::rule::Times;
 use domain::{ChatId, Mode, TaskId, Timestamp, UserId, WorkspaceId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 /// How a schedule is set up.
@@ -72,14 +72,24 @@ pub enum Action {
         #[serde(default)]
         input: Value,
     },
+    /// A call of a tool, as `POST …/tools` makes it.
+    Tool {
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        #[serde(default)]
+        args: Map<String, Value>,
+    },
 }
 
 /// The chat or task that a run began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Began {
     /// A chat, or a message to it.
     ChatId(ChatId),
     /// A task.
     TaskId(TaskId),
+    /// Nothing that lasts: a tool answered this.
+    Output(String),
 }

@@ -1,10 +1,10 @@
-//! Schedules: a chat, a message or a task begins at a time, or again and again by a rule of iCalendar (RFC 5545 §3.3.10) in a time zone.
+//! Schedules: a chat, a message, a task or a call of a tool begins at a time, or again and again by a rule of iCalendar (RFC 5545 §3.3.10) in a time zone.
 //!
 //! A schedule is an actor. It sends itself a message that the queue holds back until it is due, so an idle schedule costs nothing but its
 //! rows, and a hub that was switched off finds its schedules due at the next start.
 //!
 //! ```text
-//!   person ── Create ──▶ schedule ── Tick, held back until due ──▶ schedule ── Run ──▶ Chats::create, Chats::post or Tasks::create
+//!   person ── Create ──▶ schedule ── Tick, held back until due ──▶ schedule ── Run ──▶ Chats::create, Chats::post, Tasks::create or a tool
 //!                                                  ▲────── the next one ──────┘
 //! ```
 //!
@@ -25,6 +25,6 @@ pub use config::{Action, Began, Missed, ScheduleConfig};
 pub use event::{ScheduleCommand, ScheduleEvent};
 pub use machine::{ScheduleEffect, ScheduleMachine, ScheduleReport};
 pub use rule::{Times, TimesError};
-pub use run::{Rights, ScheduleEffects};
+pub use run::{Rights, ScheduleEffects, ToolCalls};
 pub use schedules::{NewSchedule, NewTimes, ScheduleChange, SchedulePage, Schedules};
 pub use state::{LastRun, ScheduleState, ScheduleStatus, ScheduleView};

@@ -1,7 +1,7 @@
 //! The schedule as a machine of the actor runtime.
 
 use crate::{
-    config::{Began, Missed, ScheduleConfig},
+    config::{Action, Began, Missed, ScheduleConfig},
     event::{ScheduleCommand, ScheduleEvent},
     rule::{Next, Times},
     state::{ScheduleState, ScheduleView},
@@ -101,8 +101,9 @@ impl Machine for ScheduleMachine {
         state.deleted
     }
 
-    fn waits(&self, _effect: &ScheduleEffect) -> bool {
-        false
+    /// A tool may wait for servers elsewhere; all else is begun in a moment.
+    fn waits(&self, effect: &ScheduleEffect) -> bool {
+        matches!(effect.config.action, Action::Tool { .. })
     }
 
     fn is_transient(_event: &ScheduleEvent) -> bool {

@@ -1,4 +1,4 @@
-//! Begins what is due: a chat, a message or a task, as the person who made the schedule.
+//! Begins what is due: a chat, a message, a task or a call of a tool, as the person who made the schedule.
 
 use crate::{
     config::{Action, Began, ScheduleConfig},
@@ -7,8 +7,9 @@ use crate::{
 use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;
 use chat::{Chats, NewChat, NewMessage};
-use domain::{ChatId, Code, CommandId, Error, OnBusy, Principal, TaskId, UserId, WorkspaceId};
+use domain::{CallId, ChatId, Code, CommandId, Error, OnBusy, Principal, TaskId, UserId, WorkspaceId};
 use engine::{Tasks, tasks::NewTask};
+use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
@@ -16,6 +17,9 @@ use uuid::Uuid;
 const TRIES: u32 = 6;
 /// The pause after the first try; each one is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How much of the answer of a tool is kept, in characters.
+const MAX_OUTPUT: usize = 1_000;
 
 /// The rights of people, as they are when a schedule is due.
 #[async_trait]
@@ -27,6 +31,23 @@ pub trait Rights: Send + Sync {
     async fn check(&self, user: UserId, workspace: WorkspaceId, action: &Action) -> Result<(), Error>;
 }
 
+/// The tools, for people who are not there.
+#[async_trait]
+pub trait ToolCalls: Send + Sync {
+    /// Calls a tool as this person; the same call again has no further effect. The answer is that for models.
+    ///
+    /// # Errors
+    /// Those of the tool.
+    async fn call(
+        &self,
+        user: UserId,
+        workspace: WorkspaceId,
+        call: CallId,
+        tool: &str,
+        args: &Map<String, Value>,
+    ) -> Result<String, Error>;
+}
+
 /// Carries out the runs of schedules.
 #[derive(Clone)]
 pub struct ScheduleEffects {
@@ -36,6 +57,8 @@ pub struct ScheduleEffects {
     pub tasks: Tasks,
     /// The rights of people.
     pub rights: Arc<dyn Rights>,
+    /// The tools.
+    pub calls: Arc<dyn ToolCalls>,
 }
 
 impl ScheduleEffects {
@@ -62,6 +85,10 @@ impl ScheduleEffects {
                 let new = NewTask { input, ..NewTask::default() };
                 self.tasks.create(workspace, task, &flow, new, &by).await?;
                 Ok(Began::TaskId(task))
+            }
+            Action::Tool { tool, args } => {
+                let output = self.calls.call(*user, workspace, CallId(command.0), &tool, &args).await?;
+                Ok(Began::Output(output.chars().take(MAX_OUTPUT).collect()))
             }
         }
     }

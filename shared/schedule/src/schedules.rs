@@ -11,6 +11,7 @@ use actor::{Content, Envelope, Mailbox};
 use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId};
 use ports::{Clock, Expect, Query, Table, Write, validate};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 use workspace::Workspaces;
@@ -299,9 +300,17 @@ fn check(name: &str, action: &Action) -> Result<(), Error> {
         Action::Chat { goal, .. } => ("action.goal", goal.len(), goal.trim().is_empty()),
         Action::Message { content, .. } => ("action.content", content.len(), content.trim().is_empty()),
         Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), flow.trim().is_empty()),
+        Action::Tool { tool, args } => {
+            ("action.args", domain::json_length(&Value::Object(args.clone())) + tool.len(), tool.trim().is_empty())
+        }
     };
     if is_empty {
-        return Err(Error::invalid(if field == "action.input" { "action.flow" } else { field }, "it is empty"));
+        let field = match field {
+            "action.input" => "action.flow",
+            "action.args" => "action.tool",
+            field => field,
+        };
+        return Err(Error::invalid(field, "it is empty"));
     }
     if length > MAX_ACTION {
         return Err(Error::invalid(field, format!("it has {length} bytes; {MAX_ACTION} fit"))

@@ -101,7 +101,7 @@ impl ScheduleState {
                 self.beginning = None;
                 self.runs += 1;
                 if let Some(last) = self.last.as_mut().filter(|last| last.run == *run) {
-                    last.began = Some(*began);
+                    last.began = Some(began.clone());
                 }
             }
             ScheduleEvent::Failed { run, error, .. } => {

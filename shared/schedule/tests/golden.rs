@@ -90,3 +90,27 @@ fn an_old_log_folds_to_what_it_always_did() {
     assert_eq!(version, ScheduleMachine::VERSION, "another fold is another version of the machine");
     golden::check(ROOT, "schedule_views", &views);
 }
+
+#[test]
+fn calls_of_tools_are_read_for_ever() {
+    let times = Times::Rule {
+        rrule: "FREQ=MINUTELY;INTERVAL=15".into(),
+        time_zone: "UTC".into(),
+        begins: "20270101T080000".into(),
+    };
+    let args = json!({ "path": "/users/me/calendars/work.yaml" });
+    let args = args.as_object().cloned().unwrap_or_default();
+    let config = config(times, Action::Tool { tool: "sync_calendar".into(), args });
+    let (run, next) = (id(5), Some(AT));
+    let events = vec![
+        ScheduleEvent::Created { config, next, at: AT },
+        ScheduleEvent::Due { run, due: Some(AT), next, missed: 0, at: AT },
+        ScheduleEvent::Began { run, began: Began::Output("here: 1 made".into()), at: AT },
+    ];
+    golden::check(ROOT, "schedule_tool_events", &events);
+    let mut state = ScheduleState::default();
+    for (number, event) in (0..).zip(&events) {
+        ScheduleMachine::apply(&mut state, number, event);
+    }
+    golden::check(ROOT, "schedule_tool_views", &ScheduleView::of(&state));
+}

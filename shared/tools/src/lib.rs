@@ -8,8 +8,8 @@
 //! the contents to remember after the call. People, who have no such memory, overwrite the current content unless they pass
 //! `last_read_hash`.
 //!
-//! No built-in tool reaches the network: they work on the workspace and ask people. Commands run in the workspace's sandbox alone: `exec`,
-//! if one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in
+//! No built-in tool reaches the network but `sync_calendar`, whose protocols the host registers: they work on the workspace and ask people.
+//! Commands run in the workspace's sandbox alone: `exec`, if one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in
 //! tools; `allow_network` and `allow_shell` apply to its commands.
 //!
 //! Tools of servers ([`Registry::with_servers`]) are called in the same way, and do what their servers like (`served`).

@@ -11,10 +11,15 @@ mod heads;
 mod lists;
 mod overview;
 mod scope;
+mod sync;
 mod times;
 
 pub use ::organizer::kind::words_of;
+pub use changes::event_file;
 pub use overview::{events_ahead, open_tasks, project_overview};
+
+pub use scope::zone_of;
+pub use sync::{CalendarSync, Synced};
 
 pub(crate) use changes::{
     CreateBrainDump, CreateNote, CreateProject, CreateTask, ImportCalendar, ScheduleTask, UpdateProject, UpdateTask,
@@ -25,6 +30,7 @@ pub(crate) use details::{
 };
 pub(crate) use heads::Heads;
 pub(crate) use lists::{ListTasks, SearchBrainDumps, SearchNotes, SearchProjects, list_tasks, search};
+pub(crate) use sync::{SyncCalendar, sync};
 pub(crate) use times::{Events, ExportCalendar, Slots, events, export_calendar, slots};
 
 /// The reading tools of the organizer, in the order of the specification.

@@ -9,7 +9,9 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list, plan, read, recall, relate, served, server_files, write,
+    exec, find, glob, grep, list,
+    organizer::CalendarSync,
+    plan, read, recall, relate, served, server_files, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec, json_length};
 use futures::future::BoxFuture;
@@ -109,6 +111,7 @@ pub struct Registry {
     functions: Option<Arc<dyn Functions>>,
     commands: Option<Commands>,
     search: Option<::search::Search>,
+    calendars: Option<Arc<dyn CalendarSync>>,
     servers: Option<Arc<dyn ToolServers>>,
 }
 
@@ -156,7 +159,7 @@ impl Builder {
 impl Registry {
     /// The tools that BuildScale comes with.
     pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| Registry::of(Registry::make(), None));
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| Registry::of(Registry::make(), None, None));
         BUILTIN.clone()
     }
 
@@ -170,6 +173,12 @@ impl Registry {
     #[must_use]
     pub fn with_search(self, search: ::search::Search) -> Self {
         Self { search: Some(search), ..self }.anew()
+    }
+
+    /// The same tools, and `sync_calendar`, which keeps calendars elsewhere the same.
+    #[must_use]
+    pub fn with_calendars(self, calendars: Arc<dyn CalendarSync>) -> Self {
+        Self { calendars: Some(calendars), ..self }.anew()
     }
 
     /// The same tools, and those of servers, which are on no list: they are asked for by [`Registry::served`].
@@ -199,7 +208,7 @@ impl Registry {
             });
             all.add::<recall::SearchArgs>(ToolKind::Read, recall::NAME, recall::SEARCH, run);
         }
-        let tools = Self::of(all, self.search.as_ref()).tools;
+        let tools = Self::of(all, self.search.as_ref(), self.calendars.as_ref()).tools;
         Self { tools, ..self }
     }
 
@@ -208,12 +217,12 @@ impl Registry {
         self.commands.as_ref()
     }
 
-    fn of(all: Builder, search: Option<&::search::Search>) -> Self {
-        let optional = optional::make(search.cloned());
+    fn of(all: Builder, search: Option<&::search::Search>, calendars: Option<&Arc<dyn CalendarSync>>) -> Self {
+        let optional = optional::make(search.cloned(), calendars.cloned());
         let tools = all.tools.into_iter().chain(optional.tools).collect();
         let bytes = bytes(&all.specs);
         let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools, bytes });
-        Self { tools, functions: None, commands: None, search: None, servers: None }
+        Self { tools, functions: None, commands: None, search: None, calendars: None, servers: None }
     }
 
     /// Providers cache the order: add new tools at the end.

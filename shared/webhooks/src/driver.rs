@@ -84,8 +84,12 @@ impl Deliveries {
             let Some(first) = self.first(line).await? else { return Ok(Outcome::Settled) };
             let set = store::webhooks(&*self.table, workspace).await?;
             // A webhook that is gone leaves its deliveries to expire.
-            let Some(hook) = set.get(webhook) else { return Ok(Outcome::Settled) };
+            let Some(hook) = set.get(webhook) else {
+                setup.outcomes.ended(workspace, webhook, false);
+                return Ok(Outcome::Settled);
+            };
             if let Some(disabled) = hook.disabled {
+                setup.outcomes.ended(workspace, webhook, false);
                 let why = serde_json::to_value(disabled.because).unwrap_or_default();
                 let why = format!("the webhook is disabled ({})", why.as_str().unwrap_or_default());
                 self.write(line, first, |delivery| delivery.give_up(&why)).await?;
@@ -112,7 +116,8 @@ impl Deliveries {
                 heard = delivery.tried(answer.clone(), now, took, chance, &setup.pace);
             })
             .await?;
-            self.hear(line, hook, heard).await?;
+            setup.outcomes.heard(workspace, webhook, heard);
+            self.hear(setup, line, hook, heard).await?;
             tracing::debug!(%workspace, %webhook, delivery = %id, ?heard, "an event was posted");
             return self.leave(line).await;
         }
@@ -177,7 +182,7 @@ impl Deliveries {
     }
 
     /// Notes on the webhook what its receiver did.
-    async fn hear(&self, line: &Line<'_>, hook: &Webhook, heard: Heard) -> Result<()> {
+    async fn hear(&self, setup: &HookSetup, line: &Line<'_>, hook: &Webhook, heard: Heard) -> Result<()> {
         let Line { workspace, webhook, .. } = *line;
         let now = self.clock.now();
         if !hook.clone().hear(heard, now) {
@@ -188,6 +193,7 @@ impl Deliveries {
             hook.hear(heard, now).then_some(hook.disabled)
         });
         if let Some(Some(disabled)) = changed.await? {
+            setup.outcomes.ended(workspace, webhook, true);
             tracing::warn!(%workspace, %webhook, because = ?disabled.because, "a webhook is disabled");
         }
         Ok(())

@@ -16,6 +16,7 @@
 //! - [`keys`]: the secrets, derived and never stored.
 //! - [`letters`]: the messages of entries.
 //! - [`driver`]: makes the attempts.
+//! - [`outcomes`]: counts for the operator of the host.
 //! - [`webhooks`]: the way in.
 
 pub mod delivery;
@@ -23,8 +24,10 @@ pub mod driver;
 pub mod event;
 pub mod keys;
 pub mod letters;
+pub mod outcomes;
 mod post;
 mod push;
+mod pushed;
 mod store;
 pub mod webhook;
 pub mod webhooks;
@@ -34,7 +37,8 @@ pub use driver::Deliveries;
 pub use event::{EventType, Happening};
 pub use keys::HookKeys;
 pub use letters::HookLetters;
+pub use outcomes::{OutcomeCounts, Outcomes};
 pub use post::{Answer, Post, Posts};
-pub use push::Push;
+pub use pushed::Push;
 pub use webhook::{Disabled, DisabledBecause, Webhook};
 pub use webhooks::{DeliveryPage, HookSetup, Made, NewWebhook, WebhookChange, Webhooks};

@@ -4,12 +4,12 @@
 use crate::{
     Webhooks,
     event::{EventType, Happening},
+    pushed::Push,
     store,
     webhook::{SecretName, Webhook},
     webhooks::internal,
 };
 use domain::{ChatId, Code, CommandId, Error, Principal, TurnId, WorkspaceId};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -18,29 +18,6 @@ use uuid::Uuid;
 const MOST: usize = 100;
 /// How long one is kept: a turn that waits for a person may take days.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// The part of a webhook that makes it a push notification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Push {
-    /// The turn that it is told of.
-    pub turn: TurnId,
-    /// The id that its agent gave it, unique within the turn.
-    pub id: String,
-    /// A text that comes with each notification.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
-}
-
-impl Push {
-    /// The body of a notification.
-    pub(crate) fn body(&self, event: &Happening) -> Vec<u8> {
-        let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok()).unwrap_or(ChatId(Uuid::nil()));
-        let kind = json!(event.kind);
-        let body = doors::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
-        serde_json::to_vec(&body).unwrap_or_default()
-    }
-}
 
 impl Webhook {
     /// Whether an event is of its turn, where it is told of one alone.

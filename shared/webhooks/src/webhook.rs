@@ -2,7 +2,7 @@
 
 use crate::{
     event::{EventType, Origin},
-    push::Push,
+    pushed::Push,
 };
 use domain::{ChatId, Error, Timestamp, UserId};
 use serde::{Deserialize, Serialize};

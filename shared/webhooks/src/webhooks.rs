@@ -4,6 +4,7 @@ use crate::{
     delivery::{Delivery, Pace},
     event::{self, EventType},
     keys::HookKeys,
+    outcomes::Outcomes,
     post::Posts,
     store,
     webhook::{SecretName, Webhook},
@@ -28,6 +29,15 @@ pub struct HookSetup {
     pub posts: Arc<dyn Posts>,
     /// The pace of attempts.
     pub pace: Pace,
+    /// The outcomes of attempts.
+    pub outcomes: Arc<Outcomes>,
+}
+
+impl HookSetup {
+    /// With these, at the usual pace.
+    pub fn new(keys: HookKeys, posts: Arc<dyn Posts>) -> Self {
+        Self { keys, posts, pace: Pace::default(), outcomes: Arc::default() }
+    }
 }
 
 /// Webhooks.

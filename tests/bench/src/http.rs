@@ -76,6 +76,27 @@ fn head_of(read: &[u8]) -> Option<(u16, usize, usize)> {
     Some((status, end + 4, length.unwrap_or(0)))
 }
 
+/// Posts a message to a door whose answer is the stream of its turn, on a connection of its own; returns when the first bytes with each of these
+/// words were there.
+pub(crate) async fn streamed(address: &str, path: &str, body: &str, words: &[&str]) -> Result<Vec<Instant>> {
+    let mut socket = connect(address).await?;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all((head + body).as_bytes()).await?;
+    let (mut read, mut seen) = (Vec::with_capacity(16 * 1024), Vec::new());
+    while let Some(word) = words.get(seen.len()) {
+        if String::from_utf8_lossy(&read).contains(word) {
+            seen.push(Instant::now());
+        } else if socket.read_buf(&mut read).await? == 0 {
+            let text: String = String::from_utf8_lossy(&read).chars().take(400).collect();
+            return Err(format!("the stream ended before {word}: {text}").into());
+        }
+    }
+    Ok(seen)
+}
+
 /// An open event stream.
 pub(crate) struct Events {
     socket: TcpStream,

@@ -4,12 +4,14 @@
 //! its own, reached over HTTP and SSE; its model is scripted and takes no time, so that all measured time is the hub's. A figure and its floor take
 //! turns, sample by sample, so that a disk that drifts moves both.
 //!
-//! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`] and [`history`] talk to the hub; [`files`] and
+//! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`], [`history`] and [`planner`] talk to the hub;
+//! [`context`] has the machine of chats decide in this process; [`files`] and
 //! [`search`] call the workspace and the tools in this process, [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
 //! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
+mod context;
 mod dag;
 mod files;
 mod floor;
@@ -20,6 +22,7 @@ mod hub;
 mod isolation;
 mod machine;
 mod mcp;
+mod planner;
 mod policy;
 mod recall;
 mod report;
@@ -45,11 +48,13 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 16] = [
+const FIGURES: &[Named] = &[
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
     ("history", history::measure),
+    ("context", context::measure),
+    ("planner", planner::measure),
     ("write", files::measure),
     ("grep", search::measure),
     ("search", recall::measure),
@@ -132,7 +137,7 @@ fn run(wanted: &[String]) -> Result<()> {
     let conditions = machine::conditions(home.path());
     let mut bench = Bench { binaries, home, report: Report::begin(conditions)? };
     let mut failed = Vec::new();
-    for (name, measure) in FIGURES {
+    for &(name, measure) in FIGURES {
         if !wanted.is_empty() && !wanted.iter().any(|one| one == name) {
             continue;
         }

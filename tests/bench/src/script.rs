@@ -12,6 +12,8 @@ pub(crate) const READ: &str = "/data/read.md";
 pub(crate) const TALK: &str = "talk";
 /// Never answers.
 pub(crate) const HANG: &str = "hang";
+/// Becomes a plan of the planner chat.
+pub(crate) const PLAN: &str = "weigh the options";
 /// Calls a tool that reads, 100 times, one call an answer.
 pub(crate) const ONE_BY_ONE: &str = "read one by one";
 /// The same calls, all in one answer.
@@ -31,8 +33,17 @@ pub(crate) fn write(path: &Path) -> Result<()> {
         format!("calls: [{{tool: write, args: {{path: /data/{number}.md, content: 'Line {number}\n'}}}}]")
     };
     rule(&mut yaml, WRITES, (0..CALLS).map(|number| written(number).replace('\n', " ")))?;
+    planner(&mut yaml)?;
     writeln!(yaml, "- steps: [{{text: 'Yes.'}}]")?;
     Ok(std::fs::write(path, yaml)?)
+}
+
+/// A message that becomes a plan of ten steps side by side, each carried out by an executor.
+fn planner(yaml: &mut String) -> Result<()> {
+    let steps: Vec<String> = (1..=10).map(|step| format!("{{step: {step}, description: a part}}")).collect();
+    writeln!(yaml, "- when: {{system: 'You are the analyst'}}\n  steps: [{{text: '{{\"strategy\": \"complex\"}}'}}]")?;
+    writeln!(yaml, "- when: {{system: 'You are an executor'}}\n  steps: [{{text: 'Done.'}}]")?;
+    rule(yaml, PLAN, [format!("calls: [{{tool: run_plan, args: {{steps: [{}]}}}}]", steps.join(", "))].into_iter())
 }
 
 fn rule(yaml: &mut String, user: &str, steps: impl Iterator<Item = String>) -> Result<()> {

@@ -20,6 +20,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("documents", &["actor", "domain", "ports", "workspace"]),
     ("search", &["domain", "ports", "workspace"]),
     ("tools", &["domain", "organizer", "ports", "schema", "search", "workspace"]),
+    ("calendars", &["domain", "organizer", "ports", "tools", "workspace"]),
     ("chat", &["actor", "domain", "frontmatter", "ports", "slots", "tools", "workspace"]),
     ("flow", &["domain", "frontmatter", "schema"]),
     ("engine", &["actor", "chat", "domain", "flow", "ports", "slots", "tools", "workspace"]),

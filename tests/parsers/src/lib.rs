@@ -17,12 +17,18 @@ use flow::{
 use http::{HeaderMap, HeaderValue};
 use identity::{ApiKeys, Stream, Tickets};
 use ingest::Kind;
+use organizer::{
+    Entity, Group, Item, Span,
+    ics::{self, Change, Exported, Patch},
+};
+use recurrence::rule::{self, Taken};
 use schema::Schema;
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Component, Path},
     sync::LazyLock,
+    time::Duration,
 };
 use tools::Registry;
 
@@ -38,6 +44,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "archives", feed: archives::archives },
     Target { name: "arguments", feed: arguments },
+    Target { name: "calendars", feed: calendars },
     Target { name: "clients", feed: clients::requests },
     Target { name: "crons", feed: crons },
     Target { name: "cursors", feed: cursors },
@@ -56,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "policies", feed: policies },
     Target { name: "providers", feed: providers },
     Target { name: "questions", feed: questions },
+    Target { name: "rules", feed: rules },
     Target { name: "schemas", feed: schemas },
     Target { name: "scripts", feed: scripts },
     Target { name: "templates", feed: templates },
@@ -96,6 +104,33 @@ fn arguments(bytes: &[u8]) {
 fn crons(bytes: &[u8]) {
     if let Ok(rule) = doors::langgraph::rule(&text(bytes)) {
         assert!(rule.starts_with("FREQ="), "{rule}");
+    }
+}
+
+/// iCalendar files: what is read goes out, and comes back the same; and a change of any event in them leaves a calendar.
+fn calendars(bytes: &[u8]) {
+    let text = text(bytes);
+    let Ok(imported) = ics::read(&text) else { return };
+    let usual = organizer::clock::Tz::UTC;
+    let at = Timestamp::from_millis(1_800_000_000_000);
+    let groups: BTreeSet<Group> = Group::ALL.into();
+    for fields in imported.events.into_iter().take(4) {
+        let entity = Entity { kind: organizer::Kind::Event, fields, faults: Vec::new() };
+        let Ok(Some(item)) = Item::of(&entity, usual) else { continue };
+        let start = item.start.instant(item.zone);
+        let window = Span { start, end: start + Duration::from_secs(60 * 86_400) };
+        let (found, _) = item.occurrences(window, 50);
+        assert!(found.len() <= 50);
+        let out = ics::write("", &[Exported { entity: &entity, item: &item, id: "id", updated_at: at }]);
+        assert!(out.split("\r\n").all(|line| line.len() <= 75), "{out}");
+        if let Ok(back) = ics::read(&out) {
+            assert_eq!(back.events.len(), 1, "{out}");
+        }
+        let occurrence = organizer::group::occurrence(&entity, &item);
+        let change = Change::Put { entity: &entity, item: &item, groups: &groups };
+        if let Ok(changed) = ics::patch(&text, "id", &[Patch { occurrence: &occurrence, change }], usual, at) {
+            assert!(changed.trim_start().to_uppercase().starts_with("BEGIN"), "{changed}");
+        }
     }
 }
 
@@ -239,6 +274,29 @@ fn questions(bytes: &[u8]) {
         let answers = questions.iter().map(|question| (question.name.clone(), question.schema.clone())).collect();
         let _ = tools::check_answers(&questions, &answers);
     }
+}
+
+/// Rules of calendars and of schedules: a rule that is taken has its first times soon.
+fn rules(bytes: &[u8]) {
+    let text = text(bytes);
+    for taken in [Taken::ByCalendars, Taken::BySchedules] {
+        let Ok(rule) = rule::check(&text, taken) else { continue };
+        assert_eq!(rule::check(&rule, taken).as_ref(), Ok(&rule));
+        let times = first_times(&rule);
+        assert!(times.windows(2).all(|two| two[0] <= two[1]), "{rule}: {times:?}");
+    }
+    if let Some(moment) = recurrence::Moment::parse(&text) {
+        assert!(recurrence::Moment::parse(&moment.to_string()).is_some(), "{moment}");
+    }
+}
+
+/// From a time that the clock leaves out in spring, and a day that few months have.
+fn first_times(rule: &str) -> Vec<Timestamp> {
+    let Some(recurrence::Moment::Local(first)) = recurrence::Moment::parse("2026-01-31T02:30:00") else {
+        return Vec::new();
+    };
+    let times = rule::Times::new(rule, organizer::clock::Tz::Europe__Berlin, first, &[]);
+    times.map(|times| times.iter().take(20).collect()).unwrap_or_default()
 }
 
 /// The first line is a value, the rest a schema.

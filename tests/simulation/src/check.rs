@@ -6,7 +6,9 @@ use crate::{
     watcher::Watcher,
     world::World,
 };
-use domain::{CallId, ChatId, FilePath, Sha256, TurnId};
+use actor::Entry;
+use chat::TurnUsage;
+use domain::{CallId, ChatEvent, ChatId, FilePath, Sha256, TeamFact, TurnId};
 use ports::Item;
 use std::{collections::BTreeSet, path::Path, time::Duration};
 use tokio::time::sleep;
@@ -23,6 +25,10 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
     let view = views.iter().find(|item| item.key.sk == chat.to_string()).map(|item| item.body.as_str());
     let usage = world.table.partition(&format!("{}/usage", world.workspace));
     let of_chat = usage.iter().filter(|item| item.key.sk.contains(&chat.to_string()));
+    let records: Vec<TurnUsage> = usage.iter().filter_map(|item| serde_json::from_str(&item.body).ok()).collect();
+    let (own, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| record.chat_id == chat);
+    let of_agents: Vec<TurnUsage> = others.into_iter().filter(|one| one.parent_chat_id == Some(chat)).collect();
+    let agents: Vec<Vec<Entry<ChatEvent>>> = agents_of(&log).into_iter().map(|agent| world.log(agent, 1)).collect();
     let usage: Vec<TurnId> = of_chat.filter_map(|item| item.key.sk.rsplit('/').next()?.parse().ok()).collect();
     let (versions, records) = files(world);
     let held = [
@@ -39,10 +45,25 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
         must::snapshot_is_a_fold(&log, snapshot),
         must::view_is_that_of_the_fold(&log, view),
         must::usage_was_recorded_once(&log, &usage),
+        must::usage_adds_up(&log, &own, &of_agents),
+        must::steps_were_done_once(&log, &agents),
+        must::steps_have_one_live_agent(&agents),
         must::stream_brought_each_event_once(&log, &watcher.seen()),
         must::writes_took_effect_once(&log, &versions, &records),
     ];
     held.into_iter().filter_map(Held::err).collect()
+}
+
+/// The agents that were begun for a chat.
+fn agents_of(log: &must::Log) -> BTreeSet<ChatId> {
+    let members = |event: &ChatEvent| match event {
+        ChatEvent::Team { fact } => match &**fact {
+            TeamFact::Started { members, .. } => members.iter().map(|member| member.chat_id).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    log.iter().flat_map(|entry| &entry.events).flat_map(members).collect()
 }
 
 /// Every version with its call, by file and number; and the calls that are remembered.

@@ -6,6 +6,7 @@ mod files;
 mod logs;
 mod readers;
 mod tasks;
+mod teams;
 
 pub use contexts::compactions_lose_nothing;
 pub use files::{FileOnDisk, StoredFile, Versioned, latest_agrees_with_the_index, writes_took_effect_once};
@@ -23,6 +24,8 @@ pub use tasks::{
     Family, arrivals_are_taken_in_once, children_were_forked, merges_begin_once, node_attempts_count_up,
     places_are_given_back, tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
 };
+
+pub use teams::{steps_have_one_live_agent, steps_were_done_once, usage_adds_up};
 
 use actor::Entry;
 use chat::ChatState;

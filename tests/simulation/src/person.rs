@@ -84,6 +84,12 @@ impl Person {
                 let limits = Some(Act::limits(steps, wall_ms));
                 self.create(chat, NewChat { goal: goal.into(), limits, ..NewChat::default() }).await;
             }
+            Act::CreateTeam(number, goal) => {
+                let mut new = NewChat { goal: goal.into(), ..NewChat::default() };
+                if chat::set_up(&mut new, domain::Scenario::CoWork, None, None).is_ok() {
+                    self.create(number, new).await;
+                }
+            }
             Act::Post(chat, content) => self.post(chat, content, OnBusy::Enqueue).await,
             Act::PostOnBusy(chat, content, on_busy) => self.post(chat, content, on_busy).await,
             Act::Compact(chat) => {
@@ -230,6 +236,7 @@ impl Until {
             Self::Ended(turns) => observer.is_at_rest() && observer.state.turns >= turns,
             Self::Streaming => matches!(last, Some(ChatEvent::Chunk { .. })),
             Self::Tool => matches!(last, Some(ChatEvent::CallStarted { .. })),
+            Self::Team => matches!(last, Some(ChatEvent::Team { .. })),
             Self::Suspended => observer.state.turn.as_ref().is_some_and(|turn| turn.phase.is_suspended()),
             Self::Paused => observer.state.paused.is_some(),
         }

@@ -20,6 +20,8 @@ pub enum Act {
     Create(usize, &'static str),
     /// The same with limits of this many model calls and milliseconds.
     CreateLimited(usize, &'static str, u32, u64),
+    /// The same with a team that carries the plan of the chat out.
+    CreateTeam(usize, &'static str),
     /// Posts a message.
     Post(usize, &'static str),
     /// Posts a message, with the behaviour for a running turn.
@@ -57,6 +59,8 @@ pub enum Until {
     Streaming,
     /// A tool runs.
     Tool,
+    /// A team is at work.
+    Team,
     /// A person is asked.
     Suspended,
     /// The chat is paused.
@@ -66,7 +70,7 @@ pub enum Until {
 impl Scenario {
     /// How many chats there are.
     pub fn chats(&self) -> usize {
-        let made = |act: &&Act| matches!(act, Act::Create(..) | Act::CreateLimited(..));
+        let made = |act: &&Act| matches!(act, Act::Create(..) | Act::CreateLimited(..) | Act::CreateTeam(..));
         self.acts.iter().filter(made).count()
     }
 }
@@ -78,10 +82,10 @@ impl Act {
 }
 
 use Act::{
-    Answer, Compact, Create, CreateLimited, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Undo,
-    Wait,
+    Answer, Compact, Create, CreateLimited, CreateTeam, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume,
+    Stop, Undo, Wait,
 };
-use Until::{Ended, Paused, Streaming, Suspended, Tool};
+use Until::{Ended, Paused, Streaming, Suspended, Team, Tool};
 
 const fn scenario(name: &'static str, acts: &'static [Act]) -> Scenario {
     Scenario { name, acts, slow: false }
@@ -265,6 +269,11 @@ pub const ALL: &[Scenario] = &[
     scenario(
         "delete_paused",
         &[Create(0, "poison"), Post(0, "for minutes"), Wait(0, Paused), Post(0, "thanks"), Delete(0), Heal],
+    ),
+    scenario("team", &[CreateTeam(0, "a campaign"), Wait(0, Ended(1))]),
+    scenario(
+        "team_stopped",
+        &[CreateTeam(0, "a campaign"), Wait(0, Team), Pass(150), Stop(0), Post(0, "thanks"), Wait(0, Ended(2))],
     ),
     scenario(
         "two_chats",

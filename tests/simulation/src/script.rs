@@ -1,5 +1,7 @@
 //! The answers of the model: a pure function of the request, so that a repeated call gives the same answer.
 
+mod team;
+
 use async_trait::async_trait;
 use domain::Message;
 use models::Scripted;
@@ -97,6 +99,9 @@ impl Model for Poisoned {
         if self.poison.load(SeqCst) && last_words.is_some_and(|words| words.contains(POISON)) {
             // A panic that no hook hears of: it is meant.
             std::panic::resume_unwind(Box::new(POISON));
+        }
+        if let Some(delta) = team::answer(&request) {
+            return team::stream(delta);
         }
         if request.failures < 2 && last_words.is_some_and(|words| words.contains(BUSY)) {
             let why = Box::new(ModelError::RateLimited { retry_after: Some(PATIENCE) });

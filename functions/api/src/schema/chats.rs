@@ -258,6 +258,8 @@ pub struct Chat {
     pub queued: Vec<QueuedMessage>,
     /// The usage of all its turns.
     pub usage: Usage,
+    /// The usage of all turns of its agents: its executors, or its team. None without any.
+    pub agents_usage: Option<Usage>,
     /// Turns ended.
     pub turns: u64,
     /// Its plan file, where there is one.

@@ -222,6 +222,9 @@ pub struct UsedBy {
     pub day: String,
     /// The chat.
     pub chat_id: Uuid,
+    /// The chat that it works for, as an executor or in a team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_chat_id: Option<Uuid>,
     /// The model; null for the default one.
     pub model: Option<String>,
     /// Their usage.

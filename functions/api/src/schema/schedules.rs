@@ -73,6 +73,15 @@ pub enum ScheduleAction {
         #[schema(required = false)]
         input: Value,
     },
+    /// A call of a tool, as `POST …/tools` makes it.
+    Tool {
+        /// The tool.
+        #[schema(example = "sync_calendar")]
+        tool: String,
+        /// Its arguments.
+        #[schema(required = false, value_type = Object)]
+        args: Value,
+    },
 }
 
 /// The state of a schedule.
@@ -105,6 +114,9 @@ pub struct ScheduleRun {
     /// The task that it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<Uuid>,
+    /// The answer of the tool that it called: its first 1,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// Why it began nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<InnerError>,

@@ -20,7 +20,7 @@ pub enum WebhookEventType {
     /// A call waits for a person's permission.
     #[serde(rename = "permission.asked")]
     PermissionAsked,
-    /// A turn in the mode `plan` has ended, and the chat has a plan that can be approved.
+    /// A turn in the mode `plan` has ended and left a plan that can be approved: once for each time that the agent wrote it.
     #[serde(rename = "plan.submitted")]
     PlanSubmitted,
     /// A person tries the webhook.

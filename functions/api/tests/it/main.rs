@@ -6,6 +6,7 @@ mod by_path;
 mod chats;
 mod contexts;
 mod dead_letters;
+mod described;
 mod document;
 mod errors;
 mod files;

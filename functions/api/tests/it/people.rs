@@ -162,7 +162,19 @@ async fn usage_is_summed_by_day_chat_and_model() {
     assert_eq!(used.json["total"], total);
     assert_eq!(used.json["parts"].as_array().unwrap().len(), 2);
     assert_eq!((&used.json["parts"][1]["day"], &used.json["parts"][1]["turns"]), (&json!("2026-11-30"), &json!(2)));
-    for bad in ["from=yesterday", "from=20261101", "from=2026-12-01&to=2026-11-01", "to=2026-13-01"] {
+    // A chat with its agents is the sum of its own turns and theirs; every turn is counted once.
+    let agent = id.replace("12", "34");
+    let usage = json!({ "input_tokens": 5, "output_tokens": 1, "cached_tokens": 0, "cost_usd": 0.25 });
+    let record = json!({
+        "day": "2026-11-30", "chat_id": agent, "turn_id": agent, "parent_chat_id": id, "model": "a/b", "calls": 1, "usage": usage,
+    });
+    let key = ports::Key::new(&partition, format!("2026-11-30/{agent}/{agent}"));
+    door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
+    for (chat, turns, cost) in [(id, 4, 1.75), (agent.as_str(), 1, 0.25), (&id.replace("12", "56"), 0, 0.0)] {
+        let used = door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30&chat_id={chat}")).await.is(200);
+        assert_eq!((&used.json["total"]["turns"], &used.json["total"]["cost_usd"]), (&json!(turns), &json!(cost)));
+    }
+    for bad in ["chat_id=1", "from=yesterday", "from=20261101", "from=2026-12-01&to=2026-11-01", "to=2026-13-01"] {
         door.get(&format!("{workspace}/usage?{bad}")).await.refuses(400, "INVALID_ARGUMENT");
     }
 }

@@ -70,6 +70,11 @@ async fn schedules_that_make_no_sense_are_refused_by_field() {
         (json!({ "rrule": "FREQ=DAILY;UNTIL=20270101T000000Z" }), "rrule"),
         (json!({ "time_zone": "Mars/Olympus" }), "time_zone"),
         (json!({ "begins": "tomorrow" }), "begins"),
+        (json!({ "action": { "kind": "tool", "tool": "fly" } }), "action.tool"),
+        (
+            json!({ "action": { "kind": "tool", "tool": "sync_calendar", "args": { "path": "x".repeat(40_000) } } }),
+            "action.args",
+        ),
         (json!({ "at": "2027-01-01T08:00:00Z" }), "rrule"),
         (json!({ "rrule": null }), "time_zone"),
         (json!({ "rrule": null, "time_zone": null }), "begins"),

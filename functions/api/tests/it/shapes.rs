@@ -1,8 +1,9 @@
 //! Events, bounds and refusals, as the document describes them and as they are.
 
 use crate::{
+    described::{document, faults, operations},
     flows::{WORKFLOW, with_flow},
-    support::{Door, document, faults, operations},
+    support::Door,
 };
 use domain::{
     CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Status, TaskEvent, TaskId, TaskPhase,

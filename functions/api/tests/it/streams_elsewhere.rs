@@ -40,6 +40,8 @@ async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
     }
     let chats = door.get(&format!("{workspace}/chats")).await.is(200);
     assert_eq!(chats.json["chats"], json!([]));
+    let taken = door.json("POST", "/api/agent/stream", json!({ "message": "Hello", "stream": false })).await.is(202);
+    assert_eq!(taken.json["session"]["title"], "Hello", "{}", taken.json);
     let background = json!({ "model": "assistant", "input": "Hello", "background": true });
     let taken = door.json("POST", "/openai/v1/responses", background).await.is(200);
     assert_eq!(taken.text("status"), "queued");

@@ -1,5 +1,6 @@
 //! A door over embedded adapters in a temporary folder, and a client that checks every answer against the document.
 
+use crate::described::check;
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
@@ -17,9 +18,8 @@ use ports::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeSet,
     sync::{
-        Arc, LazyLock,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -43,8 +43,6 @@ const OF_NO_USE: [&str; 10] = [
     "x-accel-buffering",
     "x-content-type-options",
 ];
-
-static DOCUMENT: LazyLock<Value> = LazyLock::new(buildscale_api::document);
 
 /// The door, with the parts behind it.
 pub struct Door {
@@ -262,6 +260,7 @@ impl Door {
                 move || !full.load(Ordering::SeqCst)
             }),
             dead_letters: Some(store.queue()),
+            notes: Vec::new(),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         });
         let streams = buildscale_api::streams(base.clone());
@@ -270,7 +269,7 @@ impl Door {
         let key = ports::Secret::new("a key of webhooks, of at least thirty-two bytes");
         let keys = webhooks::HookKeys::new(&key).unwrap();
         let posts = Arc::new(sinks::HttpPosts::new(false).unwrap());
-        let hooks = webhooks::HookSetup { keys, posts, pace: webhooks::Pace::default() };
+        let hooks = webhooks::HookSetup::new(keys, posts);
         let webhooks = webhooks::Webhooks::new(table.clone(), queue.clone(), clock.clone(), workspaces.clone())
             .set_up(Some(hooks));
         let context = Context {
@@ -418,88 +417,4 @@ fn ids(chat: &str) -> (WorkspaceId, &str) {
 /// A moment long ago.
 pub fn long_ago() -> String {
     Timestamp::from_millis(0).to_string()
-}
-
-/// The operations of the document, as `METHOD path`.
-pub fn operations() -> BTreeSet<String> {
-    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
-    let each = |(path, item): (&String, &Value)| {
-        let methods = item
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|key| ["get", "post", "put", "patch", "delete"].contains(&key.as_str()));
-        methods.map(|method| format!("{} {path}", method.to_uppercase())).collect::<Vec<_>>()
-    };
-    paths.flat_map(each).collect()
-}
-
-/// The operation that a request is one of, if it is one.
-fn operation(method: &str, path: &str) -> Option<&'static Value> {
-    let path = path.split('?').next().unwrap();
-    let literals = |route: &str| route.split('/').filter(|part| !part.starts_with('{')).count();
-    let fits = |route: &str| {
-        route.split('/').count() == path.split('/').count()
-            && route.split('/').zip(path.split('/')).all(|(a, b)| a.starts_with('{') || a == b)
-    };
-    let routes = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(route, _)| fits(route));
-    routes.max_by_key(|(route, _)| literals(route))?.1.get(method.to_lowercase())
-}
-
-/// Holds an answer against its shape; a field that the shape does not have is a fault, too. A refusal has to be one that the
-/// document names with the route.
-pub fn check(method: &str, path: &str, reply: &Reply) {
-    let responses = operation(method, path).map(|operation| &operation["responses"]);
-    let status = reply.status.as_u16().to_string();
-    let schema = if reply.status.is_success() {
-        let responses = responses.unwrap_or_else(|| panic!("{method} {path} is not in the document"));
-        assert!(!responses[&status].is_null(), "{method} {path} answers {status}, which the document does not know");
-        responses[&status]["content"]["application/json"]["schema"].clone()
-    } else {
-        if let Some(responses) = responses {
-            let response = &responses[&status];
-            let response = match response["$ref"].as_str() {
-                Some(place) => DOCUMENT.pointer(place.trim_start_matches('#')).unwrap(),
-                None => response,
-            };
-            let codes = response["x-error-codes"].as_array().map_or(&[][..], Vec::as_slice);
-            let is_named = codes.iter().any(|code| code == reply.code());
-            assert!(is_named, "{method} {path} answers {status} {}, and the document names {codes:?}", reply.code());
-        }
-        json!({ "$ref": "#/components/schemas/ErrorEnvelope" })
-    };
-    let faults = faults(schema, &reply.json);
-    assert!(faults.is_empty(), "{method} {path}: {faults:#?}\n{:#}", reply.json);
-}
-
-/// The places at which a value breaks a schema of the document; a field that the schema does not have is a fault, too.
-pub fn faults(schema: Value, value: &Value) -> Vec<String> {
-    static CLOSED: LazyLock<Value> = LazyLock::new(|| {
-        let mut components = DOCUMENT["components"].clone();
-        for (name, shape) in components["schemas"].as_object_mut().unwrap() {
-            // These two are parts of larger ones.
-            if name != "Chat" && name != "Used" {
-                close(shape);
-            }
-        }
-        components
-    });
-    let mut root = schema;
-    root["components"] = CLOSED.clone();
-    let validator = jsonschema::validator_for(&root).unwrap();
-    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
-}
-
-fn close(shape: &mut Value) {
-    if shape.get("properties").is_some() || shape.get("allOf").is_some() {
-        shape["unevaluatedProperties"] = json!(false);
-    }
-    for variant in shape.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
-        close(variant);
-    }
-}
-
-/// The whole document.
-pub fn document() -> &'static Value {
-    &DOCUMENT
 }

@@ -39,7 +39,7 @@ impl Config {
         let Some(keys) = configured.map(HookKeys::new).transpose().map_err(wrong)?.or(of_host) else { return Ok(None) };
         let posts = Arc::new(HttpPosts::new(*allow_private).map_err(wrong)?);
         let first = Duration::from_secs((*retry_seconds).max(1));
-        Ok(Some(HookSetup { keys, posts, pace: Pace { first, ..Pace::default() } }))
+        Ok(Some(HookSetup { pace: Pace { first, ..Pace::default() }, ..HookSetup::new(keys, posts) }))
     }
 }
 

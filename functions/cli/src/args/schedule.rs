@@ -18,7 +18,7 @@ pub struct ScheduleArgs {
 pub(crate) enum ScheduleCommand {
     /// List schedules with their next times, the oldest first (as `schedule` alone does)
     List,
-    /// Make a schedule: give its times, and the chat, message or task that begins
+    /// Make a schedule: give its times, and the chat, message, task or call of a tool that begins
     ///
     /// It acts for you, with the rights that you have when it is due. Examples:
     ///
@@ -55,7 +55,7 @@ pub(crate) enum ScheduleCommand {
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("times").required(true).args(["at", "rrule"])))]
-#[command(group(ArgGroup::new("begun").required(true).args(["goal", "chat", "flow"])))]
+#[command(group(ArgGroup::new("begun").required(true).args(["goal", "chat", "flow", "tool"])))]
 pub(crate) struct AddArgs {
     /// Its name
     pub(crate) name: String,
@@ -92,6 +92,12 @@ pub(crate) struct AddArgs {
     /// The input of the task, as JSON
     #[arg(long, requires = "flow", value_name = "JSON")]
     pub(crate) input: Option<String>,
+    /// This tool is called, such as sync_calendar
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// The arguments of the tool, as JSON
+    #[arg(long, requires = "tool", value_name = "JSON")]
+    pub(crate) args: Option<String>,
     /// The treatment of times that passed while the hub was off
     #[arg(long, value_enum, default_value_t = MissedArg::RunOnce)]
     pub(crate) missed: MissedArg,

@@ -357,3 +357,24 @@ async fn one_run_goes_from_one_protocol_to_the_next_before_the_eyes_of_the_conso
     assert_eq!(told["task"], json!([3, "May I?\n\nOne question.\n\nThe poet wears red."]));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_client_written_from_the_types_of_the_planner_chat_works() -> Result {
+    let told = told("planner.mjs").await?;
+    assert_eq!(told["greeting"], json!([["session", "analysis", "text", "done"], "Hello."]));
+    assert_eq!(told["look"], json!(["session", "analysis", "tool_call", "tool_result", "text", "done"]));
+    let all = [
+        "session",
+        "analysis",
+        "plan_created",
+        "step_start",
+        "executor_spawned",
+        "executor_result",
+        "step_complete",
+        "text",
+        "done",
+    ];
+    assert_eq!((&told["plan"], &told["answer"]), (&json!(all), &json!("Both are there.")));
+    assert_eq!((&told["usage"], &told["sessions"], &told["messages"]), (&json!(true), &json!(true), &json!(true)));
+    Ok(())
+}

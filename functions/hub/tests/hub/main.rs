@@ -16,6 +16,7 @@ mod large;
 mod lifetime;
 mod notified;
 mod observed;
+mod planner;
 mod providers;
 mod queued;
 mod seen;

@@ -188,6 +188,8 @@ async fn a_receiver_that_was_away_gets_what_it_missed_and_one_that_is_gone_nothi
     client.chat(&place, "say it").await?;
     let failing = client.until(&hook, |hook| hook["failing_since"].is_string()).await?;
     assert_eq!(failing["enabled"], true);
+    let note = "receivers that did not take the last event: 1";
+    client.until("/ready", |ready| ready["degraded"]["webhooks"] == note).await?;
     let page = client.get(&format!("{hook}/deliveries")).await?;
     let one = &page["deliveries"][0];
     let why = one["attempts"][0]["error"].as_str().unwrap_or_default();
@@ -196,6 +198,7 @@ async fn a_receiver_that_was_away_gets_what_it_missed_and_one_that_is_gone_nothi
     let (_, _serving) = receiver.listen(&address).await?;
     receiver.until(|events| events.len() == 1).await?;
     client.until(&hook, |hook| hook["failing_since"].is_null()).await?;
+    client.until("/ready", |ready| ready["degraded"]["webhooks"].is_null()).await?;
 
     // The same event again, by hand; then with another secret, while the old one is good, too.
     let again = format!("{hook}/deliveries/{}/retry", one["delivery_id"].as_str().unwrap_or_default());

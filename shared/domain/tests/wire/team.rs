@@ -1,7 +1,9 @@
 //! Events of teams, and of calls that programs answer.
 
 use super::id;
-use buildscale_domain::{Budget, CallId, ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp, Usage, event::HandedOut};
+use buildscale_domain::{
+    Budget, CallId, ChatEvent, ChatId, Member, MemberEnd, TeamFact, Timestamp, Usage, event::HandedOut,
+};
 
 /// The facts about a team.
 pub fn events(at: Timestamp) -> Vec<ChatEvent> {

@@ -6,7 +6,7 @@ use super::{
     metadata::{Challenge, Issuer},
     seal::{self, KeySource},
 };
-use crate::parts::Egress;
+use crate::Egress;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{Code, Error, Sha256, Timestamp, WorkspaceId};
 use ports::{Clock, Expect, Key, KnownSecrets, Secret, SignIn, SignInAnswer, Table, Write};

@@ -5,7 +5,7 @@ use super::{
     accounts::{AccountParts, Holder, Token},
     metadata::Challenge,
 };
-use crate::{link::MAX_MESSAGE, parts::Egress};
+use crate::{Egress, bounds::MAX_MESSAGE};
 use futures::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{

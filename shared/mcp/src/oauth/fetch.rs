@@ -1,6 +1,6 @@
 //! Requests to issuers. Their addresses come from a server's own words, so each is checked as the server's address is, and each answer is bounded.
 
-use crate::parts::Egress;
+use crate::Egress;
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 use std::time::Duration;

@@ -291,7 +291,7 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
     let folder = scope.folder_of(Kind::Event)?;
     let (mut count, mut same, mut done) = (0_usize, 0_usize, Done::default());
     for (number, fields) in (0_u32..).zip(&imported.events) {
-        let path = folder.join(&name_of(fields)?)?;
+        let path = folder.join(&event_file(fields)?)?;
         // Each file is a write of its own, under an id of its own: the call that runs again makes none twice.
         let writer = Writer { call: Some(part_of(call.call_id, number)), ..call.writer() };
         match import_one(call, &path, fields, &writer).await? {
@@ -363,8 +363,11 @@ async fn import_one(
     Err(Error::new(Code::Conflict, format!("{path} is changed by others all the time")).hint("try again"))
 }
 
-/// The name of an event's file: its title, and its identity in the calendar, so that the same event is the same file again.
-fn name_of(fields: &Map<String, Value>) -> Result<String, Error> {
+/// The name of the file of an event of another calendar: its title, and its identity there, so that the same event is the same file again.
+///
+/// # Errors
+/// None in practice: an event without a title that can be a name is `event`.
+pub fn event_file(fields: &Map<String, Value>) -> Result<String, Error> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let identity = match text("uid") {
         "" => format!("{}\n{}", text("title"), text("start")),

@@ -5,14 +5,15 @@ use crate::{
     args,
     effects::Declare,
     organizer::{
-        self, BrainDumpOf, CreateBrainDump, CreateNote, CreateProject, CreateTask, Events, ExportCalendar, FieldInfo,
-        Heads, ImportCalendar, ListTasks, NoteOf, ProjectDetails, ScheduleTask, SearchBrainDumps, SearchNotes,
-        SearchProjects, Slots, TaskOf, UpdateProject, UpdateTask,
+        self, BrainDumpOf, CalendarSync, CreateBrainDump, CreateNote, CreateProject, CreateTask, Events,
+        ExportCalendar, FieldInfo, Heads, ImportCalendar, ListTasks, NoteOf, ProjectDetails, ScheduleTask,
+        SearchBrainDumps, SearchNotes, SearchProjects, Slots, SyncCalendar, TaskOf, UpdateProject, UpdateTask,
     },
 };
 use ::search::Search;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// A tool: its kind, its name, its description.
 type About = (ToolKind, &'static str, &'static str);
@@ -56,7 +57,7 @@ fn add<Args: JsonSchema + DeserializeOwned + Declare>(into: &mut Builder, (kind,
 }
 
 /// In the order of the specification: providers cache it, so new ones are added at the end.
-pub(super) fn make(search: Option<Search>) -> Builder {
+pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSync>>) -> Builder {
     use ToolKind::{Read, Write};
     let mut all = Builder::default();
     let about = (
@@ -127,5 +128,14 @@ pub(super) fn make(search: Option<Search>) -> Builder {
     tool!(all, about, ImportCalendar, |call, args| organizer::import_calendar(call, args));
     let about = (Write, "export_calendar", "Write events and scheduled tasks as an iCalendar file (.ics).");
     tool!(all, about, ExportCalendar, |call, args| organizer::export_calendar(call, args, Heads::shared()));
+    if let Some(calendars) = calendars {
+        let run: Run = Box::new(move |call, args| {
+            let calendars = Arc::clone(&calendars);
+            Box::pin(async move { organizer::sync(call, args::read(args)?, &*calendars).await })
+        });
+        let does = "Keep a connected calendar (CalDAV, Google) the same as its events here: changes go both ways. Answers with what changed, and \
+            with conflicts.";
+        add::<SyncCalendar>(&mut all, (ToolKind::Served, "sync_calendar", does), run);
+    }
     all
 }

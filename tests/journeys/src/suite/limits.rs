@@ -31,6 +31,18 @@ pub(super) async fn requests_that_put_agents_to_work_are_limited(stage: Stage) -
         "{refused:?}"
     );
     assert_eq!(refused.refuses(429, "RATE_LIMITED")?["details"]["limit"], "requests");
+    // The planner chat counts with the others, and refuses in the envelope before any stream.
+    let door = format!("/api/agent/stream?workspace_id={}", ours.rsplit('/').next().unwrap_or_default());
+    let mut refused = None;
+    for _ in 0..40 {
+        let answer = ann.ask(Method::POST, &door, json!({ "message": "Hello!" })).await?;
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.ok_or("the planner chat was never too much")?;
+    assert_eq!(refused.refuses(429, "RATE_LIMITED")?["details"]["limit"], "requests");
     // Looking at their work is free; so is stopping it; and others have limits of their own.
     let chat = format!("{ours}/chats/{}", chat["chat_id"].as_str().ok_or("none was let in")?);
     ann.watch(&chat).until_event("done").await?;

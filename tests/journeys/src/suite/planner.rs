@@ -169,3 +169,31 @@ pub(super) async fn a_plan_is_stopped_with_its_executors(stage: Stage) -> Result
     assert_eq!(kinds(&frames).last(), Some(&"done"));
     Ok(())
 }
+
+pub(super) async fn a_message_without_a_stream_is_answered_in_its_session(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let id = place.rsplit('/').next().ok_or("a place")?;
+    let door = format!("{DOOR}?workspace_id={id}");
+    let message = json!({ "message": "Study the atlas", "stream": false });
+    let made = client.ask(Method::POST, &door, message).await?.is(202)?.json();
+    let session = made["session"]["id"].as_str().ok_or("no session")?.to_owned();
+    let path = format!("{door}&session_id={session}");
+    let rests =
+        |found: &Value| found["session"]["turns"] == 1 && found["session"]["agent_metadata"]["running"] == false;
+    let found = client.until(&path, rests).await?;
+    let messages = found["messages"].as_array().ok_or("no messages")?;
+    let last = messages.last().ok_or("no message")?;
+    assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Both are there.")));
+
+    // Its executors are counted with it, once: the records of their turns add up to what the session says.
+    let chat = client.get(&format!("{place}/chats/{session}")).await?;
+    let used = client.get(&format!("{place}/usage?chat_id={session}")).await?;
+    let tokens =
+        |usage: &Value| usage["input_tokens"].as_u64().unwrap_or(0) + usage["output_tokens"].as_u64().unwrap_or(0);
+    assert_eq!(tokens(&used["total"]), tokens(&chat["usage"]) + tokens(&chat["agents_usage"]), "{used} {chat}");
+    let of_agents = |part: &&Value| part["parent_chat_id"] == session.as_str();
+    assert_eq!(used["parts"].as_array().into_iter().flatten().filter(of_agents).count(), 3, "{used}");
+    assert_eq!(found["session"]["total_tokens_used"].as_u64(), Some(tokens(&used["total"])));
+    Ok(())
+}

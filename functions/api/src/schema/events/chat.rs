@@ -232,6 +232,9 @@ pub struct ChatMemberEnded {
     /// The error, when it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<InnerError>,
+    /// The usage of its turn; none for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<crate::schema::Usage>,
 }
 
 /// A call waits for a person's permission.

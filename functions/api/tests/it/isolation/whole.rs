@@ -1,7 +1,7 @@
 //! The table is whole: each route has its row, and each way into a workspace needs a role there.
 
 use super::rows::{Needs, ROWS};
-use crate::support::operations;
+use crate::described::operations;
 use identity::Action;
 use std::collections::BTreeSet;
 

@@ -2,8 +2,9 @@
 
 use super::rows::Row;
 use crate::{
+    described::check,
     flows::WORKFLOW,
-    support::{Door, Reply, Setup, check},
+    support::{Door, Reply, Setup},
 };
 use axum::body::Body;
 use buildscale_api::Auth;

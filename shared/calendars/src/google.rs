@@ -1,0 +1,282 @@
+//! Google Calendar over its HTTP API, version 3. Each moved occurrence is an event of its own there. Changes come by sync tokens; one that the server
+//! has forgotten (410) is followed by a look at everything.
+
+mod convert;
+pub mod oauth;
+
+use crate::{
+    http::{Reply, refused, send},
+    remote::{Changes, Event, Object, Part, Refused, Remote, Stored},
+};
+use async_trait::async_trait;
+use convert::{UID, event_of, patch_of};
+use domain::{Code, Error, Sha256, Timestamp};
+use organizer::{Group, clock::Tz};
+use reqwest::{
+    Client, Method, StatusCode, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH},
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Events of a page, and the most events of a calendar.
+const PAGE: &str = "250";
+const MOST: usize = 5_000;
+
+/// A calendar of Google.
+pub struct Google {
+    client: Client,
+    auth: HeaderValue,
+    /// `…/calendars/<id>/events`
+    events: Url,
+    usual: Tz,
+}
+
+impl std::fmt::Debug for Google {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Google").finish_non_exhaustive()
+    }
+}
+
+impl Google {
+    /// The calendar with this id, with an access token.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an address that is none.
+    pub fn new(client: Client, url: &str, calendar: &str, access: &str, usual: Tz) -> Result<Self, Error> {
+        let wrong = || Error::invalid("calendar", "its url is no URL");
+        let mut events = Url::parse(url).map_err(|_| wrong())?;
+        events.path_segments_mut().map_err(|()| wrong())?.pop_if_empty().extend(["calendars", calendar, "events"]);
+        let mut auth = HeaderValue::from_str(&format!("Bearer {access}"))
+            .map_err(|_| Error::new(Code::Unprocessable, "the access token cannot be sent"))?;
+        auth.set_sensitive(true);
+        Ok(Self { client, auth, events, usual })
+    }
+
+    fn event(&self, id: &str) -> Result<Url, Error> {
+        let mut url = self.events.clone();
+        url.path_segments_mut().map_err(|()| Error::new(Code::Internal, "the address has no path"))?.push(id);
+        Ok(url)
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        url: &Url,
+        etag: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Reply, Error> {
+        let mut headers = HeaderMap::from_iter([(AUTHORIZATION, self.auth.clone())]);
+        if let Some(etag) = etag {
+            let etag = HeaderValue::from_str(etag)
+                .map_err(|_| Error::new(Code::Unprocessable, "the version of an event cannot be sent"))?;
+            headers.insert(IF_MATCH, etag);
+        }
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        send(&self.client, method, url.as_str(), headers, body.map(Value::to_string)).await
+    }
+
+    async fn get(&self, id: &str) -> Result<Option<Value>, Error> {
+        let reply = self.request(Method::GET, &self.event(id)?, None, None).await?;
+        match reply.status {
+            StatusCode::NOT_FOUND | StatusCode::GONE => Ok(None),
+            _ => json_of(&reply).map(Some),
+        }
+    }
+
+    /// The events that changed since a token, and the token now; none for a token that the server has forgotten.
+    async fn since(&self, token: Option<&str>) -> Result<Option<(Vec<Value>, Option<String>)>, Error> {
+        let (mut all, mut page): (Vec<Value>, Option<String>) = (Vec::new(), None);
+        loop {
+            let mut url = self.events.clone();
+            {
+                let mut query = url.query_pairs_mut();
+                query.append_pair("maxResults", PAGE).append_pair("showDeleted", "true");
+                for (name, value) in [("syncToken", token), ("pageToken", page.as_deref())] {
+                    if let Some(value) = value {
+                        query.append_pair(name, value);
+                    }
+                }
+            }
+            let reply = self.request(Method::GET, &url, None, None).await?;
+            if reply.status == StatusCode::GONE && token.is_some() {
+                return Ok(None);
+            }
+            let mut answer = json_of(&reply)?;
+            if let Value::Array(items) = answer["items"].take() {
+                all.extend(items);
+            }
+            if all.len() > MOST {
+                let message = format!("a calendar has at most {MOST} events to be kept the same");
+                return Err(Error::new(Code::PayloadTooLarge, message));
+            }
+            let text = |name: &str| answer[name].as_str().map(str::to_owned);
+            match (text("nextPageToken"), text("nextSyncToken")) {
+                (Some(next), _) if page.as_ref() != Some(&next) => page = Some(next),
+                (_, token) => return Ok(Some((all, token))),
+            }
+        }
+    }
+
+    /// The event with this identity that occurrences belong to.
+    async fn main(&self, uid: &str) -> Result<Option<Value>, Error> {
+        if let Some(found) = self.get(&id_of(uid)).await? {
+            return Ok(Some(found));
+        }
+        let mut url = self.events.clone();
+        url.query_pairs_mut().append_pair("iCalUID", uid);
+        let answer = json_of(&self.request(Method::GET, &url, None, None).await?)?;
+        let items = answer["items"].as_array();
+        Ok(items.into_iter().flatten().find(|event| event["recurringEventId"].is_null()).cloned())
+    }
+
+    async fn write(&self, method: Method, url: &Url, etag: Option<&str>, body: &Value) -> Result<Stored, Refused> {
+        let mut url = url.clone();
+        url.query_pairs_mut().append_pair("sendUpdates", "none");
+        let reply = self.request(method, &url, etag, Some(body)).await?;
+        match reply.status {
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT | StatusCode::NOT_FOUND | StatusCode::GONE => {
+                Err(Refused::Stale)
+            }
+            _ => stored(&json_of(&reply)?).map_err(Refused::Failed),
+        }
+    }
+
+    /// Changes an event in this version. Those who take part keep their answers.
+    async fn patch(&self, id: &str, etag: &str, event: &Event, groups: &BTreeSet<Group>) -> Result<Stored, Refused> {
+        let before = match groups.contains(&Group::Attendees) {
+            true => self.get(id).await?.ok_or(Refused::Stale)?,
+            false => Value::Null,
+        };
+        let body = patch_of(event, groups, before["attendees"].as_array().map_or(&[], Vec::as_slice));
+        self.write(Method::PATCH, &self.event(id)?, Some(etag), &body).await
+    }
+}
+
+fn everything() -> BTreeSet<Group> {
+    Group::ALL.into()
+}
+
+/// The id of an event that is made here: it follows from its identity, so that it is made once. Google takes the letters a to v and digits.
+fn id_of(uid: &str) -> String {
+    Sha256::of(uid.as_bytes()).to_string().chars().take(40).collect()
+}
+
+fn json_of(reply: &Reply) -> Result<Value, Error> {
+    if !reply.status.is_success() {
+        let is_limit = reply.body.contains("rateLimitExceeded") || reply.body.contains("RateLimitExceeded");
+        return Err(match is_limit && reply.status == StatusCode::FORBIDDEN {
+            true => Error::new(Code::RateLimited, "Google asks for fewer requests (403)"),
+            false => refused(reply),
+        });
+    }
+    serde_json::from_str(&reply.body).map_err(|_| Error::new(Code::Unprocessable, "the answer is no JSON"))
+}
+
+fn stored(event: &Value) -> Result<Stored, Error> {
+    match (event["id"].as_str(), event["etag"].as_str()) {
+        (Some(id), Some(etag)) => Ok(Stored { id: id.to_owned(), etag: etag.to_owned() }),
+        _ => Err(Error::new(Code::Unprocessable, "the answer has no id or no etag")),
+    }
+}
+
+#[async_trait]
+impl Remote for Google {
+    fn holds_occurrences(&self) -> bool {
+        false
+    }
+
+    fn carries(&self, group: Group) -> bool {
+        group != Group::Tags
+    }
+
+    async fn changes(&self, token: Option<&str>, known: &BTreeMap<String, String>) -> Result<Changes, Error> {
+        let mut is_whole = token.is_none();
+        let mut found = self.since(token).await?;
+        if found.is_none() {
+            is_whole = true;
+            found = self.since(None).await?;
+        }
+        let (items, token) = found.unwrap_or_default();
+        let mut changes = Changes { token, ..Changes::default() };
+        let (mut seen, mut mains) = (BTreeSet::new(), BTreeMap::new());
+        for item in items {
+            let Ok(Stored { id, etag }) = stored(&item) else { continue };
+            let of = item["recurringEventId"].as_str();
+            if item["status"] == "cancelled" && of.is_none() {
+                changes.gone.push(id);
+                continue;
+            }
+            seen.insert(id.clone());
+            if known.get(&id) == Some(&etag) {
+                continue;
+            }
+            // An occurrence that does not take place is told without most of its fields.
+            let main = match of.filter(|_| item["iCalUID"].is_null() || item["start"].is_null()) {
+                None => Value::Null,
+                Some(of) => match mains.get(of) {
+                    Some(main) => Value::clone(main),
+                    None => {
+                        let main = self.get(of).await?.unwrap_or_default();
+                        mains.insert(of.to_owned(), main.clone());
+                        main
+                    }
+                },
+            };
+            match event_of(&item, &main, self.usual) {
+                Some((uid, event, problems)) => {
+                    changes.problems.extend(problems);
+                    let events = BTreeMap::from_iter([(event.occurrence(), event)]);
+                    changes.changed.push(Object { id, etag, uid, events });
+                }
+                None => changes.problems.push(format!("the event {id} has no times that can be read")),
+            }
+        }
+        if is_whole {
+            changes.gone = known.keys().filter(|id| !seen.contains(*id)).cloned().collect();
+        }
+        Ok(changes)
+    }
+
+    async fn create(&self, uid: &str, events: &BTreeMap<String, &Event>, _: Timestamp) -> Result<Stored, Refused> {
+        let Some((occurrence, event)) = events.iter().next() else { return Err(Refused::Stale) };
+        if occurrence.is_empty() {
+            let mut body = patch_of(event, &everything(), &[]);
+            body["id"] = id_of(uid).into();
+            body["extendedProperties"] = json!({ "private": { (UID): uid } });
+            return self.write(Method::POST, &self.events, None, &body).await;
+        }
+        // A moved occurrence is there already, as an instance of its event.
+        let main = self.main(uid).await?.ok_or(Refused::Stale)?;
+        let id = convert::instance(main["id"].as_str().unwrap_or_default(), event).ok_or(Refused::Stale)?;
+        let Stored { id, etag } = stored(&self.get(&id).await?.ok_or(Refused::Stale)?)?;
+        self.patch(&id, &etag, event, &everything()).await
+    }
+
+    async fn update(
+        &self,
+        object: &Stored,
+        _: &str,
+        parts: &BTreeMap<String, Part<'_>>,
+        _: Timestamp,
+    ) -> Result<Stored, Refused> {
+        match parts.values().next() {
+            Some(Part::Put { event, groups }) => self.patch(&object.id, &object.etag, event, groups).await,
+            Some(Part::Remove) | None => Err(Refused::Stale),
+        }
+    }
+
+    async fn delete(&self, object: &Stored) -> Result<(), Refused> {
+        let mut url = self.event(&object.id)?;
+        url.query_pairs_mut().append_pair("sendUpdates", "none");
+        let reply = self.request(Method::DELETE, &url, Some(&object.etag), None).await?;
+        match reply.status {
+            StatusCode::NOT_FOUND | StatusCode::GONE => Ok(()),
+            StatusCode::PRECONDITION_FAILED => Err(Refused::Stale),
+            status if status.is_success() => Ok(()),
+            _ => Err(refused(&reply).into()),
+        }
+    }
+}

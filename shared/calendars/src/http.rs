@@ -1,0 +1,101 @@
+//! Requests to calendars elsewhere: bounded answers, no redirects, and errors without addresses.
+
+use domain::{Code, Error};
+use reqwest::{Client, Method, Response, StatusCode, header::HeaderMap};
+use std::{error::Error as _, time::Duration};
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest answer, in bytes.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// The addresses that may be reached.
+pub trait Egress: Send + Sync {
+    /// A client for requests to this address. It follows no redirect.
+    ///
+    /// # Errors
+    /// The reason why it may not be reached, for people.
+    fn client(&self, url: &str, allow_private: bool) -> Result<Client, String>;
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Sends a request, and reads the whole answer, whatever its status is.
+///
+/// # Errors
+/// `UPSTREAM_UNAVAILABLE` and `TIMEOUT` where there is none, `UNPROCESSABLE` for one that is too long.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    url: &str,
+    headers: HeaderMap,
+    body: Option<String>,
+) -> Result<Reply, Error> {
+    let request = client.request(method, url).timeout(TIMEOUT).headers(headers);
+    let request = match body {
+        Some(body) => request.body(body),
+        None => request,
+    };
+    let mut response = request.send().await.map_err(|error| unreachable(&error))?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = read(&mut response).await?;
+    Ok(Reply { status, headers, body })
+}
+
+async fn read(response: &mut Response) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+        if bytes.len() + chunk.len() > MOST {
+            let message = format!("the calendar server answers with more than {} MiB", MOST >> 20);
+            return Err(Error::new(Code::Unprocessable, message));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn unreachable(error: &reqwest::Error) -> Error {
+    // The error itself has the address in its text, its cause has not.
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    let why = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    match error.is_timeout() {
+        true => Error::new(Code::Timeout, "the calendar server does not answer in time"),
+        false => Error::new(Code::UpstreamUnavailable, format!("the calendar server cannot be reached{why}")),
+    }
+}
+
+/// The error of an answer that is no success.
+pub(crate) fn refused(reply: &Reply) -> Error {
+    let status = reply.status.as_u16();
+    match status {
+        401 => {
+            Error::new(Code::Forbidden, "the calendar server refuses the user name, the password or the token (401)")
+                .hint("correct the secret or the declaration of the calendar")
+        }
+        403 => Error::new(Code::UpstreamRefused, "the calendar server does not allow this (403)")
+            .hint("ask for the right to write to the calendar, or set new_events: false"),
+        404 | 410 => {
+            Error::new(Code::NotFound, format!("the calendar server has no such calendar or event ({status})"))
+        }
+        429 => Error::new(Code::RateLimited, "the calendar server asks for fewer requests (429)"),
+        300..=399 => Error::new(Code::Unprocessable, format!("the calendar server redirects elsewhere ({status})"))
+            .hint("write the address that it redirects to into the declaration"),
+        500..=599 => Error::new(Code::UpstreamUnavailable, format!("the calendar server fails ({status})")),
+        _ => Error::new(Code::Unprocessable, format!("the calendar server answers {status}")),
+    }
+}

@@ -1,0 +1,50 @@
+//! Work that begins by itself.
+
+use super::Stage;
+use crate::Result;
+use ports::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) async fn a_daily_brief_is_written_at_its_time_and_a_tool_is_called_by_itself(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let schedules = format!("{place}/schedules");
+    let one = |made: &Value| format!("{schedules}/{}", made["schedule_id"].as_str().unwrap_or_default());
+    let file = |path: &str| format!("{place}/files/by-path/content?path={path}");
+
+    // The first time of a rule is soon; the next one is tomorrow, at the same time on the clock of the zone.
+    let soon = (SystemClock.now() + Duration::from_secs(3)).to_string();
+    let brief = json!({
+        "name": "Daily brief", "rrule": "FREQ=DAILY", "begins": soon.get(..19), "missed": "skip",
+        "action": { "kind": "chat", "goal": "brief" },
+    });
+    let brief = one(&client.post(&schedules, brief).await?);
+    let ran = client.until(&brief, |brief| brief["runs"] == 1).await?;
+    assert_eq!((&ran["status"], &ran["skipped"]), (&json!("active"), &json!(0)), "{ran}");
+    assert!(ran["next_at"].as_str() > ran["last_run"]["due"].as_str(), "{ran}");
+    let chat = format!("{place}/chats/{}", ran["last_run"]["chat_id"].as_str().unwrap_or_default());
+    client.until(&chat, |chat| chat["status"] == "idle" && chat["turns"] == 1).await?;
+    assert_eq!(client.look(&file("/projects/brief/a.md")).await?.is(200)?.bytes, b"second");
+
+    let args = json!({ "path": "/data/log.md", "content": "by itself" });
+    let call =
+        json!({ "name": "Log", "rrule": "FREQ=DAILY", "action": { "kind": "tool", "tool": "write", "args": args } });
+    let call = one(&client.post(&schedules, call).await?);
+    client.post(&format!("{call}/run"), json!({})).await?;
+    let ran = client.until(&call, |call| call["last_run"]["output"].is_string()).await?;
+    assert!(ran["last_run"]["output"].as_str().is_some_and(|output| output.contains("/data/log.md")), "{ran}");
+    assert_eq!(client.look(&file("/data/log.md")).await?.is(200)?.bytes, b"by itself");
+
+    // A call that fails is told, and is made again the next time.
+    let wrong = json!({ "kind": "tool", "tool": "read", "args": { "path": "/data/none.md" } });
+    let wrong = client.post(&schedules, json!({ "name": "Wrong", "rrule": "FREQ=DAILY", "action": wrong })).await?;
+    let wrong = one(&wrong);
+    client.post(&format!("{wrong}/run"), json!({})).await?;
+    let ran = client.until(&wrong, |wrong| wrong["last_run"]["error"].is_object()).await?;
+    assert_eq!((&ran["last_run"]["error"]["code"], &ran["status"]), (&json!("NOT_FOUND"), &json!("active")), "{ran}");
+    let none = json!({ "kind": "tool", "tool": "fly", "args": {} });
+    let refused = json!({ "name": "None", "rrule": "FREQ=DAILY", "action": none });
+    client.ask(reqwest::Method::POST, &schedules, refused).await?.refuses(400, "INVALID_ARGUMENT")?;
+    Ok(())
+}

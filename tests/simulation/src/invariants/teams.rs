@@ -1,0 +1,84 @@
+//! The invariants of a chat with agents that work for it.
+
+use super::{Held, Log, broken, events, fold};
+use actor::Entry;
+use chat::TurnUsage;
+use domain::{ChatEvent, StopReason, Timestamp, Usage};
+use std::collections::BTreeMap;
+
+/// Each step of the plan was done by one agent, once, and all of them if the chat says so.
+pub fn steps_were_done_once(log: &Log, agents: &[Vec<Entry<ChatEvent>>]) -> Held {
+    const NAME: &str = "steps_were_done_once";
+    let mut done: BTreeMap<u32, usize> = BTreeMap::new();
+    for event in agents.iter().flat_map(|log| events(log)) {
+        if let ChatEvent::PlanStep { step, status, .. } = event
+            && status == "done"
+        {
+            *done.entry(*step).or_default() += 1;
+        }
+    }
+    if let Some((step, times)) = done.iter().find(|(_, times)| **times > 1) {
+        return broken(NAME, format!("step {step} was done {times} times"));
+    }
+    let all = events(log).find_map(|event| match event {
+        ChatEvent::Done { message, stop_reason: StopReason::EndTurn, .. } => {
+            message.strip_prefix("All ")?.split_whitespace().next()?.parse::<usize>().ok()
+        }
+        _ => None,
+    });
+    match all {
+        Some(all) if all != done.len() => broken(NAME, format!("{} of {all} steps were done", done.len())),
+        _ => Ok(()),
+    }
+}
+
+/// An agent has a step only after each that had it before has ended it or its own turn.
+pub fn steps_have_one_live_agent(agents: &[Vec<Entry<ChatEvent>>]) -> Held {
+    let mut claims: BTreeMap<u32, Vec<(Timestamp, usize)>> = BTreeMap::new();
+    let mut ends: BTreeMap<usize, Vec<(Timestamp, Option<u32>)>> = BTreeMap::new();
+    for (agent, log) in agents.iter().enumerate() {
+        for (at, event) in log.iter().flat_map(|entry| entry.events.iter().map(|event| (entry.at, event))) {
+            match event {
+                ChatEvent::PlanStep { step, status, .. } if status == "in_progress" => {
+                    claims.entry(*step).or_default().push((at, agent));
+                }
+                ChatEvent::PlanStep { step, .. } => ends.entry(agent).or_default().push((at, Some(*step))),
+                ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => ends.entry(agent).or_default().push((at, None)),
+                _ => {}
+            }
+        }
+    }
+    for (step, mut claims) in claims {
+        claims.sort();
+        for pair in claims.windows(2) {
+            let &[(since, before), (at, after)] = pair else { continue };
+            let gave_way = |(end, of): &(Timestamp, Option<u32>)| {
+                (since..=at).contains(end) && of.is_none_or(|ended| ended == step)
+            };
+            if before != after && !ends.get(&before).is_some_and(|ends| ends.iter().any(gave_way)) {
+                return broken("steps_have_one_live_agent", format!("step {step} has two agents at {at}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The records of usage add up to what the chat says that it and its agents used: nothing is lost, and nothing is counted twice.
+pub fn usage_adds_up(log: &Log, own: &[TurnUsage], of_agents: &[TurnUsage]) -> Held {
+    let state = fold(log);
+    let sum = |records: &[TurnUsage]| {
+        records.iter().fold(Usage::default(), |mut sum, record| {
+            sum += record.usage;
+            sum
+        })
+    };
+    // Prices of the script are exact in binary.
+    for (whose, said, recorded) in
+        [("its own", state.usage, sum(own)), ("that of its agents", state.agents_usage, sum(of_agents))]
+    {
+        if said != recorded && !state.deleted {
+            return broken("usage_adds_up", format!("{whose} is {said:?}, and {recorded:?} is recorded"));
+        }
+    }
+    Ok(())
+}

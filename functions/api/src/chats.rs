@@ -251,7 +251,7 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
         let error = Error::new(Code::Unprocessable, format!("{} cannot be started: {why}", info.name));
         return Err(match &info.install {
             Some(install) => error.hint(format!("install it: {install}")),
-            None => error.hint("see its entry in the configuration"),
+            None => error.hint("GET /api/v1/agents lists those that can be started here"),
         });
     }
     let cwd = context.agents.allowed(&cwd).await.map_err(|error| {

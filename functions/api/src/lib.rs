@@ -67,6 +67,7 @@ mod sandbox;
 mod schedules;
 pub mod schema;
 mod search;
+mod standing;
 mod steering;
 mod tasks;
 mod tickets;

@@ -5,8 +5,8 @@ use crate::{
     described::{Describe, Routes, routes},
     evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
     mcp_servers, members, models, openai, personas, planner, portable, presence, refusals, relations, rewinds, sandbox,
-    schedules, schema, search, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks,
-    workspaces,
+    schedules, schema, search, standing, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions,
+    webhooks, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -86,7 +86,8 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(turns::decide_permission))
         .routes(routes!(calls::take_call))
         .routes(routes!(calls::answer_call))
-        .routes(routes!(turns::forget_permissions))
+        .routes(routes!(turns::list_permissions, turns::forget_permissions))
+        .routes(routes!(standing::list_standing_rules, standing::revoke_standing_rule))
         .routes(routes!(turns::approve_plan))
         .routes(routes!(turns::resume_chat))
         .routes(routes!(flows::list_flows))
@@ -215,6 +216,8 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(hub::cancel_turn))
         .routes(routes!(hub::get_thread_history))
         .routes(routes!(hub::answer_permission))
+        .routes(routes!(hub::list_rules))
+        .routes(routes!(hub::revoke_rule))
         .routes(routes!(hub::compact_thread))
         .routes(routes!(hub::get_config_options, hub::set_config_option))
         .routes(routes!(hub::list_sessions))

@@ -2,19 +2,20 @@
 
 use crate::{
     Context,
-    access::{Access, Approve, Converse, demand},
+    access::{Access, Approve, Converse, Read, demand},
     chats::InChat,
     error::Answer,
-    extract::{Json, TraceParent, Traced},
+    extract::{Json, Query, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
     prompts::spoken,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
-use chat::QueuedBehind;
+use chat::{QueuedBehind, RuleScope};
 use domain::{
-    ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, QuestionId, TurnId, WorkspaceId, event::PermissionOutcome,
+    ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, PermissionRule, QuestionId, TurnId, WorkspaceId,
+    event::PermissionOutcome,
 };
 use http::StatusCode;
 use identity::Action;
@@ -38,12 +39,47 @@ pub(crate) struct NewMessage {
     #[serde(default)]
     #[schema(value_type = schema::OnBusy)]
     on_busy: OnBusy,
-    /// With `on_busy: steer`: the turn that the words are for. `CONFLICT` when another one runs, or none.
+    /// With `on_busy: steer` and `rollback`: the turn that is meant. `CONFLICT` when another one runs, or none.
     #[schema(value_type = Option<Uuid>)]
     expected_turn_id: Option<TurnId>,
     /// The limits of this turn.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
+}
+
+/// The rules of a chat.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Rules {
+    /// Each with its id, the oldest first.
+    permissions: Vec<Rule>,
+}
+
+/// A rule by which calls are allowed without a question.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GrantedRule)]
+pub(crate) struct Rule {
+    /// Its id: the same for the same rule in every chat.
+    #[schema(example = "9f86d081884c7d65")]
+    pub(crate) rule_id: String,
+    /// The rule in words.
+    pub(crate) words: String,
+    /// The rule.
+    #[schema(value_type = schema::PermissionRule)]
+    pub(crate) rule: PermissionRule,
+}
+
+impl Rule {
+    pub(crate) fn of(rule: PermissionRule) -> Self {
+        Self { rule_id: rule.id(), words: rule.to_string(), rule }
+    }
+}
+
+/// One rule of a chat.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OneRule {
+    /// The rule [default: all of them].
+    rule_id: Option<String>,
 }
 
 /// A turn that will be.
@@ -99,6 +135,10 @@ pub(crate) struct Decision {
     /// chat.
     #[serde(default)]
     always: bool,
+    /// With `always`: how far the rule goes.
+    #[serde(default)]
+    #[schema(value_type = schema::RuleScope)]
+    scope: RuleScope,
     /// With `declined`: why, in words that the agent reads; at most 1,000 characters.
     #[schema(min_length = 1, max_length = 1_000, example = "use the staging database")]
     reason: Option<String>,
@@ -177,10 +217,16 @@ pub(crate) async fn post_message(
     Json(message): Json<NewMessage>,
 ) -> Answer<impl IntoResponse> {
     let NewMessage { content, files, on_busy, expected_turn_id, limits } = message;
-    if expected_turn_id.is_some() && on_busy != OnBusy::Steer {
-        return Err(domain::Error::invalid("expected_turn_id", "a turn is expected of words that steer it alone")
-            .hint("leave it out, or send on_busy steer")
-            .into());
+    if expected_turn_id.is_some() && !matches!(on_busy, OnBusy::Steer | OnBusy::Rollback) {
+        return Err(domain::Error::invalid(
+            "expected_turn_id",
+            "a turn is expected of words that steer it or take it back",
+        )
+        .hint("leave it out, or send on_busy steer or rollback")
+        .into());
+    }
+    if on_busy == OnBusy::Rollback {
+        demand(&caller, role, Action::Write)?;
     }
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let content = spoken(&context, at.workspace_id, &sees, content).await?;
@@ -222,7 +268,7 @@ pub(crate) async fn answer_question(
 }
 
 /// Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the
-/// request offers, for this chat; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
+/// request offers, for this chat or as far as `scope` says; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
     tag = "chats", params(AtPermission), request_body = Decision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
@@ -232,22 +278,34 @@ pub(crate) async fn decide_permission(
     ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
-    let Decision { outcome, always, reason, option_id } = decision;
-    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, reason, option_id };
+    let Decision { outcome, always, scope, reason, option_id } = decision;
+    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, scope, reason, option_id };
     let command = CommandId(ids.id("command"));
     context.chats.decide(at.workspace_id, at.chat_id, command, decision, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Takes back all rules that were granted in a chat with `always`. A turn that runs keeps them until it ends or waits for a person. Again
-/// is harmless.
-#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", tag = "chats", params(InChat),
-    responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+/// Lists the rules that were granted in a chat with `always`, the oldest first.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", tag = "chats", params(InChat),
+    responses((status = 200, description = "All of them.", body = Rules)))]
+pub(crate) async fn list_permissions(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InChat>,
+) -> Answer<impl IntoResponse> {
+    let view = context.chats.get(at.workspace_id, at.chat_id).await?;
+    Ok(axum::Json(Rules { permissions: view.permissions.into_iter().map(Rule::of).collect() }))
+}
+
+/// Takes back the rules that were granted in a chat with `always`: the one of `rule_id`, or all of them. A turn that runs keeps them until it
+/// ends or waits for a person. All of them again is harmless; a rule that is not there is `NOT_FOUND`.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", tag = "chats",
+    params(InChat, OneRule), responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn forget_permissions(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Approve, InChat>,
+    Query(OneRule { rule_id }): Query<OneRule>,
 ) -> Answer<impl IntoResponse> {
-    context.chats.forget_permissions(at.workspace_id, at.chat_id, &by).await?;
+    context.chats.forget_permissions(at.workspace_id, at.chat_id, rule_id, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 

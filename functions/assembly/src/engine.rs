@@ -213,6 +213,8 @@ impl Engine {
             true => self.transcript.clone(),
             false => Arc::new(NoObserver),
         };
+        let of_chats: Arc<dyn EntryObserver<ChatMachine>> =
+            Arc::new(chat::Standing::new(self.services.chats.clone(), of_chats));
         let of_chats = match &self.traces {
             Some(traces) => Arc::new(Both(of_chats, traces.clone())),
             None => of_chats,

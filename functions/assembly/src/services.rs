@@ -22,6 +22,9 @@ use tools::{Commands, Registry};
 use webhooks::{HookSetup, Webhooks};
 use workspace::Workspaces;
 
+/// Why no coding agent runs where nobody says otherwise.
+const ELSEWHERE: &str = "coding agents run on a hub, on the machine of the person who runs it, and not in this deployment";
+
 /// The parts that all others use.
 #[derive(Clone)]
 pub struct Base {
@@ -215,7 +218,7 @@ impl Services {
             schedules,
             webhooks,
             search,
-            agents: Arc::new(NoAgents),
+            agents: Arc::new(NoAgents::because(ELSEWHERE)),
         }
     }
 }

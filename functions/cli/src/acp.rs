@@ -18,16 +18,20 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     rc::Rc,
+    time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     sync::{Notify, OnceCell, mpsc, oneshot},
+    time::timeout,
 };
 
 /// How many messages to the editor may wait for their place in the pipe.
 const WAITING: usize = 256;
 /// How many sessions a page of a list has.
 const PAGE: &str = "50";
+/// How long an editor may take to give a file.
+const FILE: Duration = Duration::from_secs(10);
 /// JSON-RPC's code for text that is none.
 const PARSE_ERROR: i64 = -32_700;
 
@@ -43,6 +47,7 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
         turns: RefCell::default(),
         asks: RefCell::default(),
         asked: Cell::new(0),
+        reads_files: Cell::new(false),
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut pending = FuturesUnordered::new();
@@ -102,6 +107,8 @@ struct Editor {
     /// The requests to the editor that wait for their response, by their numbers.
     asks: RefCell<HashMap<u64, oneshot::Sender<Option<Value>>>>,
     asked: Cell<u64>,
+    /// Whether the editor reads files for us.
+    reads_files: Cell<bool>,
 }
 
 impl Editor {
@@ -113,6 +120,9 @@ impl Editor {
                 return Work::Say(acp::failure(&Value::Null, PARSE_ERROR, &format!("this is no JSON: {error}")));
             }
         };
+        if let Some(reads) = acp::reads_files(&message) {
+            self.reads_files.set(reads);
+        }
         match acp::take(&message) {
             Taken::Silent => Work::Nothing,
             Taken::Answer(answer) => Work::Say(answer),
@@ -196,7 +206,8 @@ impl Editor {
                 let query = if cursor.is_some() { &query[..] } else { &query[..1] };
                 acp::listed(&door.get(&with_query("/v1/threads", query)).await?, cwd.as_deref())
             }
-            Asked::Prompt { session, input } => {
+            Asked::Prompt { session, input, links } => {
+                let input = self.with_files(&session, input, links).await;
                 let ended = self.prompt(door, &session, &input, cancel).await;
                 self.forget(&session, cancel);
                 acp::prompted(ended?)
@@ -210,6 +221,28 @@ impl Editor {
                 json!({ "configOptions": chosen.get("configOptions") })
             }
         }))
+    }
+
+    /// The words of a prompt with the files that they link to, as the editor has them. One that it does not give in time stays a link.
+    async fn with_files(&self, session: &str, mut input: String, links: Vec<String>) -> String {
+        for path in links.into_iter().filter(|_| self.reads_files.get()) {
+            let (number, answered) = self.ask_editor();
+            self.say(acp::read_file(number, session, &path)).await;
+            let answer = timeout(FILE, answered).await;
+            self.asks.borrow_mut().remove(&number);
+            if let Ok(Ok(Some(result))) = answer {
+                input = acp::with_file(input, &path, text(&result, "content"));
+            }
+        }
+        input
+    }
+
+    /// The number of the next request to the editor, and its response to come.
+    fn ask_editor(&self) -> (u64, oneshot::Receiver<Option<Value>>) {
+        let number = self.asked.replace(self.asked.get() + 1);
+        let (answer, answered) = oneshot::channel();
+        self.asks.borrow_mut().insert(number, answer);
+        (number, answered)
     }
 
     async fn prompt(&self, door: &Door, session: &str, input: &str, cancel: &Notify) -> Result<&'static str, Failure> {
@@ -274,9 +307,7 @@ impl Editor {
     /// Has the editor's person decide, and hands the decision on. Where somebody else was faster, the hub refuses it, and nothing is to be done.
     async fn decide(&self, door: &Door, session: &str, wanted: Wanted) {
         let (Wanted::Permission { params, .. } | Wanted::Answer { params, .. }) = &wanted;
-        let number = self.asked.replace(self.asked.get() + 1);
-        let (answer, answered) = oneshot::channel();
-        self.asks.borrow_mut().insert(number, answer);
+        let (number, answered) = self.ask_editor();
         self.say(acp::request(number, session, params.clone())).await;
         // An editor that fails has not decided: others may, or the time is up.
         let Ok(Some(result)) = answered.await else { return };

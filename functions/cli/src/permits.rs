@@ -10,9 +10,7 @@ use crate::{
     table::{Table, when},
     value::{list, shown, text},
 };
-use domain::PermissionRule;
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// How many chats are looked through for open requests: those that were last active.
@@ -65,24 +63,35 @@ async fn list_open(door: &Door, out: &mut Output) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Lists the rules of a chat, or revokes them.
+/// Lists the rules of a chat, or of all chats of a workspace, or revokes them.
 pub(crate) async fn rules(args: RulesArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
-    let (workspace, chat) = locate::chat(&client, args.workspace.as_deref(), &args.chat).await?;
-    let at = ["workspaces", workspace.as_str(), "chats", chat.as_str()];
+    let (workspace, chat) = match &args.chat {
+        Some(chat) => locate::chat(&client, args.workspace.as_deref(), chat).await?,
+        None => (locate::workspace(&client, args.workspace.as_deref()).await?, String::new()),
+    };
+    let path = match chat.as_str() {
+        "" => vec!["workspaces", workspace.as_str(), "permissions"],
+        chat => vec!["workspaces", workspace.as_str(), "chats", chat, "permissions"],
+    };
     if args.revoke {
-        let path = ["workspaces", workspace.as_str(), "chats", chat.as_str(), "permissions"];
-        let told = client.change(Method::DELETE, &path, Body::None, None).await?;
+        if chat.is_empty() && args.rule.is_none() {
+            return Err(CliError::Usage("name the rule by --rule, or the chat whose rules are revoked".into()));
+        }
+        let told = match &args.rule {
+            Some(rule) => client.remove(&path, &[("rule_id", rule.as_str())]).await?,
+            None => client.change(Method::DELETE, &path, Body::None, None).await?,
+        };
         return if out.is_json() { out.json(&told) } else { out.notice("calls are asked about again") };
     }
-    let view = client.get(&at, &[("limit", "1")]).await?;
-    let rules = list(&view, "permissions");
+    let granted = client.get(&path, &[]).await?;
     if out.is_json() {
-        return out.json(&json!({ "permissions": rules }));
+        return out.json(&granted);
     }
+    let rules = list(&granted, "permissions");
     for rule in rules {
-        let words = PermissionRule::deserialize(rule).map_or_else(|_| rule.to_string(), |rule| rule.to_string());
-        out.line(one_line(&words, 400))?;
+        let id = text(rule, "rule_id");
+        out.line(format_args!("{}  {}", one_line(id, 40), one_line(text(rule, "words"), 400)))?;
     }
     if rules.is_empty() { out.notice("no call is always allowed there") } else { Ok(()) }
 }

@@ -5,10 +5,13 @@ use assembly::Config;
 use ports::{Agents, NoAgents};
 use std::sync::Arc;
 
+/// Why a hub with accounts has none.
+const ACCOUNTS: &str = "this hub has accounts, and a coding agent would act as the person who runs the hub, not as its member";
+
 /// The agents of the box and of the configuration. Where there are accounts there are none: each of them would act as the person who runs the hub.
 pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {
     if config.auth.has_accounts() {
-        return Arc::new(NoAgents);
+        return Arc::new(NoAgents::because(ACCOUNTS));
     }
     let agents = config.agents.iter().map(|(id, agent)| {
         let base = known().into_iter().find(|known| known.id == *id);

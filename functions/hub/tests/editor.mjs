@@ -13,7 +13,13 @@ const start = (decide) => {
   const child = spawn(program, ['acp', '--url', url], { stdio: ['pipe', 'pipe', 'inherit'] });
   const updates = [], heard = [];
   const tell = () => heard.splice(0).forEach((wake) => wake());
+  const read = [];
   const client = {
+    readTextFile: async (params) => {
+      schema.zReadTextFileRequest.parse(params);
+      read.push(params.path);
+      return { content: 'not saved yet\n' };
+    },
     sessionUpdate: async (params) => {
       schema.zSessionNotification.parse(params);
       updates.push(params.update);
@@ -32,7 +38,7 @@ const start = (decide) => {
   };
   const said = (kind = 'agent_message_chunk') =>
     updates.filter((update) => update.sessionUpdate === kind).map((update) => update.content.text).join('');
-  return { child, agent, updates, until, said };
+  return { child, agent, updates, read, until, said };
 };
 const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } } };
 const text = (words) => [{ type: 'text', text: words }];
@@ -75,6 +81,13 @@ const slow = first.agent.prompt({ sessionId, prompt: text('slow') });
 await first.until(() => first.said().length > before);
 await first.agent.cancel({ sessionId });
 assert.equal((await slow).stopReason, 'cancelled');
+
+// A linked file is read as the editor has it, saved or not.
+const link = { type: 'resource_link', name: 'draft.md', uri: `file://${cwd}/draft.md` };
+await first.agent.prompt({ sessionId, prompt: [...text('novel '), link] });
+assert.deepEqual(first.read, [`${cwd}/draft.md`]);
+const thread = await (await fetch(`${url}/v1/threads/${sessionId}/history`, { headers: { 'x-client-id': 'editor' } })).json();
+assert.match(thread.turns.at(-1).requestText, /<file uri="file:.*draft\.md">\nnot saved yet\n<\/file>$/);
 
 // Modes, options, lists, and refusals.
 await first.agent.setSessionMode({ sessionId, modeId: 'plan' });

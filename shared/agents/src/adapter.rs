@@ -271,6 +271,7 @@ impl Agents for ChildAgents {
                 running
             }
         };
+        let content = running.greeted.takes(content);
         let session = running.shared().state().session.clone();
         running.shared().begin(turn.turn);
         tokio::spawn(perform(running, turn.turn, json!({ "sessionId": session, "prompt": content }), active));

@@ -2,13 +2,14 @@
 //!
 //! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
 //! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
-//! `start` (its first requests), `reader` (its output), and `files` with `roots` (what it may read and write through us), and
-//! `walls` (what it sees where it is confined; how that is done comes from outside).
+//! `start` (its first requests), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `walls`
+//! (what it sees where it is confined; how that is done comes from outside).
 //!
 //! The messages are read as JSON and not as types: updates go to the log whole, also those of newer agents, and a field that one agent writes
 //! in another way fails that field alone.
 
 mod adapter;
+mod callbacks;
 mod connection;
 mod files;
 mod group;
@@ -18,6 +19,7 @@ mod registry;
 mod roots;
 mod shared;
 mod start;
+mod terminal;
 mod walls;
 mod world;
 

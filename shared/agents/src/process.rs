@@ -1,7 +1,8 @@
 //! A process of an agent: its start, its output on both streams, and its end with a reason.
 
 use crate::{
-    connection::Connection, group::Group, reader, registry::Known, shared::Shared, walls::Walls, world::World,
+    callbacks::Callbacks, connection::Connection, group::Group, reader, registry::Known, shared::Shared, walls::Walls,
+    world::World,
 };
 use ports::{Error, KnownSecrets, Result};
 use std::{
@@ -19,7 +20,7 @@ use tokio::{
 };
 
 /// The variables that every agent has of ours: those of its user, and none with a key.
-const ENVIRONMENT: &[&str] = &[
+pub(crate) const ENVIRONMENT: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -78,8 +79,8 @@ impl Process {
         let shared = Arc::new(Shared::new(Connection::new(input)));
         let tail = Arc::<Mutex<Tail>>::default();
         let keeping = tokio::spawn(keep(errors, tail.clone()));
-        let (reading, roots) = (shared.clone(), world.roots.clone());
-        let reader = tokio::spawn(async move { reader::read(output, &reading, &roots).await });
+        let (reading, callbacks) = (shared.clone(), Callbacks::new(agent, cwd, world));
+        let reader = tokio::spawn(async move { reader::read(output, &reading, &callbacks).await });
         let watch = Watch { name: agent.name.clone(), known: world.known.clone(), tail, group: group.clone() };
         tokio::spawn(watch.until_gone(child, reader, keeping, shared.clone()));
         Ok(Self { shared, group })

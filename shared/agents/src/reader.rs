@@ -1,28 +1,24 @@
 //! The output of an agent: lines of JSON, with bounds. It ends at the end of the output, or with the reason why the agent has to be ended.
 
 use crate::{
-    files,
-    roots::Roots,
+    callbacks::Callbacks,
     shared::{MOST, Shared},
 };
 use serde_json::Value;
 use std::{io, sync::Arc};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
-    task::spawn_blocking,
-};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// The longest line, in bytes.
 const LINE: usize = 16 * 1024 * 1024;
 /// How many lines may be no JSON: some programs greet on their output.
 const GARBAGE: usize = 100;
 
-/// Method not found, and an error of a call, as JSON-RPC numbers them.
-const NO_METHOD: i64 = -32601;
-const FAILED: i64 = -32603;
-
 /// Reads until the end of the output; the reason if the agent broke the protocol.
-pub(crate) async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, roots: &Roots) -> Option<String> {
+pub(crate) async fn read(
+    output: impl AsyncRead + Unpin,
+    shared: &Arc<Shared>,
+    callbacks: &Callbacks,
+) -> Option<String> {
     let mut reader = BufReader::with_capacity(64 * 1024, output);
     let mut garbage = 0;
     loop {
@@ -43,7 +39,7 @@ pub(crate) async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, r
         };
         let length = line.len();
         drop(line);
-        if let Some(reason) = take_in(message, length, shared, roots).await {
+        if let Some(reason) = take_in(message, length, shared, callbacks).await {
             return Some(reason);
         }
     }
@@ -70,7 +66,7 @@ async fn line(reader: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result<Opti
     }
 }
 
-async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, roots: &Roots) -> Option<String> {
+async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callbacks: &Callbacks) -> Option<String> {
     let method = message["method"].as_str().map(ToOwned::to_owned);
     let is_request = message.get("id").is_some();
     match (method.as_deref(), is_request) {
@@ -91,20 +87,7 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, roots:
         }
         (Some(method), true) => {
             let (id, params) = (message["id"].take(), message["params"].take());
-            let work: Option<fn(&Roots, &Value) -> io::Result<Value>> = match method {
-                "fs/read_text_file" => Some(files::read),
-                "fs/write_text_file" => Some(files::write),
-                _ => None,
-            };
-            let answer = match work {
-                None => Err((NO_METHOD, format!("{method} is not offered"))),
-                Some(work) => {
-                    let roots = roots.clone();
-                    let done = spawn_blocking(move || work(&roots, &params)).await;
-                    done.map_err(io::Error::other).flatten().map_err(|error| (FAILED, error.to_string()))
-                }
-            };
-            if shared.connection.respond(&id, answer).await.is_err() {
+            if callbacks.answer(shared, id, method, params).await.is_err() {
                 return Some("it does not read its input".into());
             }
         }

@@ -137,5 +137,8 @@ mod tests {
         assert!(Known { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
         let ids: Vec<String> = known().into_iter().map(|agent| agent.id).collect();
         assert!(ids.is_sorted(), "{ids:?}");
+        let named = known().into_iter().map(|agent| (agent.id, agent.name)).collect::<Vec<_>>();
+        assert_eq!(named, ports::STOCK_AGENTS.map(|(id, name)| (id.to_owned(), name.to_owned())));
+        assert!(known().iter().all(|agent| agent.install.is_some()), "each says how it is installed");
     }
 }

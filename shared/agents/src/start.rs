@@ -35,7 +35,7 @@ impl Greeted {
         let mut greeted = Self { process, name: agent.name.clone(), offers: Value::Null, patience };
         let hello = json!({
             "protocolVersion": PROTOCOL,
-            "clientCapabilities": { "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": false },
+            "clientCapabilities": { "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true },
             "clientInfo": { "name": "buildscale", "title": "BuildScale", "version": env!("CARGO_PKG_VERSION") },
         });
         let answer = greeted.ask("initialize", hello).await?;
@@ -70,6 +70,19 @@ impl Greeted {
             }
         };
         Error::unavailable("the agent", why)
+    }
+
+    /// The content of a prompt as the agent takes it: in place of an image that it does not take come words about it.
+    pub fn takes(&self, content: Vec<Value>) -> Vec<Value> {
+        let sees = self.offers["promptCapabilities"]["image"] == true;
+        let as_taken = |block: Value| match block["type"].as_str() {
+            Some("image") if !sees => {
+                let name = block["uri"].as_str().unwrap_or("without a name");
+                json!({ "type": "text", "text": format!("the image {name} is attached, and {} takes no images", self.name) })
+            }
+            _ => block,
+        };
+        content.into_iter().map(as_taken).collect()
     }
 
     pub fn loads(&self) -> bool {

@@ -21,7 +21,7 @@ const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const SETTINGS: [&str; 3] = ["/etc/gitconfig", ".gitconfig", ".config/git"];
 
 /// The walls around one process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Walls {
     enclose: Enclose,
     readable: Vec<PathBuf>,
@@ -52,6 +52,20 @@ impl Walls {
             readable: readable.map(|path| home.join(path)).collect(),
             writable: writable.filter(|path| path.is_absolute()).collect(),
         }))
+    }
+
+    /// Those of the commands that an agent has us run: without its own folders. None where this machine cannot.
+    pub fn of_terminal(agent: &Known, world: &World) -> Option<Self> {
+        let enclose = *world.enclose.as_ref().ok()?;
+        let home = Path::new(world.variable("HOME"));
+        let path = std::env::split_paths(world.variable("PATH")).filter(|folder| folder.is_absolute());
+        let readable = path.chain(SETTINGS.iter().map(PathBuf::from)).chain(agent.readable.iter().cloned());
+        let temporary = TEMPORARY.into_iter().map(PathBuf::from);
+        Some(Self {
+            enclose,
+            readable: readable.map(|path| home.join(path)).collect(),
+            writable: temporary.chain(world.roots.all().iter().cloned()).collect(),
+        })
     }
 
     /// Starts a process behind them: by a thread that puts them around itself, and ends.

@@ -71,7 +71,20 @@ def work(session, blocks):
     elif verb == "write":
         say(session, json.dumps(ask("fs/write_text_file", {"sessionId": session, "path": rest, "content": "written"})))
     elif verb == "other":
-        say(session, json.dumps(ask("terminal/create", {"sessionId": session})))
+        say(session, json.dumps(ask("other/method", {"sessionId": session})))
+    elif verb == "run":
+        made = ask("terminal/create", {"sessionId": session, "command": "sh", "args": ["-c", rest]})
+        if "error" in made:
+            say(session, json.dumps(made))
+            return "end_turn"
+        at = {"sessionId": session, "terminalId": made["result"]["terminalId"]}
+        ended = ask("terminal/wait_for_exit", at)["result"]
+        output = ask("terminal/output", at)["result"]["output"]
+        ask("terminal/release", at)
+        say(session, json.dumps({"exit": ended["exitCode"], "output": output}))
+    elif verb == "kinds":
+        kinds = [block["type"] if block["type"] != "text" else "text: " + block["text"] for block in blocks]
+        say(session, json.dumps(kinds))
     elif verb == "env":
         say(session, " ".join(sorted(os.environ)))
     elif verb == "child":
@@ -115,7 +128,7 @@ def perform(message):
 def answer(message):
     method, params = message["method"], message["params"]
     if method == "initialize":
-        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets"}}
+        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees"}}}
     if method == "session/new":
         update("s-%d" % os.getpid(), "available_commands_update", availableCommands=[{"name": "web", "description": "Looks it up"}])
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_agents::{ChildAgents, Known, Options};
+use buildscale_agents::{ChildAgents, Enclose, Known, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
 use serde_json::json;
@@ -61,12 +61,23 @@ impl World {
     }
 
     async fn prompt_in(&mut self, words: &str, session: Option<&str>) -> (AgentTurn, ports::Result<()>) {
+        self.prompt_of(vec![json!({ "type": "text", "text": words })], session).await
+    }
+
+    async fn prompt_with(&mut self, content: Vec<serde_json::Value>) -> (AgentTurn, ports::Result<()>) {
+        self.prompt_of(content, None).await
+    }
+
+    async fn prompt_of(
+        &mut self,
+        content: Vec<serde_json::Value>,
+        session: Option<&str>,
+    ) -> (AgentTurn, ports::Result<()>) {
         self.turns += 1;
         let (workspace, chat) = (WorkspaceId(Uuid::from_u128(1)), ChatId(Uuid::from_u128(2)));
         let turn = AgentTurn { workspace, chat, turn: TurnId(Uuid::from_u128(100 + self.turns)) };
         let options = AgentOptions { session_id: session.map(ToOwned::to_owned), ..AgentOptions::default() };
         let thread = ThreadAgent { agent: "test".into(), cwd: self.app(), options };
-        let content = vec![json!({ "type": "text", "text": words })];
         let prompt = AgentPrompt { turn, thread, content, context: "User: before".into() };
         (turn, self.agents.prompt(prompt).await)
     }
@@ -333,7 +344,39 @@ async fn files_are_read_and_written_in_the_allowed_roots_alone() {
     }
     assert!(!fs::exists(&outside).unwrap());
     assert_eq!(fs::read_to_string(world.folder.path().join("secret")).unwrap(), "x\ny\n");
-    assert!(world.said("other").await.contains("terminal/create is not offered"));
+    assert!(world.said("other").await.contains("other/method is not offered"));
+}
+
+#[tokio::test]
+async fn commands_of_an_agent_run_in_terminals_of_ours_and_are_confined() {
+    let mut world = World::new("");
+    let said = world.said("run printf hello; exit 2").await;
+    assert_eq!(said, r#"{"exit": 2, "output": "hello"}"#);
+    assert!(!world.said("run env").await.contains("GIVEN"), "a setting of the agent is not one of its commands");
+    let Ok(()) = sandbox::can_enclose() else { return };
+    let mut world = World::with("", |options| options.enclose = Ok(sandbox::enclose as Enclose));
+    let said =
+        world.said("run echo made > made.txt; cat made.txt; echo x > /etc/buildscale-test || echo refused").await;
+    assert!(said.contains(r"made\n") && said.contains("refused"), "{said}");
+    assert_eq!(fs::read_to_string(format!("{}/made.txt", world.app())).unwrap(), "made\n");
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_images_that_it_takes_and_is_told_of_the_others() {
+    let image =
+        json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=", "uri": "file:///projects/a.png" });
+    for (start, expected) in
+        [("sees", r#"["text", "image"]"#), ("", r#"["text", "text: the image file:///projects/a.png"]"#)]
+    {
+        let mut world = World::new(start);
+        let (turn, prompted) = world.prompt_with(vec![image.clone(), json!({ "type": "text", "text": "kinds" })]).await;
+        prompted.unwrap();
+        let said = text(&world.end(&turn).await);
+        let kinds: Vec<String> = serde_json::from_str(&said).unwrap();
+        assert_eq!(kinds.len(), 3, "the conversation so far, the image, and the words: {said}");
+        let expected: Vec<String> = serde_json::from_str(expected).unwrap();
+        assert!(kinds[1].starts_with(&expected[1]), "{start}: {said}");
+    }
 }
 
 #[tokio::test]

@@ -82,6 +82,7 @@ impl Chats {
             create: None,
             limits: approve.limits,
             interrupt: false,
+            rolls_back: None,
             approval: Some(Box::new(approval)),
             persona,
             may_approve: true,

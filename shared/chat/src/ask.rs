@@ -76,6 +76,7 @@ pub(crate) fn answer(
         | Phase::Plan { .. }
         | Phase::Team
         | Phase::Steer { .. }
+        | Phase::Rollback { .. }
         | Phase::Model { .. }
         | Phase::Agent { .. }
         | Phase::Place { .. }
@@ -110,7 +111,7 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
         Ok(option_id) => option_id,
         Err(error) => return step.push(ChatEvent::Failed { error }),
     };
-    let Decision { permission_id, outcome, always, reason, option_id: _ } = decision;
+    let Decision { permission_id, outcome, always, reason, option_id: _, scope: _ } = decision;
     let declined = match &reason {
         Some(reason) => format!("not permitted: a person declined: {reason}"),
         None => "not permitted: a person declined".to_owned(),
@@ -134,10 +135,16 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
 }
 
 /// A person takes back the rules of the chat.
-pub(crate) fn forget(step: &mut Step<'_>, by: String) {
-    if !step.state().permissions.is_empty() {
-        step.push(ChatEvent::PermissionsForgotten { by, at: step.stamp.at });
-    }
+pub(crate) fn forget(step: &mut Step<'_>, rule_id: Option<String>, by: String) {
+    let granted = &step.state().permissions;
+    let meant = rule_id.map(|id| granted.iter().find(|rule| rule.id() == id).cloned());
+    let rule = match meant {
+        None if granted.is_empty() => return,
+        None => None,
+        Some(None) => return,
+        Some(Some(rule)) => Some(rule),
+    };
+    step.push(ChatEvent::PermissionsForgotten { rule, by, at: step.stamp.at });
 }
 
 /// Ends a wait whose time is up without an answer.

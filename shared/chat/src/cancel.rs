@@ -91,7 +91,9 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
     let Some(turn) = step.turn() else { return };
     match turn.phase {
         Phase::Tool { call_id, attempt } if step.may_be_ended(call_id) => step.end_call(call_id, attempt),
-        Phase::Tool { .. } => return step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
+        Phase::Tool { .. } | Phase::Rollback { .. } => {
+            return step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() });
+        }
         Phase::Place { call_id, attempt, .. } => end_if_begun(step, call_id, attempt),
         Phase::Model { message_id, attempt, .. } => step.cancel(model_key(message_id, attempt)),
         Phase::Agent { leg, attempt, .. } => step.unfollow(leg, attempt),
@@ -182,6 +184,7 @@ fn leave_off(step: &mut Step<'_>) -> String {
         | Phase::Plan { .. }
         | Phase::Team
         | Phase::Steer { .. }
+        | Phase::Rollback { .. }
         | Phase::Begun => turn.last_text.clone(),
     };
     let open = match turn.phase {
@@ -217,6 +220,7 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
         | Phase::Slots { .. }
         | Phase::Backoff { .. }
         | Phase::Steer { .. }
+        | Phase::Rollback { .. }
         | Phase::Team
         | Phase::Permission { .. } => None,
     });

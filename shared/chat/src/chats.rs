@@ -12,7 +12,7 @@ use crate::{
     asked::{check_content, check_limits},
     attached, cancel,
     keys::{actor_id, view_index, view_key},
-    prompt, scenario,
+    prompt, rollback, scenario,
     session::open,
     settings::Settings,
     state::ChatState,
@@ -144,8 +144,7 @@ impl Chats {
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);
         let head = transcript::head(&config);
-        let create = Some(Box::new(config));
-        let content = new.goal;
+        let (create, content) = (Some(Box::new(config)), new.goal);
         let start = ChatCommand::StartTurn {
             content,
             files: attached,
@@ -153,6 +152,7 @@ impl Chats {
             create,
             limits: None,
             interrupt: false,
+            rolls_back: None,
             may_approve: new.may_approve || approval.is_some(),
             approval,
             persona: None,
@@ -183,7 +183,7 @@ impl Chats {
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or is busy and [`OnBusy::Reject`] was
-    /// asked for; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for content that is long with its attachments.
+    /// asked for, or cannot be rolled back; `UNPROCESSABLE` if a coding agent is to be; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -203,9 +203,10 @@ impl Chats {
         }
         let steered = match post.on_busy {
             OnBusy::Steer => steer::target(&view, post.expected_turn_id)?,
-            OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt => None,
+            OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => None,
         };
-        let interrupt = post.on_busy == OnBusy::Interrupt;
+        let rolls_back = self.taken_back_by(workspace, &view, &post).await?;
+        let interrupt = rolls_back.is_some() || post.on_busy == OnBusy::Interrupt;
         // A turn that is interrupted ends within a moment; one that is paused has to be given up.
         let queued_behind = QueuedBehind::of(&view).filter(|_| !interrupt);
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
@@ -226,6 +227,7 @@ impl Chats {
             create: None,
             limits: post.limits,
             interrupt,
+            rolls_back,
             approval: None,
             persona: None,
             may_approve: post.may_approve,
@@ -237,8 +239,8 @@ impl Chats {
             messages.push(self.resumption(workspace, chat, command, interrupt, by)?);
         } else if interrupt {
             // Also when nothing is seen running: a message may have been accepted a moment ago.
-            let target = seen_running(&view);
-            self.request_stop(workspace, chat, target, "interrupted", StopId(command.0)).await?;
+            let (target, reason) = (seen_running(&view), rollback::reason(rolls_back));
+            self.request_stop(workspace, chat, target, reason, StopId(command.0)).await?;
         }
         self.send_noted(workspace, chat, messages, note).await?;
         let paused_reason = view.paused_reason.filter(|_| view.status == ChatStatus::Paused);

@@ -6,6 +6,7 @@
 
 mod allow;
 mod choice;
+pub(crate) mod images;
 mod perform;
 
 use crate::{
@@ -21,7 +22,7 @@ use actor::EffectKey;
 pub(crate) use choice::{chosen, no};
 use domain::{
     AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId, PermissionId,
-    Sha256, StopReason, ThreadAgent, Timestamp,
+    Principal, Sha256, StopReason, ThreadAgent, Timestamp,
 };
 use ports::{AgentPrompt, AgentRequest, AgentTurn};
 use serde_json::{Value, json};
@@ -40,6 +41,8 @@ pub struct AgentWork {
     pub turn: AgentTurn,
     /// The leg that its reports belong to.
     pub leg: MessageId,
+    /// The person that the agent works for.
+    pub by: Principal,
     /// When the turn's wall time is up.
     pub deadline: Timestamp,
     /// The work.
@@ -131,6 +134,10 @@ impl ChatState {
 }
 
 impl Step<'_> {
+    fn person(&self) -> Principal {
+        self.config().map_or(Principal::System, |config| Principal::User { id: config.user })
+    }
+
     fn agent_turn(&self) -> Option<AgentTurn> {
         let config = self.config().filter(|config| config.thread.is_some())?;
         Some(AgentTurn { workspace: config.workspace, chat: config.chat, turn: self.turn()?.id })
@@ -158,7 +165,8 @@ impl Step<'_> {
         let (Some(turn), Some(deadline)) = (self.agent_turn(), self.turn().map(|turn| turn.deadline(at))) else {
             return;
         };
-        self.run(key(leg, attempt), ChatEffect::Agent(Box::new(AgentWork { turn, leg, deadline, does })));
+        let by = self.person();
+        self.run(key(leg, attempt), ChatEffect::Agent(Box::new(AgentWork { turn, leg, by, deadline, does })));
     }
 
     /// The worker that followed the agent is gone. The agent itself may be there: it is not asked twice for the same work.
@@ -189,7 +197,7 @@ impl Step<'_> {
 
     fn tell_agent(&mut self, turn: AgentTurn, does: AgentDoes, what: &str) {
         let (leg, deadline) = (MessageId(turn.turn.0), self.stamp.at);
-        let work = AgentWork { turn, leg, deadline, does };
+        let work = AgentWork { turn, leg, by: self.person(), deadline, does };
         self.run(EffectKey(format!("{what}/{}", turn.turn)), ChatEffect::Agent(Box::new(work)));
     }
 
@@ -236,12 +244,13 @@ impl Step<'_> {
 /// The last words of a person, as content of a prompt.
 fn words(state: &ChatState) -> Vec<Value> {
     let last = state.history.back().into_iter().flat_map(|turn| &turn.messages).find_map(|message| match &**message {
-        Message::User { content, context, .. } => Some((content, context)),
+        Message::User { content, context, files, .. } => Some((content, context, files)),
         _ => None,
     });
-    let Some((content, context)) = last else { return Vec::new() };
+    let Some((content, context, files)) = last else { return Vec::new() };
     let texts = [content, context].into_iter().filter(|text| !text.is_empty());
-    texts.map(|text| json!({ "type": "text", "text": text })).collect()
+    let texts = texts.map(|text| json!({ "type": "text", "text": text }));
+    files.iter().filter_map(images::named).chain(texts).collect()
 }
 
 /// The conversation before the turn that runs, as much of its end as fits.

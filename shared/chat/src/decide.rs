@@ -3,10 +3,12 @@
 
 use crate::{
     Chats, coding,
+    standing::RuleScope,
     waits::{not_asked, waiting},
 };
 use domain::{
-    AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, Principal, WorkspaceId, event::PermissionOutcome,
+    AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, PermissionRule, Principal, WorkspaceId,
+    event::PermissionOutcome,
 };
 use serde_json::Value;
 
@@ -22,6 +24,8 @@ pub struct Decision {
     pub outcome: PermissionOutcome,
     /// Whether the rule that was offered is granted, too.
     pub always: bool,
+    /// With [`Decision::always`]: how far the rule goes.
+    pub scope: RuleScope,
     /// Why it is a no.
     pub reason: Option<String>,
     /// The option of the coding agent that asks; without it the agent's yes or no for this once.
@@ -31,7 +35,7 @@ pub struct Decision {
 impl Decision {
     /// A plain yes or no.
     pub fn new(permission_id: PermissionId, outcome: PermissionOutcome) -> Self {
-        Self { permission_id, outcome, always: false, reason: None, option_id: None }
+        Self { permission_id, outcome, always: false, scope: RuleScope::Chat, reason: None, option_id: None }
     }
 
     /// Checks that its parts fit together.
@@ -39,6 +43,10 @@ impl Decision {
         if self.always && self.outcome != PermissionOutcome::Approved {
             return Err(Error::invalid("always", "only what is approved can be allowed always")
                 .hint("leave always out, or send the outcome approved"));
+        }
+        if !self.always && self.scope != RuleScope::Chat {
+            return Err(Error::invalid("scope", "a scope is that of a rule that is granted")
+                .hint("leave it out, or send always beside the outcome approved"));
         }
         let Some(reason) = &self.reason else { return Ok(()) };
         if self.outcome != PermissionOutcome::Declined {
@@ -107,20 +115,47 @@ impl Chats {
         };
         decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
         decision.option(options(asked).as_deref())?;
-        let Decision { permission_id, outcome, always, reason, option_id } = decision;
+        let rule = Some(decision.scope)
+            .filter(|scope| *scope != RuleScope::Chat)
+            .and_then(|scope| Some((serde_json::from_value::<PermissionRule>(asked["always"].clone()).ok()?, scope)));
+        self.send_decision(workspace, chat, command, decision, by).await?;
+        match rule {
+            Some(rule) => self.grant_standing(workspace, chat, rule, by.user()).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn send_decision(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        decision: Decision,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let Decision { permission_id, outcome, always, scope: _, reason, option_id } = decision;
         let decide = ChatCommand::Decide { permission_id, outcome, always, reason, option_id };
         self.send(workspace, chat, command, by, decide).await
     }
 
-    /// Takes back all rules that were granted in a chat. The chat does so between two turns, or while it waits for a person; a turn that
-    /// runs keeps them until then. The caller has seen to it that `by` may approve.
+    /// Takes back the rules that were granted in a chat: the one with this id, or all of them. The chat does so between two turns, or while it
+    /// waits for a person; a turn that runs keeps them until then. The caller has seen to it that `by` may approve.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat.
-    pub async fn forget_permissions(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
-        self.get(workspace, chat).await?;
-        // Also when the view has none: a rule may have been granted a moment ago.
-        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::ForgetPermissions).await
+    /// `NOT_FOUND` when there is no such chat or rule.
+    pub async fn forget_permissions(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        rule_id: Option<String>,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        if let Some(id) = rule_id.as_deref().filter(|id| !view.permissions.iter().any(|rule| rule.id() == **id)) {
+            return Err(Error::not_found("rule", id).hint("GET the chat's permissions lists its rules with their ids"));
+        }
+        // All of them also when the view has none: a rule may have been granted a moment ago.
+        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::ForgetPermissions { rule_id }).await
     }
 }
 

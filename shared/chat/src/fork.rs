@@ -16,7 +16,7 @@ use crate::{
 use actor::{Announcement, Entry};
 use domain::{
     ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, FileId, ForkOf, Mode, Principal, TurnId,
-    WorkspaceId,
+    WorkspaceId, event::RollbackFact,
 };
 use ports::{Expect, Write};
 use workspace::Access;
@@ -70,13 +70,7 @@ impl Chats {
     ) -> Result<ChatView, Error> {
         let of = self.get(workspace, source).await?;
         agent::check_not_of_task(&of)?;
-        let actor = actor_id(workspace, source);
-        let first = actor::read_after::<ChatEvent>(&*self.table, &actor, 0, 1).await.map_err(internal)?;
-        let made = first.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
-            ChatEvent::Created { config } => Some(config.clone()),
-            _ => None,
-        });
-        let Some(made) = made else {
+        let Some(made) = self.made(workspace, source).await? else {
             return Err(Error::new(Code::Conflict, "this chat has not begun").hint("try again in a moment"));
         };
         if made.thread.is_some() {
@@ -141,6 +135,16 @@ impl Chats {
             Err(error) => return Err(internal(error)),
         }
         Ok(view)
+    }
+
+    /// The setup that a chat was made with; none if it has not begun.
+    pub(crate) async fn made(&self, workspace: WorkspaceId, chat: ChatId) -> Result<Option<Box<ChatConfig>>, Error> {
+        let actor = actor_id(workspace, chat);
+        let first = actor::read_after::<ChatEvent>(&*self.table, &actor, 0, 1).await.map_err(internal)?;
+        Ok(first.entries.into_iter().flat_map(|entry| entry.events).find_map(|event| match event {
+            ChatEvent::Created { config } => Some(config),
+            _ => None,
+        }))
     }
 
     /// Has an earlier message read with other words: in a fork that ends before its turn. The same ids again have no further effect.
@@ -214,6 +218,8 @@ struct Backwards {
     turn: Option<(Vec<ChatEvent>, u64)>,
     /// Whether that turn is a compaction, which is no part of the conversation.
     is_internal: bool,
+    /// The turns that later ones have taken back.
+    taken_back: Vec<TurnId>,
     /// The number of the first event that is taken.
     first: u64,
     older: bool,
@@ -222,7 +228,8 @@ struct Backwards {
 impl Backwards {
     fn new(point: ForkPoint, room: u64) -> Self {
         let found = matches!(point, ForkPoint::Now | ForkPoint::Seq(_));
-        Self { point, room, found, events: Vec::new(), seq: 0, turn: None, is_internal: false, first: 0, older: false }
+        let (events, turn, taken_back) = (Vec::new(), None, Vec::new());
+        Self { point, room, found, events, seq: 0, turn, is_internal: false, taken_back, first: 0, older: false }
     }
 
     /// Takes the next older event in; true when no older one is needed.
@@ -261,13 +268,20 @@ impl Backwards {
         let Some((events, tokens)) = &mut self.turn else { return Ok(false) };
         *tokens += message_of(&event).map_or(0, |message| message.tokens());
         self.is_internal |= matches!(event, ChatEvent::CompactionBegan { internal: true, .. });
-        let begins = matches!(event, ChatEvent::TurnStarted { attempt: 1, .. });
+        let begins = match &event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some(*turn_id),
+            ChatEvent::Rollback { fact } => {
+                if let RollbackFact::Began { turn_id, .. } = &**fact {
+                    self.taken_back.push(*turn_id);
+                }
+                None
+            }
+            _ => None,
+        };
         events.extend(copied(event));
-        if !begins {
-            return Ok(false);
-        }
+        let Some(turn_id) = begins else { return Ok(false) };
         let (turn, tokens) = self.turn.take().unwrap_or_default();
-        if self.is_internal {
+        if self.is_internal || self.taken_back.contains(&turn_id) {
             return Ok(false);
         }
         if tokens > self.room && !self.events.is_empty() {

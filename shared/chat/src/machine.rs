@@ -9,6 +9,7 @@ use crate::{
     handed,
     keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
     reported, resume,
+    rollback::{TakeBack, TakenBack},
     state::{ChatState, Turn},
     team::look::{Look, Looked},
     turn::{self, Step},
@@ -93,6 +94,8 @@ pub enum ChatEffect {
         /// The call that it is.
         call_id: CallId,
     },
+    /// Take the files of a turn back.
+    TakeBack(Box<TakeBack>),
     /// Look at the plan of a team.
     Look(Box<Look>),
     /// Have the executors of a session's plan stop, or the agents of a team, and none of them begin.
@@ -189,6 +192,13 @@ pub enum Report {
         /// Why the command needs a person's permission all the same.
         changed: Option<String>,
     },
+    /// The files of a turn have gone back.
+    TakenBack {
+        /// The turn.
+        turn: TurnId,
+        /// The result.
+        taken: Box<Result<TakenBack, Error>>,
+    },
     /// The plan of a team was looked at.
     PlanLooked {
         /// The turn.
@@ -269,7 +279,7 @@ impl Machine for ChatMachine {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::StopExecutors { .. } => true,
-            ChatEffect::CheckPlan { .. } | ChatEffect::Look(_) => false,
+            ChatEffect::CheckPlan { .. } | ChatEffect::Look(_) | ChatEffect::TakeBack(_) => false,
             ChatEffect::CallTool { call, config, .. } => {
                 matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
             }
@@ -370,9 +380,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             persona,
             may_approve,
             noted: _,
+            rolls_back,
             trace,
         } => {
-            let asked = turn::Asked { id, at, content, files, context, limits, may_approve, trace };
+            let asked = turn::Asked { id, at, content, files, context, limits, may_approve, rolls_back, trace };
             turn::start(step, asked, turn::How { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
@@ -385,9 +396,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             ask::answer(step, question_id, &answers, led_by);
         }
         ChatCommand::Decide { permission_id, outcome, always, reason, option_id } => {
-            ask::decide(step, Decision { permission_id, outcome, always, reason, option_id }, &by.to_string());
+            let decision = Decision { always, reason, option_id, ..Decision::new(permission_id, outcome) };
+            ask::decide(step, decision, &by.to_string());
         }
-        ChatCommand::ForgetPermissions => ask::forget(step, by.to_string()),
+        ChatCommand::ForgetPermissions { rule_id } => ask::forget(step, rule_id, by.to_string()),
         ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
             let led_by = (!may_approve).then(|| by.to_string());
             handed::answer(step, call_id, output, success, led_by);

@@ -9,10 +9,12 @@ use tools::MediaRef;
 use uuid::Uuid;
 use workspace::Access;
 
-/// The longest content, the most bytes of all, and the most contents: the newest are preferred.
-const LONGEST: u64 = 5 << 20;
-const IN_ALL: u64 = 16 << 20;
+/// The longest content, the most bytes of all, and the most contents: the newest are preferred. Providers take images of 5 MiB in base64 (Anthropic),
+/// 3.75 MB (Bedrock), and five documents (Bedrock).
+const LONGEST: u64 = 3_750_000;
+const IN_ALL: u64 = 15_000_000;
 const MOST: usize = 20;
+const MOST_DOCUMENTS: usize = 5;
 
 impl ChatEffects {
     /// The request with the contents that its messages refer to. One that the agent may not read, or that is gone, is left out: the words beside its
@@ -45,7 +47,7 @@ impl ChatEffects {
 
 /// The references of a request within the bounds, the oldest first, each with the message or call that it belongs to.
 fn wanted(request: &ModelRequest) -> Vec<(Uuid, MediaRef)> {
-    let (mut found, mut room) = (Vec::new(), IN_ALL);
+    let (mut found, mut room, mut documents) = (Vec::new(), IN_ALL, MOST_DOCUMENTS);
     for message in request.messages.iter().rev() {
         let (of, text) = match &**message {
             Message::User { id, context, .. } => (id.0, context),
@@ -59,8 +61,11 @@ fn wanted(request: &ModelRequest) -> Vec<(Uuid, MediaRef)> {
             let is_known = found
                 .iter()
                 .any(|(_, known): &(Uuid, MediaRef)| (known.file, known.v) == (reference.file, reference.v));
-            if found.len() < MOST && !is_known && reference.size <= LONGEST.min(room) {
+            let is_document = reference.media_type == "application/pdf";
+            let fits = reference.size <= LONGEST.min(room) && (!is_document || documents > 0);
+            if found.len() < MOST && !is_known && fits {
                 room -= reference.size;
+                documents -= usize::from(is_document);
                 found.push((of, reference));
             }
         }

@@ -63,6 +63,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
                 () = context.cancelled.cancelled() => Report::Told,
             },
+            ChatEffect::TakeBack(take_back) => self.take_back(*take_back).await,
             ChatEffect::Look(look) => self.look(*look).await,
             ChatEffect::Agent(work) => self.work_with_agent(*work, &context).await,
             ChatEffect::KillCommand { workspace, call_id } => {
@@ -97,6 +98,17 @@ impl ChatEffects {
         let answering = async {
             let request = if served { self.with_served(request, config).await } else { request };
             let request = self.with_media(request, config).await;
+            // A provider may refuse a file that it cannot read, and the chat would be refused for ever: the words beside the references go on.
+            let plain = (!request.media.is_empty()).then(|| ModelRequest { media: Vec::new(), ..request.clone() });
+            if let Some(plain) = plain {
+                match self.read_answer(message_id, request, &mut pieces, context).await {
+                    Err(Unread::Model(ModelError::Rejected(why))) => {
+                        tracing::warn!(%message_id, why, "a model refused files, and is asked without them");
+                        return self.read_answer(message_id, plain, &mut pieces, context).await;
+                    }
+                    answer => return answer,
+                }
+            }
             self.read_answer(message_id, request, &mut pieces, context).await
         };
         let report = tokio::select! {

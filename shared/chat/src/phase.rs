@@ -1,6 +1,6 @@
 //! The activity of a turn at a moment, or the reason why it rests.
 
-use domain::{CallId, ChatEvent, MessageId, PermissionId, QuestionId, Timestamp, event::Question};
+use domain::{CallId, ChatEvent, MessageId, PermissionId, QuestionId, Timestamp, TurnId, event::Question};
 use serde::{Deserialize, Serialize};
 
 /// The present activity of a turn.
@@ -56,6 +56,17 @@ pub enum Phase {
         call_id: CallId,
         /// Counts from 1.
         attempt: u32,
+    },
+    /// The files of the turn before go back.
+    Rollback {
+        /// The turn that is taken back.
+        turn_id: TurnId,
+        /// Counts from 1.
+        attempt: u32,
+        /// Its calls.
+        calls: Vec<CallId>,
+        /// The time of its first message.
+        since: Timestamp,
     },
     /// Words of a person are on their way; the model is asked when they are there.
     Steer {
@@ -113,7 +124,7 @@ impl Phase {
             | Self::Steer { .. }
             | Self::Plan { .. }
             | Self::Team => true,
-            Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } => false,
+            Self::Begun | Self::Model { .. } | Self::Agent { .. } | Self::Tool { .. } | Self::Rollback { .. } => false,
         }
     }
 
@@ -137,6 +148,7 @@ impl Phase {
             | Self::Model { .. }
             | Self::Agent { .. }
             | Self::Tool { .. }
+            | Self::Rollback { .. }
             | Self::Team
             | Self::Plan { .. } => None,
         }

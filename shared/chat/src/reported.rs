@@ -100,6 +100,9 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::ToolAsks { call_id, question }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             ask::elicited(step, call_id, *question);
         }
+        (Report::TakenBack { turn, taken }, Phase::Rollback { turn_id, .. }) if turn == *turn_id => {
+            step.taken_back(turn, *taken);
+        }
         (Report::PlanLooked { turn, looked }, Phase::Team) => step.plan_looked(turn, *looked),
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
             if let Some(call) = step.next_unanswered().filter(|call| call.call_id == call_id) {
@@ -120,6 +123,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             | Phase::Plan { .. }
             | Phase::Team
             | Phase::Steer { .. }
+            | Phase::Rollback { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }
             | Phase::Question { .. }

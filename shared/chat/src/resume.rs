@@ -33,6 +33,11 @@ pub(crate) fn resume(step: &mut Step<'_>) {
             step.push(started);
             step.follow_again(leg, attempt);
         }
+        Phase::Rollback { turn_id, attempt, ref calls, since } => {
+            let calls = calls.clone();
+            step.push(started);
+            step.take_back(turn_id, attempt + 1, calls, since);
+        }
         Phase::Tool { call_id, attempt } => {
             let call = turn.calls.iter().find(|call| call.call_id == call_id).cloned();
             step.push(started);

@@ -8,6 +8,7 @@ use crate::{
     compact::{Compacted, Summary},
     context::{Counted, LeftOut, PastTurn},
     phase::Phase,
+    rollback,
 };
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
@@ -52,6 +53,9 @@ pub struct ChatState {
     pub queued: VecDeque<QueuedTurn>,
     /// The last stop that took effect.
     pub last_stop: Option<StopId>,
+    /// The last turn, if it was stopped to be taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_for_rollback: Option<TurnId>,
     /// The files that the agent has read, oldest first; none for a file that it knows to be absent.
     pub seen: VecDeque<(FilePath, Option<Sha256>)>,
     /// The usage of all ended turns.
@@ -265,7 +269,10 @@ impl ChatState {
                 }
             }
             ChatEvent::Done { at, stop_reason, .. } => self.end(*at, *stop_reason == StopReason::EndTurn),
-            ChatEvent::Stopped { stop_id, at, .. } => {
+            ChatEvent::Stopped { turn_id, stop_id, reason, at, .. } => {
+                // A compaction that a person asked for has no part in the history.
+                let counts = self.turn.as_ref().is_some_and(|turn| !turn.is_internal());
+                self.stopped_for_rollback = (counts && reason == rollback::REASON).then_some(*turn_id);
                 self.last_stop = stop_id.or(self.last_stop);
                 self.end(*at, false);
             }
@@ -292,7 +299,9 @@ impl ChatState {
                 }
                 self.set_phase(Phase::Begun, Some(*at));
             }
-            ChatEvent::PermissionsForgotten { .. } => self.permissions.clear(),
+            ChatEvent::PermissionsForgotten { rule: Some(rule), .. } => self.permissions.retain(|known| known != rule),
+            ChatEvent::PermissionsForgotten { rule: None, .. } => self.permissions.clear(),
+            ChatEvent::Rollback { fact } => self.apply_rollback(fact),
             ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } => self.apply_agent(event),
             // For people only, or folded below.
             ChatEvent::AgentUpdated { .. } => {}
@@ -336,6 +345,7 @@ impl ChatState {
             turn.attempt = attempt;
             return;
         }
+        self.stopped_for_rollback = None;
         self.queued.retain(|queued| queued.command_id.0 != id.0);
         self.history.push_back(PastTurn::default());
         self.turn = Some(Turn {

@@ -13,7 +13,8 @@ use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;
 use domain::{
     ChatConfig, ChatEvent, ChatId, ChatStatus, Code, Error, FileId, FilePath, Message, Principal, Timestamp,
-    WorkspaceId, event::StopReason,
+    WorkspaceId,
+    event::{RollbackFact, StopReason},
 };
 use ports::{Query, Table};
 use serde::Deserialize;
@@ -118,6 +119,12 @@ fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
                 (None, None) => None,
             }
         }
+        ChatEvent::Rollback { fact } => match &**fact {
+            RollbackFact::Ended { error: None, at, .. } => {
+                Some(said("the turn before is taken back", *at, "Its work is undone, and none of it counts any more."))
+            }
+            RollbackFact::Began { .. } | RollbackFact::Ended { .. } => None,
+        },
         ChatEvent::Failed { error } => Some(said("error", at, &format!("{}: {}", error.code, error.message))),
         ChatEvent::Done { stop_reason, .. } if *stop_reason != StopReason::EndTurn => {
             Some(said("ended", at, &format!("stop reason: {stop_reason:?}")))

@@ -10,7 +10,7 @@ use crate::{
     machine::{ChatEffect, ChatMachine},
     mode,
     phase::Phase,
-    report,
+    report, rollback,
     session::{carry_out, executor::Refused},
     state::{ChatState, QueuedTurn, Turn},
     team::member,
@@ -35,6 +35,8 @@ pub(crate) struct Asked {
     pub limits: Option<Limits>,
     /// Whether its sender may approve.
     pub may_approve: bool,
+    /// The turn whose work is taken back first.
+    pub rolls_back: Option<TurnId>,
     /// The trace that it came in.
     pub trace: Option<TraceContext>,
 }
@@ -146,12 +148,26 @@ impl<'a> Step<'a> {
     fn begin(&mut self, asked: Asked) {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let Asked { id, at: asked_at, content, files, context, limits: _, may_approve, trace } = asked;
+        let Asked { id, at: asked_at, content, files, context, limits: _, may_approve, rolls_back, trace } = asked;
+        let stopped = self.state().stopped_for_rollback;
         self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
         let message_id = MessageId(self.id());
-        let words = self.turn().and_then(|turn| turn.planning.as_ref()).map(|_| content.clone());
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
         self.push(ChatEvent::MessageAdded { message });
+        if !self.rolls_back(stopped, rolls_back) {
+            self.begin_work();
+        }
+    }
+
+    /// Begins the work of a turn whose words are there.
+    pub(crate) fn begin_work(&mut self) {
+        let plans = self.turn().is_some_and(|turn| turn.planning.is_some());
+        let words = self.state().history.back().filter(|_| plans).and_then(|turn| {
+            turn.messages.iter().find_map(|message| match &**message {
+                Message::User { content, .. } => Some(content.clone()),
+                Message::Assistant { .. } | Message::System { .. } | Message::Tool { .. } => None,
+            })
+        });
         match words {
             Some(words) => self.analyse(&words),
             None if self.begins_team() => self.call_team(),
@@ -380,7 +396,7 @@ impl<'a> Step<'a> {
     pub fn begin_queued(&mut self) {
         let Some(queued) = self.state().queued.front().cloned() else { return };
         let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } = queued;
-        self.begin(Asked { id, at, content, files, context, limits, may_approve, trace });
+        self.begin(Asked { id, at, content, files, context, limits, may_approve, rolls_back: None, trace });
     }
 }
 
@@ -421,11 +437,16 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     }
     let Some(turn) = step.turn() else { return step.begin(asked) };
     let is_suspended = turn.phase.is_suspended();
-    let Asked { id: command_id, at, content, files, context, limits, may_approve, trace } = asked;
+    let takes_back = asked.rolls_back.filter(|meant| *meant == turn.id);
+    if let Some(other) = asked.rolls_back.filter(|_| takes_back.is_none()) {
+        step.not_rolled_back(other);
+    }
+    let Asked { id: command_id, at, content, files, context, limits, may_approve, trace, .. } = asked;
     let next = interrupt;
     let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
     step.push(ChatEvent::TurnQueued(wait));
     if interrupt && is_suspended {
-        cancel::end_at_once(step, None, "interrupted");
+        let reason = rollback::reason(takes_back);
+        cancel::end_at_once(step, None, reason);
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         | Phase::Plan { .. }
         | Phase::Team
         | Phase::Steer { .. }
+        | Phase::Rollback { .. }
         | Phase::Tool { .. } => None,
     });
     let status = match turn {

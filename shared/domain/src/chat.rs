@@ -51,6 +51,9 @@ pub enum ChatCommand {
         /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         noted: bool,
+        /// The turn that is running, with [`OnBusy::Rollback`]: its work is taken back before this turn begins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rolls_back: Option<TurnId>,
         /// The trace that the request came in, where it named one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceContext>,
@@ -100,8 +103,12 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option_id: Option<String>,
     },
-    /// Take back all rules that were granted in the chat.
-    ForgetPermissions,
+    /// Take back the rules that were granted in the chat.
+    ForgetPermissions {
+        /// The rule alone that has this id ([`PermissionRule::id`](crate::PermissionRule::id)); none for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule_id: Option<String>,
+    },
     /// A permission or a question was not answered in time.
     Expire {
         /// The permission, if it was one.
@@ -228,6 +235,8 @@ pub enum OnBusy {
     Interrupt,
     /// Add the words to the turn: the model reads them with its next call.
     Steer,
+    /// Stop the turn and take its work back: its changes of files, and its part of the conversation. Then start.
+    Rollback,
 }
 
 /// How far a chat may go (spec 000 §4).

@@ -7,15 +7,14 @@ mod parts;
 mod waits;
 
 pub use context::{CompactionRecord, ContextKind, ContextPart, ContextRecord};
-pub use parts::{HandedOut, PermissionOutcome, Question, SteeringWords, StopReason};
+pub use parts::{HandedOut, PermissionOutcome, Question, RollbackFact, SteeringWords, StopReason};
 pub use waits::{PlaceWait, RetryWait, SlotWait, TurnWait};
 
 use crate::{
     AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, Error, FileId, FilePath, Limits,
-    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Sha256, StopId, TeamFact, Timestamp,
+    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Resources, Sha256, StopId, TeamFact, Timestamp,
     TraceContext, TurnId, Usage,
     session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
-    task::Resources,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -195,12 +194,10 @@ pub enum ChatEvent {
         output: String,
         /// Whether it succeeded.
         success: bool,
-        /// Whether the call itself was wrong, rather than the state that it met (spec 002 §3.4): arguments that the tool does not take, a
-        /// place that it may not touch, a tool that is not there.
+        /// Whether the call itself was wrong, rather than the state that it met (spec 002 §3.4), as a tool or a place that is not there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         misuse: bool,
-        /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome
-        /// is not known, anything else that it has ended.
+        /// The error code: `NOT_BEGUN` where nothing of it happened, `OUTCOME_UNKNOWN` where that is not known, another where it has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<Code>,
         /// The resources that a command used.
@@ -287,8 +284,11 @@ pub enum ChatEvent {
         /// The time of the decision.
         at: Timestamp,
     },
-    /// A person took back all rules of the chat: calls that they allowed need permission again.
+    /// A person took back rules of the chat: calls that they allowed need permission again.
     PermissionsForgotten {
+        /// The rule that was taken back; none for all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<PermissionRule>,
         /// The person.
         by: String,
         /// The time of the withdrawal.
@@ -445,5 +445,10 @@ pub enum ChatEvent {
     Team {
         /// The fact.
         fact: Box<TeamFact>,
+    },
+    /// The turn before is taken back.
+    Rollback {
+        /// The fact.
+        fact: Box<RollbackFact>,
     },
 }

@@ -54,7 +54,7 @@ pub use permission::PermissionRule;
 pub use principal::Principal;
 pub use scenario::{Member, MemberEnd, MemberOf, NextPersona, Scenario, ScenarioSetup, TeamFact, ToldStep};
 pub use session::{Analysis, ExecutorLimits, ExecutorOf, Session, SessionContext, Strategy};
-pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
+pub use task::{NodeId, Resources, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
 pub use thread::{AgentAsk, AgentOption, AgentOptions, AgentReply, ThreadAgent};
 pub use time::{Stamp, Timestamp};
 pub use trace::TraceContext;

@@ -4,7 +4,7 @@ mod agent;
 
 use crate::{
     AgentOption, ChatEvent, Message, TeamFact,
-    event::{CompactionRecord, HandedOut, PlaceWait, RetryWait, SlotWait},
+    event::{CompactionRecord, HandedOut, PlaceWait, RetryWait, RollbackFact, SlotWait},
 };
 use serde_json::{Value, json};
 
@@ -132,7 +132,26 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }
             ("permission_resolved", data)
         }
-        ChatEvent::PermissionsForgotten { by, .. } => ("permissions_forgotten", json!({ "by": by })),
+        ChatEvent::PermissionsForgotten { by, rule, .. } => {
+            let mut data = json!({ "by": by });
+            if let Some(rule) = rule {
+                data["rule_id"] = json!(rule.id());
+            }
+            ("permissions_forgotten", data)
+        }
+        ChatEvent::Rollback { fact } => match &**fact {
+            RollbackFact::Began { .. } => return None,
+            RollbackFact::Ended { turn_id, rewind_id, changes, kept, error, .. } => {
+                let mut data = json!({ "turn_id": turn_id, "changes": changes, "kept": kept });
+                if let Some(rewind_id) = rewind_id {
+                    data["rewind_id"] = json!(rewind_id);
+                }
+                if let Some(error) = error {
+                    (data["code"], data["message"]) = (json!(error.code), json!(error.message));
+                }
+                ("rolled_back", data)
+            }
+        },
         ChatEvent::Asked { question_id, call_id, questions, expires_at, .. } => (
             "question",
             json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),

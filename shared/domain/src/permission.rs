@@ -1,6 +1,6 @@
 //! The calls that a person allows in one chat from now on.
 
-use crate::FilePath;
+use crate::{FilePath, Sha256};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,6 +39,12 @@ pub enum PermissionRule {
 }
 
 impl PermissionRule {
+    /// Its id: 16 hexadecimal digits, the same for the same rule wherever it was granted.
+    pub fn id(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        Sha256::of(text.as_bytes()).to_string().chars().take(16).collect()
+    }
+
     /// Whether a shell takes this word as it stands: ASCII letters, digits, and signs without a meaning for it.
     pub fn is_plain(word: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%^".contains(c);

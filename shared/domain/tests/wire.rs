@@ -15,11 +15,10 @@ mod team;
 
 use buildscale_domain::{
     Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Scenario, ScenarioSetup, Sha256,
-    StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Resources, Scenario, ScenarioSetup,
+    Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, PlaceWait, Question, RetryWait, SlotWait, TurnWait},
     native,
-    task::Resources,
 };
 use serde_json::json;
 use testkit::golden;
@@ -271,7 +270,7 @@ fn events() -> Vec<ChatEvent> {
             at,
             expires_at: at,
         },
-        ChatEvent::PermissionsForgotten { by: Principal::local().to_string(), at },
+        ChatEvent::PermissionsForgotten { rule: None, by: Principal::local().to_string(), at },
         ChatEvent::TurnStarted {
             turn_id: TurnId(id(40)),
             attempt: 1,
@@ -339,13 +338,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Steered { .. } => 44,
         ChatEvent::Team { .. } => 45,
         ChatEvent::HandedOut(_) => 46,
+        ChatEvent::Rollback { .. } => 47,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..47).collect());
+    assert_eq!(places, (0..48).collect());
 }
 
 #[test]

@@ -8,7 +8,8 @@ mod content;
 mod results;
 mod updates;
 
-pub use results::{failure, listed, notification, opened, prompted, refused, replay, request, success};
+pub use content::with_file;
+pub use results::{failure, listed, notification, opened, prompted, read_file, refused, replay, request, success};
 pub use updates::{Told, Updates, Wanted};
 
 use domain::ChatId;
@@ -75,6 +76,8 @@ pub enum Asked {
         session: String,
         /// The words.
         input: String,
+        /// The files that they link to: absolute paths.
+        links: Vec<String>,
     },
     /// Choose a mode.
     SetMode {
@@ -131,6 +134,12 @@ pub fn take(message: &Value) -> Taken {
     }
 }
 
+/// Whether an editor that greets reads files for its agent; none for another message.
+pub fn reads_files(message: &Value) -> Option<bool> {
+    let is_greeting = message["method"] == "initialize";
+    is_greeting.then(|| message["params"]["clientCapabilities"]["fs"]["readTextFile"] == true)
+}
+
 fn initialized() -> Value {
     json!({
         "protocolVersion": PROTOCOL,
@@ -151,9 +160,13 @@ fn asked(method: &str, params: &Value) -> Option<Result<Asked, String>> {
         "session/new" => text(params, "cwd").map(|cwd| Asked::New { cwd }),
         "session/load" => session(params).map(|session| Asked::Load { session }),
         "session/list" => Ok(Asked::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() }),
-        "session/prompt" => {
-            of_session(&|session| Ok(Asked::Prompt { session, input: content::input(&params["prompt"])? }))
-        }
+        "session/prompt" => of_session(&|session| {
+            Ok(Asked::Prompt {
+                session,
+                input: content::input(&params["prompt"])?,
+                links: content::links(&params["prompt"]),
+            })
+        }),
         "session/set_mode" => of_session(&|session| Ok(Asked::SetMode { session, mode: text(params, "modeId")? })),
         "session/set_config_option" => of_session(&|session| {
             Ok(Asked::SetOption { session, option: text(params, "configId")?, value: text(params, "value")? })

@@ -64,6 +64,7 @@ pub(crate) struct Asked<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Takes {
     pub images: bool,
+    pub gifs: bool,
     pub pdfs: bool,
     pub sounds: bool,
 }
@@ -76,11 +77,12 @@ impl Takes {
         }
         let pdfs = is_known || wire != Wire::ChatCompletions;
         let sounds = wire == Wire::GenerateContent || wire == Wire::ChatCompletions && model.contains("audio");
-        Self { images: true, pdfs, sounds }
+        Self { images: true, gifs: wire != Wire::GenerateContent, pdfs, sounds }
     }
 
     fn has(self, media_type: &str) -> bool {
         match media_type.split_once('/') {
+            Some(("image", "gif")) => self.gifs,
             Some(("image", _)) => self.images,
             Some(("audio", _)) => self.sounds,
             _ => self.pdfs && media_type == "application/pdf",

@@ -10,7 +10,7 @@ use domain::{AgentOption, AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use none::NoAgents;
+pub use none::{NoAgents, STOCK_AGENTS};
 
 /// The coding agents that this installation knows, and the processes of their threads.
 ///
@@ -111,7 +111,7 @@ pub struct AgentPrompt {
     pub turn: AgentTurn,
     /// The agent, its folder and options.
     pub thread: ThreadAgent,
-    /// The person's words, and attachments, as content blocks of ACP.
+    /// The person's words, and attachments, as content blocks of ACP. An agent that takes no images gets words in their place.
     pub content: Vec<Value>,
     /// The text that brings a process up to date that does not know the thread: the summary and the recent turns, within a budget. It is
     /// sent before the prompt where the process is new and the agent cannot load its session.

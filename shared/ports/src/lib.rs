@@ -44,7 +44,7 @@ pub mod validate;
 
 pub use agents::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
-    AgentUpdate, Agents, NoAgents,
+    AgentUpdate, Agents, NoAgents, STOCK_AGENTS,
 };
 pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};

@@ -11,9 +11,10 @@
 use crate::Queue;
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Sha256;
+use domain::{ChatId, Sha256, WorkspaceId};
 use futures::{Stream, StreamExt as _, stream};
 use ports::{
+    AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo,
     ModelRequest, ModelStream, Page, Query, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Subscription,
     Table, Write,
@@ -114,6 +115,11 @@ impl Crash {
     }
     /// The models as this process sees them.
     pub fn model(&self, inner: Arc<dyn Model>) -> Arc<dyn Model> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+
+    /// The coding agents as this process sees them. They are its children: that they end with it is left to `inner`.
+    pub fn agents(&self, inner: Arc<dyn Agents>) -> Arc<dyn Agents> {
         Arc::new(Mortal { inner, crash: self.clone() })
     }
 
@@ -259,5 +265,45 @@ impl Model for Mortal<dyn Model> {
     }
     fn catalog(&self) -> Vec<ModelInfo> {
         self.inner.catalog()
+    }
+}
+
+#[async_trait]
+impl Agents for Mortal<dyn Agents> {
+    async fn list(&self) -> Vec<AgentInfo> {
+        self.inner.list().await
+    }
+    async fn allowed(&self, cwd: &str) -> Result<String> {
+        self.inner.allowed(cwd).await
+    }
+    fn roots(&self) -> Vec<String> {
+        self.inner.roots()
+    }
+    async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
+        self.crash.call("agents.prompt", self.inner.prompt(prompt)).await
+    }
+    async fn updates(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>> {
+        self.crash.call("agents.updates", self.inner.updates(turn)).await
+    }
+    async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()> {
+        self.crash.call("agents.answer", self.inner.answer(turn, request, option)).await
+    }
+    async fn cancel(&self, turn: &AgentTurn) -> Result<()> {
+        self.crash.call("agents.cancel", self.inner.cancel(turn)).await
+    }
+    async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()> {
+        self.crash.call("agents.end", self.inner.end(workspace, chat)).await
+    }
+    async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
+        self.crash.call("agents.offers", self.inner.offers(agent, cwd)).await
+    }
+    async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {
+        self.crash.call("agents.sessions", self.inner.sessions(agent, cwd, cursor)).await
+    }
+    async fn session_history(&self, agent: &str, cwd: &str, session: &str) -> Result<Option<Vec<AgentMessage>>> {
+        self.crash.call("agents.session_history", self.inner.session_history(agent, cwd, session)).await
+    }
+    async fn commands(&self, workspace: WorkspaceId, chat: ChatId) -> Vec<AgentCommand> {
+        self.inner.commands(workspace, chat).await
     }
 }

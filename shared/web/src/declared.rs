@@ -93,7 +93,7 @@ struct Declaration {
 #[derive(Debug)]
 pub(crate) enum Declared {
     Http(Box<HttpTool>),
-    Code(CodeTool),
+    Code(Box<CodeTool>),
 }
 
 impl Declared {
@@ -175,7 +175,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Declared, String> {
         let timeout = Duration::from_secs(declared.timeout_s.unwrap_or(USUAL_OF_CODE).clamp(1, LONGEST_OF_CODE));
         // To hand a call out changes nothing, so that can be done again.
         let served = ServedTool { name, description, parameters, is_repeatable: true, sees: None };
-        return Ok(Declared::Code(CodeTool { served, schema, timeout, is_repeatable }));
+        return Ok(Declared::Code(Box::new(CodeTool { served, schema, timeout, is_repeatable })));
     }
     let url = declared.url.ok_or("it has neither a url nor code: true")?;
     check_url(&url)?;

@@ -7,9 +7,10 @@
 //! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`], [`history`] and [`planner`] talk to the hub;
 //! [`context`] has the machine of chats decide in this process; [`files`] and
 //! [`search`] call the workspace and the tools in this process, [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
-//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`boot`] starts hubs, and [`functions`] the
+//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`acp`] puts an agent behind the hub; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
+mod acp;
 mod boot;
 mod context;
 mod dag;
@@ -65,6 +66,8 @@ const FIGURES: &[Named] = &[
     ("layers", dag::layers),
     ("isolation", isolation::measure),
     ("sandbox", sandbox::measure),
+    ("acp", acp::measure),
+    ("permission", acp::permission),
     ("functions", functions::measure),
     ("mcp", mcp::measure),
 ];
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("bare") => boot::bare(),
+        Some("agent") => acp::agent(arguments.get(1).map_or("", String::as_str)),
         _ => run(&arguments),
     };
     match outcome {

@@ -31,7 +31,11 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
     let agents: Vec<Vec<Entry<ChatEvent>>> = agents_of(&log).into_iter().map(|agent| world.log(agent, 1)).collect();
     let usage: Vec<TurnId> = of_chat.filter_map(|item| item.key.sk.rsplit('/').next()?.parse().ok()).collect();
     let (versions, records) = files(world);
+    let noted = world.book.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     let held = [
+        must::prompts_were_given_once(&noted),
+        must::agents_heard_their_own_answers(&log, &noted),
+        must::agents_updates_are_in_the_log(&log, &noted),
         must::entries_are_contiguous(&log),
         must::commands_were_consumed_once(&log),
         must::accepted_messages_became_turns(&log, &sent),

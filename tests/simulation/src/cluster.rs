@@ -3,7 +3,7 @@
 use crate::{
     link::Link,
     plan::{AWAY, Life, Plan, REPLACED_AFTER},
-    process::Process,
+    process::{Fate, Process},
     sabotage::Safeguard,
     world::World,
 };
@@ -39,16 +39,16 @@ impl Cluster {
     /// Begins the first process.
     pub fn start(world: Arc<World>, plan: &Plan) -> Arc<Self> {
         let mut lives: VecDeque<Life> = plan.lives.iter().copied().collect();
-        let (crash, link) = fate(lives.pop_front().unwrap_or(Life::Whole));
+        let fate = fate(lives.pop_front().unwrap_or(Life::Whole));
         let cluster = Arc::new(Self {
             world,
             without: plan.without,
             lives: Mutex::new(lives),
             running: Mutex::new(vec![None, None]),
             front: watch::channel(None).0,
-            first: crash.clone(),
+            first: fate.crash.clone(),
         });
-        cluster.begin_with(0, crash, link);
+        cluster.begin_with(0, fate);
         cluster
     }
 
@@ -115,12 +115,12 @@ impl Cluster {
 
     fn begin(self: &Arc<Self>, machine: usize) {
         let life = self.lock_lives().pop_front().unwrap_or(Life::Whole);
-        let (crash, link) = fate(life);
-        self.begin_with(machine, crash, link);
+        self.begin_with(machine, fate(life));
     }
 
-    fn begin_with(self: &Arc<Self>, machine: usize, crash: Crash, link: Link) {
-        let process = Arc::new(Process::start(&self.world, machine, crash.clone(), link.clone(), self.without));
+    fn begin_with(self: &Arc<Self>, machine: usize, fate: Fate) {
+        let Fate { crash, link, .. } = fate.clone();
+        let process = Arc::new(Process::start(&self.world, machine, fate, self.without));
         if let Some(place) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine) {
             *place = Some(process.clone());
         }
@@ -158,19 +158,20 @@ impl Cluster {
     }
 }
 
-fn fate(life: Life) -> (Crash, Link) {
+fn fate(life: Life) -> Fate {
+    let whole = Fate { crash: Crash::never(), link: Link::whole(), agent_dies_at: None };
     match life {
-        Life::Whole => (Crash::never(), Link::whole()),
-        Life::Dies(call, side) => (Crash::at(call, side), Link::whole()),
-        Life::CutOff(call) => (Crash::never(), Link::cut_at(call, AWAY)),
+        Life::Whole => whole,
+        Life::Dies(call, side) => Fate { crash: Crash::at(call, side), ..whole },
+        Life::CutOff(call) => Fate { link: Link::cut_at(call, AWAY), ..whole },
+        Life::LosesAgent(step) => Fate { agent_dies_at: Some(step), ..whole },
         Life::TimesOut(after) => {
-            let crash = Crash::never();
-            let ended = crash.clone();
+            let ended = whole.crash.clone();
             tokio::spawn(async move {
                 sleep(after).await;
                 ended.kill();
             });
-            (crash, Link::whole())
+            whole
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The invariants of a state at rest, after any faults. Pure functions over stored data; the name of each is the rule, its
 //! error the violation. Production can count the same.
 
+mod agents;
 mod contexts;
 mod files;
 mod logs;
@@ -8,6 +9,7 @@ mod readers;
 mod tasks;
 mod teams;
 
+pub use agents::{agents_heard_their_own_answers, agents_updates_are_in_the_log, prompts_were_given_once};
 pub use contexts::compactions_lose_nothing;
 pub use files::{FileOnDisk, StoredFile, Versioned, latest_agrees_with_the_index, writes_took_effect_once};
 pub use logs::{

@@ -14,12 +14,14 @@
 //! - A [`Scenario`] has the acts of people, as data; [`person`] does them, and repeats requests without an answer.
 //! - [`run`] plays a scenario under a [`Plan`] until all is at rest, and asks every function of [`invariants`].
 //!
+//! - [`agent`] is a coding agent, a child of a process, which dies with it or at a step of its own.
 //! - [`tasks`] does the same with flows, and [`handoffs`] with files that start flows.
 //!
 //! Deliberately absent: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for the promises of adapters (the
 //! conformance suites hold those to it).
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
+pub mod agent;
 mod check;
 pub mod cluster;
 pub mod handoffs;
@@ -40,7 +42,7 @@ pub mod world;
 pub use handoffs::play_handoffs;
 pub use link::Link;
 pub use plan::{Life, Plan};
-pub use process::Process;
+pub use process::{Fate, Process};
 pub use run::{Outcome, play, run};
 pub use sabotage::Safeguard;
 pub use scenario::{Act, Scenario, Until};

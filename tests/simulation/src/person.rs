@@ -8,8 +8,8 @@ use crate::{
 };
 use chat::{Chats, Decision, NewChat, NewMessage};
 use domain::{
-    ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
-    event::PermissionOutcome,
+    AgentOptions, ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, ThreadAgent,
+    Timestamp, TurnId, event::PermissionOutcome,
 };
 use ports::Clock as _;
 use serde_json::{Map, Value};
@@ -89,6 +89,11 @@ impl Person {
                 if chat::set_up(&mut new, domain::Scenario::CoWork, None, None).is_ok() {
                     self.create(number, new).await;
                 }
+            }
+            Act::CreateThread(chat, goal) => {
+                let (agent, cwd) = ("simulated".into(), "/".into());
+                let thread = Some(ThreadAgent { agent, cwd, options: AgentOptions::default() });
+                self.create(chat, NewChat { goal: goal.into(), thread, ..NewChat::default() }).await;
             }
             Act::Post(chat, content) => self.post(chat, content, OnBusy::Enqueue).await,
             Act::PostOnBusy(chat, content, on_busy) => self.post(chat, content, on_busy).await,

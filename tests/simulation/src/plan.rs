@@ -17,6 +17,9 @@ pub enum Life {
     /// It is ended so long after its beginning, in the middle of its work, as a function is that overruns its time. Another one begins in
     /// its place.
     TimesOut(Duration),
+    /// It lives to the end, and the process of a coding agent, its child, dies instead of doing its step with this number, beginning with 1.
+    /// Another one begins with the next turn.
+    LosesAgent(u64),
 }
 
 /// The faults of a run.

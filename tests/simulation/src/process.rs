@@ -1,6 +1,7 @@
 //! One life of a hub, of the same parts.
 
 use crate::{
+    agent::SimulatedAgents,
     link::Link,
     sabotage::{self, Safeguard},
     world::World,
@@ -22,6 +23,17 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 /// After this time a chat at rest is flushed and forgotten.
 pub const INACTIVITY: Duration = Duration::from_secs(40);
 
+/// How and when a process ends.
+#[derive(Clone)]
+pub struct Fate {
+    /// Its end.
+    pub crash: Crash,
+    /// Its line to the world.
+    pub link: Link,
+    /// The step of its coding agents at which the process of one dies.
+    pub agent_dies_at: Option<u64>,
+}
+
 /// One life of a hub.
 pub struct Process {
     /// Its end.
@@ -42,7 +54,8 @@ pub struct Process {
 
 impl Process {
     /// Begins a process on the machine number `machine`, with one safeguard taken out if so.
-    pub fn start(world: &World, machine: usize, crash: Crash, link: Link, without: Option<Safeguard>) -> Self {
+    pub fn start(world: &World, machine: usize, fate: Fate, without: Option<Safeguard>) -> Self {
+        let Fate { crash, link, agent_dies_at } = fate;
         let clock: Arc<dyn Clock> = world.clock.clone();
         let blobs: Arc<dyn Blobs> = link.blobs(crash.blobs(world.blobs.clone()));
         let table: Arc<dyn Table> = Arc::new(Spilling::new(
@@ -52,6 +65,7 @@ impl Process {
         let queue: Arc<dyn Queue> = link.queue(crash.queue(sabotage::queue(world.queue.clone(), without)));
         let bus: Arc<dyn Bus> = link.bus(crash.bus(world.bus.clone()));
         let model = crash.model(world.model.clone());
+        let agents = SimulatedAgents::new(world.book.clone(), world.clock.clone(), crash.clone(), agent_dies_at);
 
         let files = world.folder(machine);
         let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };
@@ -62,6 +76,7 @@ impl Process {
             ..Settings::default()
         };
         let engine = Engine::new(base, queue.clone(), ModelSetup::alone(model), settings);
+        let engine = engine.with_agents(crash.agents(agents));
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
         let worker = Worker::new(engine.kinds(Arc::new(NoObserver)), queue, options).on(engine.executor.clone());
         let Services { base, queue, chats, tasks, workspaces, .. } = engine.services;

@@ -22,6 +22,8 @@ pub enum Act {
     CreateLimited(usize, &'static str, u32, u64),
     /// The same with a team that carries the plan of the chat out.
     CreateTeam(usize, &'static str),
+    /// Makes a chat whose turns a coding agent performs, with this goal.
+    CreateThread(usize, &'static str),
     /// Posts a message.
     Post(usize, &'static str),
     /// Posts a message, with the behaviour for a running turn.
@@ -70,7 +72,9 @@ pub enum Until {
 impl Scenario {
     /// How many chats there are.
     pub fn chats(&self) -> usize {
-        let made = |act: &&Act| matches!(act, Act::Create(..) | Act::CreateLimited(..) | Act::CreateTeam(..));
+        let made = |act: &&Act| {
+            matches!(act, Act::Create(..) | Act::CreateLimited(..) | Act::CreateTeam(..) | Act::CreateThread(..))
+        };
         self.acts.iter().filter(made).count()
     }
 }
@@ -82,8 +86,8 @@ impl Act {
 }
 
 use Act::{
-    Answer, Compact, Create, CreateLimited, CreateTeam, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume,
-    Stop, Undo, Wait,
+    Answer, Compact, Create, CreateLimited, CreateTeam, CreateThread, Decide, Delete, Heal, Pass, Post, PostOnBusy,
+    Restart, Resume, Stop, Undo, Wait,
 };
 use Until::{Ended, Paused, Streaming, Suspended, Team, Tool};
 
@@ -227,6 +231,30 @@ pub const ALL: &[Scenario] = &[
         "interrupt_question",
         &[Create(0, "ask me"), Wait(0, Suspended), PostOnBusy(0, "thanks", OnBusy::Interrupt), Wait(0, Ended(2))],
     ),
+    slow(
+        "rollback_tool",
+        &[
+            Create(0, "one file"),
+            Wait(0, Ended(1)),
+            Post(0, "work on files"),
+            Wait(0, Tool),
+            PostOnBusy(0, "one file", OnBusy::Rollback),
+            Wait(0, Ended(3)),
+        ],
+    ),
+    scenario(
+        "rollback_streaming",
+        &[
+            Create(0, "say it slowly"),
+            Wait(0, Streaming),
+            PostOnBusy(0, "one file", OnBusy::Rollback),
+            Wait(0, Ended(2)),
+        ],
+    ),
+    scenario(
+        "rollback_question",
+        &[Create(0, "ask me"), Wait(0, Suspended), PostOnBusy(0, "thanks", OnBusy::Rollback), Wait(0, Ended(2))],
+    ),
     scenario("reject", &[Create(0, "say it slowly"), Wait(0, Streaming), PostOnBusy(0, "one file", OnBusy::Reject)]),
     scenario("step_limit", &[CreateLimited(0, "again and again", 2, 600_000), Wait(0, Ended(1)), Post(0, "thanks")]),
     scenario("time_limit", &[CreateLimited(0, "say it slowly", 9, 400), Wait(0, Ended(1)), Post(0, "thanks")]),
@@ -286,6 +314,60 @@ pub const ALL: &[Scenario] = &[
             Wait(0, Ended(2)),
         ],
     ),
+    scenario("agent_words", &[CreateThread(0, "hello"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))]),
+    scenario(
+        "agent_edits",
+        &[
+            CreateThread(0, "edit two files"),
+            Wait(0, Suspended),
+            Decide(0, true),
+            Wait(0, Suspended),
+            Decide(0, false),
+            Wait(0, Ended(1)),
+            Post(0, "edit a file"),
+            Wait(0, Suspended),
+            Decide(0, true),
+            Wait(0, Ended(2)),
+        ],
+    ),
+    scenario(
+        "agent_expired",
+        &[CreateThread(0, "edit a file"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))],
+    ),
+    scenario(
+        "agent_restarted",
+        &[
+            CreateThread(0, "edit a file"),
+            Wait(0, Suspended),
+            Restart,
+            Decide(0, true),
+            Wait(0, Ended(1)),
+            Post(0, "edit two files"),
+            Wait(0, Suspended),
+            Decide(0, false),
+            Decide(0, true),
+            Wait(0, Ended(2)),
+        ],
+    ),
+    scenario(
+        "agent_stopped",
+        &[
+            CreateThread(0, "edit a file"),
+            Wait(0, Streaming),
+            Stop(0),
+            Post(0, "edit two files"),
+            Wait(0, Suspended),
+            PostOnBusy(0, "edit a file", OnBusy::Interrupt),
+            Wait(0, Suspended),
+            Decide(0, true),
+            Wait(0, Ended(3)),
+        ],
+    ),
+    scenario(
+        "agent_limited",
+        &[CreateThread(0, "for minutes"), Post(0, "thanks"), Pass(3_000), Stop(0), Wait(0, Ended(2))],
+    ),
+    scenario("agent_deleted", &[CreateThread(0, "edit a file"), Wait(0, Suspended), Post(0, "thanks"), Delete(0)]),
 ];
 
 /// The scenario with this name.

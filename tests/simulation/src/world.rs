@@ -1,6 +1,6 @@
 //! The state that survives every process.
 
-use crate::{patient::Patient, script};
+use crate::{agent::Book, patient::Patient, script};
 use actor::Entry;
 use chat::ChatState;
 use domain::{ChatEvent, ChatId, Principal, WorkspaceId};
@@ -36,6 +36,8 @@ pub struct World {
     pub model: Arc<dyn Model>,
     /// While it is set, the model panics at messages that say `poison`.
     pub poison: Arc<AtomicBool>,
+    /// What coding agents were given, told, asked and heard.
+    pub book: Book,
     /// The workspace that everything happens in.
     pub workspace: WorkspaceId,
     folders: TempDir,
@@ -55,6 +57,7 @@ impl World {
             blobs: Arc::new(FakeBlobs::new(seed ^ 4, faults.clone())),
             model: script::model(poison.clone()),
             poison,
+            book: Book::default(),
             workspace: WorkspaceId(clock.id()),
             folders: folder(),
             clock,

@@ -2,7 +2,7 @@
 
 use super::{Peer, Taken, view};
 use axum::response::{IntoResponse, Response};
-use domain::{ChatEvent, ChatId, Timestamp, TurnId};
+use domain::{ChatEvent, ChatId};
 use doors::{
     Projection,
     a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
@@ -52,26 +52,21 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> Taken<Res
     Ok(axum::Json(success(id, &result)).into_response())
 }
 
-/// The tasks of a chat that are wished for, the newest first.
+/// The tasks of a chat that are wished for, the newest first. Turns come one after the other, so each event is for the last of them.
 async fn of_chat(peer: &Peer<'_>, id: &Value, chat: ChatId, ask: &ListAsk) -> Taken<Vec<Task>> {
-    let mut log: Vec<(u64, Timestamp, ChatEvent)> = Vec::new();
-    peer.speaker.fold(chat, |number, at, event| log.push((number, at, event.clone()))).await?;
-    let turns = log.iter().filter_map(|(.., event)| match event {
-        ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some(*turn_id),
-        _ => None,
-    });
-    let mut turns: Vec<TurnId> = turns.collect();
-    turns.reverse();
-    let mut tasks = Vec::new();
-    for turn in turns {
-        let mut task = view(peer, id, TaskId { chat, turn }, u32::MAX, Shows::Whole(None));
-        for (number, at, event) in &log {
-            task.take_in(*number, *at, event, &mut Vec::new());
+    let (mut tasks, mut frames) = (Vec::<Task>::new(), Vec::new());
+    let take_in = |number, at, event: &ChatEvent| {
+        if let ChatEvent::TurnStarted { turn_id, attempt: 1, .. } = event {
+            tasks.push(view(peer, id, TaskId { chat, turn: *turn_id }, u32::MAX, Shows::Whole(None)));
         }
-        if ask.wants(task.state(), task.since()) {
-            tasks.push(task);
+        if let Some(task) = tasks.last_mut() {
+            task.take_in(number, at, event, &mut frames);
+            frames.clear();
         }
-    }
+    };
+    peer.speaker.fold(chat, take_in).await?;
+    tasks.retain(|task| ask.wants(task.state(), task.since()));
+    tasks.reverse();
     Ok(tasks)
 }
 

@@ -303,6 +303,41 @@ pub(crate) struct SessionHistory {
     pub messages: Vec<Value>,
 }
 
+/// The rules of a thread.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubRules)]
+pub(crate) struct Rules {
+    pub thread_id: Uuid,
+    /// The oldest first.
+    pub rules: Vec<Rule>,
+}
+
+/// A rule by which calls are allowed without a question.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubRule)]
+pub(crate) struct Rule {
+    /// Its id: the same for the same rule in every thread.
+    pub rule_id: String,
+    /// The rule in words.
+    pub words: String,
+    /// The rule.
+    #[schema(value_type = crate::schema::PermissionRule)]
+    pub rule: domain::PermissionRule,
+}
+
+/// A rule that is revoked.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HubRevoked)]
+pub(crate) struct Revoked {
+    pub thread_id: Uuid,
+    pub rule_id: String,
+    /// Always `revoked`.
+    pub status: &'static str,
+}
+
 /// The slash commands of a thread's agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

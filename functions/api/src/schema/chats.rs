@@ -80,6 +80,21 @@ pub enum OnBusy {
     Interrupt,
     /// Add the words to the turn: the model reads them with its next call. Words that come when it has just ended begin a turn.
     Steer,
+    /// Stop the turn and take its work back: its changes of files, and its part of the conversation. Then start. `CONFLICT` where messages
+    /// wait behind it, `UNPROCESSABLE` for the thread of a coding agent.
+    Rollback,
+}
+
+/// How far a granted rule goes.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// The chat that asked.
+    Chat,
+    /// All chats of the workspace that work for the person who grants it.
+    Person,
+    /// All chats of the workspace.
+    Workspace,
 }
 
 /// A decision on a permission.

@@ -136,6 +136,7 @@ stream! {
         "compacted" => ChatCompacted,
         "compaction_skipped" => ChatCompactionSkipped,
         "compaction_undone" => ChatCompactionUndone,
+        "rolled_back" => ChatRolledBack,
         "done" => ChatDone,
         "stopped" => ChatStopped,
         "error" => super::InnerError,

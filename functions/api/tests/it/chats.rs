@@ -183,6 +183,25 @@ async fn granted_rules_are_shown_and_forgotten() {
 }
 
 #[tokio::test]
+async fn one_rule_is_revoked_by_its_id() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let rules = json!([{ "kind": "command", "words": ["make"] }, { "kind": "command", "words": ["ls"] }]);
+    door.put_view(&chat, json!({ "permissions": rules })).await;
+    door.take_messages().await;
+    let path = format!("{chat}/permissions");
+    let listed = door.get(&path).await.is(200).json["permissions"].clone();
+    assert_eq!((&listed[0]["rule"], &listed[1]["rule"]), (&rules[0], &rules[1]));
+    assert!(listed[0]["words"].as_str().unwrap().contains("make"), "{listed}");
+    let id = listed[1]["rule_id"].as_str().unwrap();
+    door.ask("DELETE", &format!("{path}?rule_id={id}"), &[], "").await.is(202);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains("forget_permissions") && sent.contains(id), "{sent}");
+    door.ask("DELETE", &format!("{path}?rule_id=0000000000000000"), &[], "").await.refuses(404, "NOT_FOUND");
+    door.ask("DELETE", &format!("{path}?rule={id}"), &[], "").await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
 async fn a_paused_chat_is_resumed() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;

@@ -70,6 +70,28 @@ async fn the_context_of_a_turn_has_its_parts_with_their_reasons() {
 }
 
 #[tokio::test]
+async fn a_turn_is_taken_back_where_it_runs_alone() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    door.put_view(&chat, json!({ "status": "running", "turn_id": Uuid::from_u128(7) })).await;
+    door.take_messages().await;
+    let words = |expected: u128| {
+        let expected = Uuid::from_u128(expected);
+        json!({ "content": "rather so", "on_busy": "rollback", "expected_turn_id": expected })
+    };
+    door.json("POST", &chat, words(8)).await.refuses(409, "CONFLICT");
+    let taken = door.json("POST", &chat, words(7)).await.is(202);
+    assert_eq!(taken.json["queued_behind"], Value::Null);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains(&format!("\"rolls_back\":\"{}\"", Uuid::from_u128(7))), "{sent}");
+    let queued = json!([{ "turn_id": Uuid::from_u128(9), "at": "2026-01-01T00:00:00.000Z", "content": "and then?" }]);
+    door.put_view(&chat, json!({ "queued": queued })).await;
+    door.json("POST", &chat, words(7)).await.refuses(409, "CONFLICT");
+    door.put_view(&chat, json!({ "queued": [], "status": "paused", "paused_reason": "it broke" })).await;
+    door.json("POST", &chat, words(7)).await.refuses(409, "CONFLICT");
+}
+
+#[tokio::test]
 async fn words_steer_the_expected_turn_alone() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;

@@ -71,6 +71,8 @@ GET /v1/threads/{thread_id}
 GET /v1/threads/{thread_id}/config-options
 GET /v1/threads/{thread_id}/events
 GET /v1/threads/{thread_id}/history
+GET /v1/threads/{thread_id}/rules
+DELETE /v1/threads/{thread_id}/rules/{rule_id}
 GET /v1/threads/{thread_id}/session-history
 GET /v1/threads/{thread_id}/sessions
 GET /v1/threads/{thread_id}/slash-commands
@@ -124,6 +126,9 @@ GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/context
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
+GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions
+GET /api/v1/workspaces/{workspace_id}/permissions
+DELETE /api/v1/workspaces/{workspace_id}/permissions
 GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
 GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}

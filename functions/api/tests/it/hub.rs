@@ -304,6 +304,26 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
 }
 
 #[tokio::test]
+async fn section_5_rules_are_listed_and_revoked_one_by_one() {
+    let (door, cwd, _place) = hub();
+    let thread = thread(&door, &cwd).await;
+    let empty = get(&door, &format!("{thread}/rules")).await.is(200);
+    assert_eq!(empty.json["rules"], json!([]), "its chat is made by its first turn");
+    turn(&door, &thread).await.is(202);
+    let chat = chat(&door, &thread).await;
+    let rule = json!({ "kind": "command", "words": ["ls"] });
+    door.put_view(&chat, json!({ "permissions": [rule] })).await;
+    let listed = get(&door, &format!("{thread}/rules")).await.is(200).json["rules"].clone();
+    assert_eq!(listed[0]["rule"], rule);
+    door.take_messages().await;
+    let path = format!("{thread}/rules/{}", listed[0]["ruleId"].as_str().unwrap());
+    let revoked = ask(&door, "DELETE", &path, Value::Null).await.is(200);
+    assert_eq!((&revoked.json["status"], &revoked.json["ruleId"]), (&json!("revoked"), &listed[0]["ruleId"]));
+    assert!(door.take_messages().await.concat().contains("forget_permissions"));
+    ask(&door, "DELETE", &format!("{thread}/rules/0000"), Value::Null).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
 async fn attachments_become_files_and_are_fetched_again() {
     let (door, cwd, _place) = hub();
     let thread = thread(&door, &cwd).await;

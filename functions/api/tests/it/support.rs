@@ -90,7 +90,7 @@ impl Default for Setup {
             most_waiting: engine::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
             sandboxes: None,
-            agents: Arc::new(ports::NoAgents),
+            agents: Arc::new(ports::NoAgents::default()),
             folders: None,
             has_streams: true,
         }
@@ -394,6 +394,27 @@ impl Door {
     /// Changes the view of a task as a worker would.
     pub async fn put_task_view(&self, task: &str, fields: Value) {
         self.put_view_of("tasks", task, fields).await;
+    }
+
+    /// Grants a rule for all chats of a workspace: its id.
+    pub async fn put_standing_rule(&self, workspace: &str, rule: &domain::PermissionRule) -> String {
+        let id = format!(
+            "{:016x}",
+            rule.id().bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+        );
+        let granted = chat::StandingRule {
+            rule_id: id.clone(),
+            scope: chat::RuleScope::Workspace,
+            rule: rule.clone(),
+            cwd: None,
+            by: domain::Principal::local().user(),
+            at: SystemClock.now(),
+        };
+        let workspace = workspace.rsplit('/').next().unwrap();
+        let key = ports::Key::new(format!("{workspace}/rules"), format!("workspace/{id}"));
+        let put = ports::Write::put(key, serde_json::to_string(&granted).unwrap(), ports::Expect::Any);
+        self.table.commit(vec![put]).await.unwrap();
+        id
     }
 
     async fn put_view_of(&self, kind: &str, path: &str, fields: Value) {

@@ -96,7 +96,10 @@ pub struct RulesArgs {
     /// Revoke all of them: calls are asked about again
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// The chat or thread: its id, the beginning of it, or - for the one that was last active
+    /// With --revoke: this rule alone, by its id in the list
+    #[arg(long, value_name = "RULE", requires = "revoke")]
+    pub(crate) rule: Option<String>,
+    /// The chat or thread: its id, the beginning of it, or - for the one that was last active [default: the rules for all chats of the workspace]
     #[arg(value_name = "CHAT")]
-    pub(crate) chat: Reference,
+    pub(crate) chat: Option<Reference>,
 }

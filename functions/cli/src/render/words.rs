@@ -4,7 +4,7 @@ use super::{ARGUMENT, LINE};
 use crate::{
     follow::Event,
     output::{clean, one_line},
-    value::{number, shown, text},
+    value::{list, number, shown, text},
 };
 use domain::PermissionRule;
 use serde::Deserialize;
@@ -30,12 +30,16 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
             };
             format!("permission {outcome}{by}{more}")
         }
+        "permissions_forgotten" if data.get("rule_id").is_some() => {
+            "a rule was revoked: its calls are asked about again".to_owned()
+        }
         "permissions_forgotten" => "calls that were always allowed are asked about again".to_owned(),
         "mode_changed" => format!("mode: {}", one_line(text(data, "mode"), LINE)),
         "plan_approved" => {
             let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
             format!("{path} version {} approved by {by}", number(data, "v"))
         }
+        "rolled_back" => rollback(data),
         "compacted" | "compaction_skipped" | "compaction_undone" => compaction(&event.name, data),
         "reset" => {
             let reason = one_line(text(data, "reason"), LINE);
@@ -85,6 +89,18 @@ pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
         line.push_str(&format!(" {}", one_line(last, LINE)));
     }
     Outcome { line, success, diff }
+}
+
+/// The end of a rollback.
+fn rollback(data: &Value) -> String {
+    match (text(data, "message"), list(data, "kept").len()) {
+        ("", 0) => format!("the turn before is taken back, with {} changes of files", number(data, "changes")),
+        ("", kept) => format!(
+            "the turn before is taken back, with {} changes of files; {kept} stay, as others changed them",
+            number(data, "changes")
+        ),
+        (why, _) => format!("nothing is taken back: {}", one_line(why, LINE)),
+    }
 }
 
 /// The end of a compaction, in words.

@@ -64,6 +64,7 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
             persona: None,
             may_approve: false,
             noted: false,
+            rolls_back: None,
             trace: None,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;

@@ -70,7 +70,7 @@ pub struct NewMessage {
     pub files: Vec<FileId>,
     /// How to proceed when a turn runs.
     pub on_busy: OnBusy,
-    /// With [`OnBusy::Steer`]: the turn that the words are for; without it the one that runs.
+    /// With [`OnBusy::Steer`] and [`OnBusy::Rollback`]: the turn that is meant; without it the one that runs.
     pub expected_turn_id: Option<TurnId>,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,

@@ -17,7 +17,7 @@ const TEXTS: [usize; 4] = [32 * 1024, 8 * 1024, 1024, 128];
 
 impl ChatEffects {
     pub(crate) async fn work_with_agent(&self, work: AgentWork, context: &EffectContext<ChatMachine>) -> Report {
-        let AgentWork { turn, leg, deadline, does } = work;
+        let AgentWork { turn, leg, by, deadline, does } = work;
         let report = |report| Report::Agent { leg, report };
         let done = match does {
             AgentDoes::Cancel => self.agents.cancel(&turn).await,
@@ -27,7 +27,7 @@ impl ChatEffects {
                 let mut pieces = Pieces::new(leg);
                 let ended = tokio::select! {
                     biased;
-                    ended = self.follow_agent(AgentWork { turn, leg, deadline, does }, &mut pieces, context) => {
+                    ended = self.follow_agent(AgentWork { turn, leg, by, deadline, does }, &mut pieces, context) => {
                         ended.unwrap_or_else(|error| failed(&error))
                     }
                     // The report of a leg that was dropped is dropped.
@@ -56,9 +56,12 @@ impl ChatEffects {
         pieces: &mut Pieces,
         context: &EffectContext<ChatMachine>,
     ) -> ports::Result<AgentReport> {
-        let AgentWork { turn, leg, does, .. } = work;
+        let AgentWork { turn, leg, by, does, .. } = work;
         match does {
-            AgentDoes::Prompt(prompt) => self.agents.prompt(*prompt).await?,
+            AgentDoes::Prompt(mut prompt) => {
+                prompt.content = self.with_images(turn.workspace, &by, prompt.content).await;
+                self.agents.prompt(*prompt).await?;
+            }
             AgentDoes::Answer { request, option } => {
                 self.agents.answer(&turn, &request, option.as_deref()).await?;
             }

@@ -252,6 +252,7 @@ impl Step<'_> {
             create: Some(Box::new(config)),
             limits: None,
             interrupt: false,
+            rolls_back: None,
             approval: None,
             persona: None,
             may_approve: false,

@@ -160,6 +160,7 @@ impl Step<'_> {
             create: create.map(Box::new),
             limits: budget.map(|budget| budget.narrows(turn.limits)),
             interrupt: false,
+            rolls_back: None,
             approval,
             persona: None,
             may_approve: turn.may_approve,

@@ -67,6 +67,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         persona: None,
         may_approve: false,
         noted: false,
+        rolls_back: None,
         trace: None,
     };
     let envelope = Envelope {

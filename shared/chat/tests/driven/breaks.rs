@@ -77,6 +77,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             persona: None,
             may_approve: false,
             noted: false,
+            rolls_back: None,
             trace: None,
         };
         let id = CommandId(hub.clock.id());

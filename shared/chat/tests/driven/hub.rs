@@ -2,7 +2,7 @@
 
 use actor::{Content, Envelope, Runtime};
 use async_trait::async_trait;
-use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Standing, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
 use ports::{
@@ -108,25 +108,27 @@ impl Hub {
             model,
             tools,
             workspaces: workspaces.clone(),
-            agents: Arc::new(NoAgents),
+            agents: Arc::new(NoAgents::default()),
             clock: clock.clone(),
             mailbox: actor::Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
         });
-        let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let spilling: Arc<dyn Table> = Arc::new(Spilling::new(table.clone(), blobs.clone()));
+        let settings = Settings::default();
+        let chats =
+            Chats::new(spilling.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
+        let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+        let follow = Arc::new(Standing::new(chats.clone(), transcript));
         let runtime = Runtime::new(
             machine,
             perform,
             spilling.clone(),
             queue.clone(),
-            bus.clone(),
+            bus,
             clock.clone(),
             follow,
             actor::Options::default(),
         );
-        let settings = Settings::default();
-        let log = spilling.clone();
-        let chats = Chats::new(spilling, queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
+        let log = spilling;
         Self { workspace, workspaces, table: fake, blobs, queue, clock, runtime, chats, log, _root: root }
     }
 

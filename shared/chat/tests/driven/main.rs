@@ -15,3 +15,4 @@ mod prompt;
 mod scenarios;
 mod served;
 mod session;
+mod standing;

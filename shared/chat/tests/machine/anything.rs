@@ -1,6 +1,9 @@
 //! Properties that hold for all inputs, in all orders.
 
-use crate::play::{Play, ask, ls};
+use crate::{
+    play::{Play, ask, ls},
+    rollback,
+};
 use actor::{Input, Machine, Target};
 use buildscale_chat::{ChatEffect, ChatMachine, ChatState, Report};
 use domain::{CallId, ChatCommand, ChatEvent, Message, StopId, event::PermissionOutcome};
@@ -32,6 +35,11 @@ enum Move {
     },
     Forget,
     Expire,
+    /// The turn that runs is taken back.
+    RollBack,
+    TakenBack {
+        fails: bool,
+    },
     /// Running work fails too often; then a person gives it up, or goes on without it.
     Park {
         delete: bool,
@@ -67,6 +75,8 @@ fn usual() -> impl Strategy<Value = Move> {
         any::<(bool, bool)>().prop_map(|(yes, always)| Move::Decide { yes, always }),
         Just(Move::Forget),
         Just(Move::Expire),
+        Just(Move::RollBack),
+        any::<bool>().prop_map(|fails| Move::TakenBack { fails }),
     ]
 }
 
@@ -110,7 +120,15 @@ fn make(play: &mut Play, step: Move) {
             let permission_id = play.permission();
             play.command(ChatCommand::Decide { permission_id, outcome, always, reason: None, option_id: None });
         }
-        Move::Forget => drop(play.command(ChatCommand::ForgetPermissions)),
+        Move::RollBack => {
+            let meant = rollback::turn(play);
+            rollback::roll_back(play, meant, "hello");
+        }
+        Move::TakenBack { fails } if play.running.keys().any(|key| key.0.starts_with("rollback")) => {
+            let error = domain::Error::new(domain::Code::UpstreamUnavailable, "gone");
+            rollback::taken(play, if fails { Err(error) } else { rollback::done() });
+        }
+        Move::Forget => drop(play.command(ChatCommand::ForgetPermissions { rule_id: None })),
         Move::Expire => {
             if let Some(Ok(command)) = play.scheduled.pop().map(serde_json::from_value::<ChatCommand>) {
                 play.command(command);
@@ -129,7 +147,12 @@ fn make(play: &mut Play, step: Move) {
             let stop_id = StopId(play.id());
             play.stop_again(stop_id, Target::Everything);
         }
-        Move::Stream | Move::Answer { .. } | Move::Fail | Move::Postpone { .. } | Move::Tool => {}
+        Move::Stream
+        | Move::Answer { .. }
+        | Move::Fail
+        | Move::Postpone { .. }
+        | Move::Tool
+        | Move::TakenBack { .. } => {}
     }
 }
 

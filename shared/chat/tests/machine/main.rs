@@ -12,6 +12,7 @@ mod handed;
 mod modes;
 mod permissions;
 mod play;
+mod rollback;
 mod scenarios;
 mod served;
 mod session;
@@ -331,6 +332,7 @@ fn a_turns_limits_only_narrow_the_chats() {
         persona: None,
         may_approve: false,
         noted: false,
+        rolls_back: None,
         trace: None,
     });
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);

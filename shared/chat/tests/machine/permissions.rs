@@ -247,10 +247,31 @@ fn the_other_calls_of_the_same_message_are_covered_at_once() {
 #[test]
 fn forgotten_rules_count_no_more() {
     let mut play = granted("exec", &line("cargo test"));
-    assert_eq!(play.command(ChatCommand::ForgetPermissions), ["permissions_forgotten"]);
-    assert_eq!(play.command(ChatCommand::ForgetPermissions), Vec::<String>::new(), "again is harmless");
+    assert_eq!(play.command(ChatCommand::ForgetPermissions { rule_id: None }), ["permissions_forgotten"]);
+    assert_eq!(
+        play.command(ChatCommand::ForgetPermissions { rule_id: None }),
+        Vec::<String>::new(),
+        "again is harmless"
+    );
     assert_eq!(becomes(&mut play, "exec", &line("cargo test")), ASKS);
     assert!(play.state.permissions.is_empty());
+}
+
+#[test]
+fn one_rule_is_revoked_by_its_id_and_the_others_stay() {
+    let mut play = granted("exec", &line("cargo test"));
+    play.answer("", &[("exec", line("cargo run"))]);
+    decide(&mut play, PermissionOutcome::Approved, true, None);
+    let ids: Vec<String> = play.state.permissions.iter().map(domain::PermissionRule::id).collect();
+    assert_eq!(ids.len(), 2);
+    let one = |id: &str| ChatCommand::ForgetPermissions { rule_id: Some(id.into()) };
+    play.tool("done");
+    play.answer("done", &[]);
+    assert_eq!(play.command(one(&ids[0])), ["permissions_forgotten"]);
+    assert_eq!(play.command(one(&ids[0])), Vec::<String>::new(), "again is harmless");
+    assert_eq!(play.state.permissions.iter().map(domain::PermissionRule::id).collect::<Vec<_>>(), ids[1..]);
+    play.say("go");
+    assert_eq!(becomes(&mut play, "exec", &line("cargo test")), ASKS);
 }
 
 #[test]

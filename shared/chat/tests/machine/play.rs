@@ -6,7 +6,7 @@ use buildscale_chat::{AgentDoes, ChatEffect, ChatMachine, ChatState, ModelAnswer
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
     CommandId, FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId,
-    StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, task::AgentAnswer,
+    StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, event::RollbackFact, task::AgentAnswer,
 };
 use ports::ModelRequest;
 use serde_json::{Value, json};
@@ -232,6 +232,7 @@ impl Play {
             persona: None,
             may_approve: self.may_approve,
             noted: false,
+            rolls_back: None,
             trace: None,
         }
     }
@@ -249,6 +250,7 @@ impl Play {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::Look(_)
+            | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
@@ -319,6 +321,7 @@ impl Play {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::Look(_)
+            | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();
@@ -353,6 +356,7 @@ impl Play {
             persona: None,
             may_approve: true,
             noted: false,
+            rolls_back: None,
             trace: None,
         })
     }
@@ -366,6 +370,7 @@ impl Play {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::Look(_)
+            | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
         self.running.clear();
@@ -467,6 +472,10 @@ pub fn word(event: &ChatEvent) -> String {
         ChatEvent::Failed { error } => format!("failed {}", error.code),
         ChatEvent::ContextCut { turns } => format!("cut {turns}"),
         ChatEvent::PermissionResolved { outcome, by, .. } => format!("{outcome:?} by {by}"),
+        ChatEvent::Rollback { fact } => match &**fact {
+            RollbackFact::Began { .. } => "rollback began".into(),
+            RollbackFact::Ended { .. } => "rollback ended".into(),
+        },
         other => serde_json::to_value(other)
             .ok()
             .and_then(|value| value["type"].as_str().map(String::from))

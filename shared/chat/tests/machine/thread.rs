@@ -176,7 +176,7 @@ fn a_granted_rule_answers_the_next_request_that_it_covers_and_no_other() {
     });
     assert_eq!(play.asks("r4", &elsewhere), ["permission_required"]);
     play.decides(PermissionOutcome::Declined, false, None);
-    play.command(ChatCommand::ForgetPermissions);
+    play.command(ChatCommand::ForgetPermissions { rule_id: None });
     assert_eq!(play.asks("r5", &command("t5", "cargo test")), ["permission_required"], "rules are taken back");
 }
 

@@ -1,9 +1,10 @@
 //! The values in events that have a name of their own.
 
 use super::ChatEvent;
-use crate::{CallId, CommandId, FilePath, Timestamp};
+use crate::{CallId, CommandId, Error, FilePath, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 impl ChatEvent {
     /// Whether it is only of interest until the message that it belongs to is complete.
@@ -100,4 +101,39 @@ pub struct Question {
     /// Ready answers to show as buttons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buttons: Option<Vec<Value>>,
+}
+
+/// A fact about a turn that is taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RollbackFact {
+    /// It is being taken back, before the turn that has begun goes on: requests to the model have none of its messages any more.
+    Began {
+        /// The turn that is taken back.
+        turn_id: TurnId,
+        /// Counts from 1.
+        attempt: u32,
+        /// Its tool calls, whose changes of files are taken back.
+        calls: Vec<CallId>,
+        /// The time of its first message.
+        since: Timestamp,
+    },
+    /// It was taken back, as far as it could be.
+    Ended {
+        /// The turn that was taken back.
+        turn_id: TurnId,
+        /// The rewind of its files, which another rewind takes back; none where it changed no file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rewind_id: Option<Uuid>,
+        /// How many changes were taken back.
+        changes: u64,
+        /// The files that stay as they are, because others changed them since: the first 100.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<FilePath>,
+        /// Why nothing was taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// The time of it.
+        at: Timestamp,
+    },
 }

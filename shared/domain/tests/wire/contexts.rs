@@ -2,8 +2,8 @@
 
 use super::id;
 use buildscale_domain::{
-    ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, StopId, Timestamp, TurnId,
-    event::{CompactionRecord, ContextKind, ContextPart, ContextRecord, SteeringWords},
+    CallId, ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, PermissionRule, StopId, Timestamp, TurnId,
+    event::{CompactionRecord, ContextKind, ContextPart, ContextRecord, RollbackFact, SteeringWords},
 };
 
 /// The events of compactions, of steering, and of the record of a context. They come last, in a turn of their own.
@@ -29,6 +29,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
         files: vec![FilePath::root()],
         context: "<file/>".into(),
     };
+    let rollback = |fact| ChatEvent::Rollback { fact: Box::new(fact) };
     vec![
         ChatEvent::TurnStarted {
             turn_id: TurnId(id(52)),
@@ -57,6 +58,28 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
         ChatEvent::CompactionUndone { by: "user:1".into(), at },
         ChatEvent::CompactionBegan { internal: false, max_chars: 4_000, at },
         compacted(None, Some(Error::new(Code::UpstreamUnavailable, "busy"))),
+        rollback(RollbackFact::Began { turn_id: TurnId(id(54)), attempt: 1, calls: vec![CallId(id(55))], since: at }),
+        rollback(RollbackFact::Ended {
+            turn_id: TurnId(id(54)),
+            rewind_id: Some(id(56)),
+            changes: 2,
+            kept: vec![FilePath::root()],
+            error: None,
+            at,
+        }),
+        rollback(RollbackFact::Ended {
+            turn_id: TurnId(id(54)),
+            rewind_id: None,
+            changes: 0,
+            kept: Vec::new(),
+            error: Some(Error::new(Code::Conflict, "it had ended")),
+            at,
+        }),
+        ChatEvent::PermissionsForgotten {
+            rule: Some(PermissionRule::Tool { tool: "mcp__github__create_issue".into() }),
+            by: "user:1".into(),
+            at,
+        },
         ChatEvent::CompactionSkipped { turn_id: TurnId(id(53)), reason: "it is short".into(), at },
     ]
 }

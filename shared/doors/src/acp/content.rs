@@ -2,6 +2,31 @@
 
 use serde_json::Value;
 
+/// How many linked files are read, and how long one may be, in bytes; a message has 200 KiB.
+const FILES: usize = 20;
+const FILE: usize = 64 * 1024;
+const MESSAGE: usize = 180 * 1024;
+
+/// The files that content blocks link to, each once: absolute paths.
+pub(super) fn links(prompt: &Value) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    let links = prompt.as_array().into_iter().flatten().filter(|block| block["type"] == "resource_link");
+    for path in links.filter_map(|block| block["uri"].as_str()?.strip_prefix("file://")) {
+        if path.starts_with('/') && !paths.iter().any(|known| known == path) && paths.len() < FILES {
+            paths.push(path.to_owned());
+        }
+    }
+    paths
+}
+
+/// Words with a linked file as the editor has it, which may not be saved; as they are where it is too long.
+pub fn with_file(words: String, path: &str, content: &str) -> String {
+    if content.len() > FILE || words.len() + content.len() > MESSAGE {
+        return words;
+    }
+    words + &format!("\n\n<file uri=\"file://{path}\">\n{}\n</file>", content.trim_end_matches('\n'))
+}
+
 /// The words of content blocks: texts and links in their order, then the files that the editor has put in.
 ///
 /// # Errors
@@ -43,6 +68,9 @@ mod tests {
         let expected = "Look at [@a.rs](file:///src/a.rs) and [@b.rs](file:///src/b.rs)\n\n\
             <file uri=\"file:///src/b.rs\">\nfn b() {}\n</file>";
         assert_eq!(input(&prompt).as_deref(), Ok(expected));
+        assert_eq!(links(&prompt), ["/src/a.rs"]);
+        assert_eq!(with_file("Look".into(), "/a", "x\n"), "Look\n\n<file uri=\"file:///a\">\nx\n</file>");
+        assert_eq!(with_file("Look".into(), "/a", &"x".repeat(FILE + 1)), "Look", "the link stays");
         assert!(input(&json!([{ "type": "image", "data": "", "mimeType": "image/png" }])).is_err());
         assert!(input(&json!("text")).is_err());
     }

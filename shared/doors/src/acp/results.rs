@@ -42,6 +42,12 @@ pub fn request(id: u64, session: &str, mut params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params })
 }
 
+/// A request for a file as the editor has it, as a message with this number.
+pub fn read_file(id: u64, session: &str, path: &str) -> Value {
+    let params = json!({ "sessionId": session, "path": path });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": params })
+}
+
 /// The result of the end of a prompt.
 pub fn prompted(stop_reason: &str) -> Value {
     json!({ "stopReason": stop_reason })

@@ -166,6 +166,7 @@ impl Frames {
             | ChatEvent::SteerRequested { .. }
             | ChatEvent::SteerAwaited { .. }
             | ChatEvent::Steered { .. }
+            | ChatEvent::Rollback { .. }
             | ChatEvent::PlaceAwaited { .. }
             | ChatEvent::CallStarted { .. }
             | ChatEvent::FileUpdated { .. }

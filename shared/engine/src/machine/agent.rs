@@ -50,6 +50,7 @@ impl Step<'_> {
             create,
             limits: None,
             interrupt: false,
+            rolls_back: None,
             approval: None,
             persona: None,
             may_approve: false,

@@ -73,7 +73,7 @@ fn each_format_has_the_files_that_its_models_take() {
     assert_eq!(
         of(Kind::Gemini, "gemini-2.5-flash")["contents"][0]["parts"],
         json!([
-            inline("image/png", "cG5n"), inline("application/pdf", "cGRm"), inline("audio/mpeg", "bXAz"),
+            inline("image/png", "cG5n"), inline("application/pdf", "cGRm"), inline("audio/mp3", "bXAz"),
             {"text": words},
         ])
     );

@@ -71,7 +71,9 @@ fn contents(asked: &Asked<'_>) -> Vec<Value> {
     let must_sign = asked.model.contains("gemini-3");
     let content = |said: Said<'_>| match said {
         Said::User(text, of) => {
-            let part = |one: &Media| json!({"inlineData": {"mimeType": one.media_type, "data": encoded(one)}});
+            // The name that Gemini has for the usual type of MP3.
+            let kind = |one: &Media| if one.media_type == "audio/mpeg" { "audio/mp3" } else { one.media_type };
+            let part = |one: &Media| json!({"inlineData": {"mimeType": kind(one), "data": encoded(one)}});
             let media = asked.media(&of).into_iter().map(part);
             let parts: Vec<Value> = media.chain([json!({"text": text})]).collect();
             json!({"role": "user", "parts": parts})

@@ -4,7 +4,11 @@ use super::{Held, Log, broken, events, fold};
 use crate::watcher::Seen;
 use actor::{Entry, Machine as _};
 use chat::ChatMachine;
-use domain::{ChatEvent, Message, TurnId, event::StopReason, native};
+use domain::{
+    ChatEvent, Message, TurnId,
+    event::{RollbackFact, StopReason},
+    native,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -46,14 +50,14 @@ pub fn view_is_that_of_the_fold(log: &Log, view: Option<&str>) -> Held {
     }
 }
 
-/// Each turn that asked a model has one record of its usage. `records` are the turns that have one.
+/// Each turn that asked a model or a coding agent has one record of its usage. `records` are the turns that have one.
 pub fn usage_was_recorded_once(log: &Log, records: &[TurnId]) -> Held {
     const NAME: &str = "usage_was_recorded_once";
     let (mut running, mut asked, mut expected) = (None, false, BTreeSet::new());
     for event in events(log) {
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => (running, asked) = (Some(*turn_id), false),
-            ChatEvent::ModelStarted { .. } => asked = true,
+            ChatEvent::ModelStarted { .. } | ChatEvent::AgentBegan { .. } => asked = true,
             ChatEvent::Done { .. } | ChatEvent::Stopped { .. } if asked => expected.extend(running.take()),
             _ => {}
         }
@@ -121,6 +125,10 @@ fn headline(event: &ChatEvent, at: &str) -> Option<String> {
             };
             Some(format!("## {who} · {}", message.at()))
         }
+        ChatEvent::AgentUpdated { update, .. } if update["sessionUpdate"] == "tool_call" => {
+            let kind = update["kind"].as_str().unwrap_or("other");
+            Some(format!("### call {kind}: {}", update["title"].as_str().unwrap_or_default()))
+        }
         ChatEvent::CallStarted { tool, attempt: 1, .. } => Some(format!("### call {tool}")),
         ChatEvent::Observed { tool, success: true, .. } => Some(format!("### result of {tool}")),
         ChatEvent::Observed { tool, .. } => Some(format!("### failure of {tool}")),
@@ -128,6 +136,10 @@ fn headline(event: &ChatEvent, at: &str) -> Option<String> {
         ChatEvent::Compacted { compaction } => match compaction.summary {
             Some(_) => Some(format!("## summary of lines 1 to {} · {}", compaction.last_line, compaction.at)),
             None => Some(format!("## left out of the context · {}", compaction.at)),
+        },
+        ChatEvent::Rollback { fact } => match &**fact {
+            RollbackFact::Ended { error: None, at, .. } => Some(format!("## the turn before is taken back · {at}")),
+            RollbackFact::Began { .. } | RollbackFact::Ended { .. } => None,
         },
         ChatEvent::Failed { .. } => Some(format!("## error · {at}")),
         ChatEvent::Done { stop_reason, .. } if *stop_reason != StopReason::EndTurn => Some(format!("## ended · {at}")),

@@ -287,11 +287,34 @@ pub struct ChatPermissionResolved {
     pub option_id: Option<String>,
 }
 
-/// A person took back all rules of the chat.
+/// A person took back rules of the chat.
 #[derive(Serialize, ToSchema)]
 pub struct ChatPermissionsForgotten {
     /// The person.
     pub by: String,
+    /// The rule that was taken back; left out for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_id: Option<String>,
+}
+
+/// The turn before was taken back, as `on_busy: rollback` asks for: its messages count no more, and its changes of files are undone.
+#[derive(Serialize, ToSchema)]
+pub struct ChatRolledBack {
+    /// The turn that was taken back.
+    pub turn_id: Uuid,
+    /// The rewind of its files, which another rewind takes back; left out where it changed none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewind_id: Option<Uuid>,
+    /// How many changes were taken back.
+    pub changes: u64,
+    /// The first 100 files that stay as they are, because others changed them since.
+    pub kept: Vec<String>,
+    /// Why nothing was taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// The same, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// A call waits for a program, which answers by `POST …/calls/{call_id}`.

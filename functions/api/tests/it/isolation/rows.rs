@@ -48,6 +48,7 @@ const HERE: &str = "workspaceId={workspace_id}";
 const ASSISTANT: &[(&str, &str)] = &[("assistant_id", "agent")];
 const RUN: &[(&str, &str)] = &[("run_id", "turn_id")];
 const SAYS: &str = r#"{"assistant_id": "assistant", "input": {"messages": "more"}}"#;
+const MODE: &str = r#"{"configId": "mode", "value": "plan"}"#;
 const CRON: &str = r#"{"assistant_id": "assistant", "schedule": "0 9 * * *", "input": {"messages": "more"}}"#;
 
 /// One row a route.
@@ -79,14 +80,11 @@ pub const ROWS: &[Row] = {
         row("POST /v1/threads/{thread_id}/turns", In(Converse), HERE, r#"{"input": "go on"}"#),
         row("GET /v1/threads/{thread_id}/events", In(Read), HERE, ""),
         row("GET /v1/threads/{thread_id}/history", In(Read), HERE, ""),
+        row("GET /v1/threads/{thread_id}/rules", In(Read), HERE, ""),
+        row("DELETE /v1/threads/{thread_id}/rules/{rule_id}", In(Approve), HERE, ""),
         row("POST /v1/threads/{thread_id}/compact", In(Converse), HERE, "{}"),
         row("GET /v1/threads/{thread_id}/config-options", In(Read), HERE, ""),
-        row(
-            "POST /v1/threads/{thread_id}/config-options",
-            In(Converse),
-            HERE,
-            r#"{"configId": "mode", "value": "plan"}"#,
-        ),
+        row("POST /v1/threads/{thread_id}/config-options", In(Converse), HERE, MODE),
         row("GET /v1/threads/{thread_id}/sessions", In(Read), HERE, ""),
         row("GET /v1/threads/{thread_id}/session-history", In(Read), "workspaceId={workspace_id}&sessionId=s", ""),
         row("GET /v1/threads/{thread_id}/slash-commands", In(Read), HERE, ""),
@@ -292,6 +290,9 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"outcome": "approved"}"#,
         ),
+        row("GET /api/v1/workspaces/{workspace_id}/permissions", In(Read), "", ""),
+        row("DELETE /api/v1/workspaces/{workspace_id}/permissions", In(Approve), "rule_id={standing_id}", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", In(Read), "", ""),
         row("DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", In(Approve), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve",

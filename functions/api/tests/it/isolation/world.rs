@@ -181,6 +181,9 @@ impl World {
         let thread_id = self.json(&token, "POST", &format!("/v1/threads{here}"), new).await.is(200).text("threadId");
         let turns = format!("/v1/threads/{thread_id}/turns{here}");
         let turn_id = self.json(&token, "POST", &turns, json!({ "input": secret })).await.is(202).text("turnId");
+        let rule = domain::PermissionRule::Command { words: vec![secret.clone()], folder: domain::FilePath::root() };
+        self.door.put_view(&format!("{workspace}/chats/{thread_id}"), json!({ "permissions": [rule] })).await;
+        let standing_id = self.door.put_standing_rule(&workspace, &rule).await;
         let task = async || post(&format!("flows/{flow}/tasks"), json!({ "input": secret })).await.text("task_id");
         let (task_id, other_task_id) = (task().await, task().await);
         let happened = TaskEvent::Routed { from: "begin".into(), to: secret.as_str().into() };
@@ -218,6 +221,8 @@ impl World {
             ("question_id", uuid().to_string()),
             ("call_id", uuid().to_string()),
             ("permission_id", permission_id.to_string()),
+            ("rule_id", rule.id()),
+            ("standing_id", standing_id),
             ("thread_id", thread_id),
             ("turn_id", turn_id),
             ("node", "choose".into()),

@@ -1,0 +1,54 @@
+//! The requests of an agent to us: files and terminals. Each is answered in its turn, but for the wait for the end of a command, which may take long.
+
+use crate::{
+    connection::Failure, files, registry::Known, roots::Roots, shared::Shared, terminal::Terminals, world::World,
+};
+use serde_json::Value;
+use std::{io, path::Path, sync::Arc};
+use tokio::task::spawn_blocking;
+
+/// Method not found, and an error of a call, as JSON-RPC numbers them.
+const NO_METHOD: i64 = -32601;
+const FAILED: i64 = -32603;
+
+/// The things that one process of an agent may ask us for.
+#[derive(Debug)]
+pub(crate) struct Callbacks {
+    roots: Roots,
+    terminals: Arc<Terminals>,
+}
+
+impl Callbacks {
+    pub fn new(agent: &Known, cwd: &Path, world: &World) -> Self {
+        Self { roots: world.roots.clone(), terminals: Arc::new(Terminals::new(agent, cwd, world)) }
+    }
+
+    /// Answers a request, now or once a command has ended.
+    pub async fn answer(&self, shared: &Arc<Shared>, id: Value, method: &str, params: Value) -> Result<(), Failure> {
+        let failed = |error: io::Error| (FAILED, error.to_string());
+        let work: fn(&Roots, &Value) -> io::Result<Value> = match method {
+            "fs/read_text_file" => files::read,
+            "fs/write_text_file" => files::write,
+            "terminal/wait_for_exit" => {
+                let (terminals, shared) = (self.terminals.clone(), shared.clone());
+                tokio::spawn(async move {
+                    let ended = terminals.wait(&params).await.map_err(failed);
+                    // An agent that is gone waits no more.
+                    let _ = shared.connection.respond(&id, ended).await;
+                });
+                return Ok(());
+            }
+            _ => {
+                let answer = self.terminals.answer(method, &params);
+                let answer = answer.map_or_else(
+                    || Err((NO_METHOD, format!("{method} is not offered"))),
+                    |answer| answer.map_err(failed),
+                );
+                return shared.connection.respond(&id, answer).await;
+            }
+        };
+        let roots = self.roots.clone();
+        let done = spawn_blocking(move || work(&roots, &params)).await;
+        shared.connection.respond(&id, done.map_err(io::Error::other).flatten().map_err(failed)).await
+    }
+}

@@ -138,6 +138,22 @@ def test_an_upload_tells_its_progress(hub: Client, workspace: str, tmp_path: Pat
         assert told == sorted(told) and told[-1] == (len(expected), len(expected))
 
 
+def test_a_long_upload_goes_on_when_the_hub_is_killed_in_the_middle(server: Hub, hub: Client, workspace: str) -> None:
+    told: list[int] = []
+
+    def restart(sent: int, size: int) -> None:
+        if sent > 16_777_216 and max(told) <= 16_777_216:
+            server.kill()
+            server.restart()
+        told.append(sent)
+
+    content = bytes(range(251)) * 68_000
+    change = hub.upload(workspace, "/data/parts.bin", content, on_progress=restart)
+    assert (change["v"], change["size"]) == (1, len(content))
+    assert min(told[told.index(16_777_216) :]) == 16_777_216, "the first part is not sent again"
+    assert hub.read(CONTENT, workspace_id=workspace, query={"path": "/data/parts.bin"}).content == content
+
+
 def test_the_changes_of_a_workspace_are_told(server: Hub, hub: Client, workspace: str) -> None:
     def write(connection: Connection) -> None:
         if connection.state == "open":

@@ -6738,6 +6738,8 @@ export interface components {
              * @example parser "error recovery"
              */
             query: string;
+            /** @description Only files that have this tag. */
+            tag?: string | null;
         };
         /** @description A file that matches. */
         SearchResult: {
@@ -8383,6 +8385,11 @@ export interface components {
         };
         /** @description A content to bring. */
         ToUpload: {
+            /**
+             * @description The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
+             *     goes on where it ended.
+             */
+            parts?: string[] | null;
             /** @description Its SHA-256, in hexadecimal digits. */
             sha256: string;
             /**
@@ -8398,6 +8405,7 @@ export interface components {
              * @description From when on it is void.
              */
             expires_at: string;
+            parts?: components["schemas"]["UploadProgress"] | null;
             request?: components["schemas"]["TransferRequest"] | null;
         };
         /** @description A request to be sent as it is, without a token. */
@@ -8489,7 +8497,29 @@ export interface components {
              */
             output_tokens: number;
         };
-        /** @description The usage of turns. */
+        /** @description A part of a content. */
+        UploadPart: {
+            /**
+             * Format: int64
+             * @description Where it begins in the content, in bytes.
+             */
+            from: number;
+            /**
+             * Format: int64
+             * @description Its length in bytes.
+             */
+            size: number;
+        };
+        /** @description How far an upload in parts has come. */
+        UploadProgress: {
+            next?: components["schemas"]["UploadPart"] | null;
+            /**
+             * Format: int64
+             * @description How many bytes of the content are there.
+             */
+            received: number;
+        };
+        /** @description The usage of models. */
         Used: {
             /**
              * Format: int64
@@ -8537,6 +8567,18 @@ export interface components {
             /** @description The model; null for the default one. */
             model?: string | null;
         };
+        /** @description The usage of a model outside of turns, on one day and for one purpose. */
+        UsedFor: components["schemas"]["Worked"] & {
+            /**
+             * Format: date
+             * @description The day, in UTC.
+             */
+            day: string;
+            /** @description The model. */
+            model: string;
+            /** @description The purpose. */
+            purpose: components["schemas"]["UsedPurpose"];
+        };
         /** @description The usage of a workspace. */
         UsedIn: {
             /**
@@ -8544,6 +8586,8 @@ export interface components {
              * @description The first day.
              */
             from: string;
+            /** @description Outside of turns, by day, purpose and model. */
+            other: components["schemas"]["UsedFor"][];
             /** @description By day, chat and model. */
             parts: components["schemas"]["UsedBy"][];
             /**
@@ -8554,6 +8598,11 @@ export interface components {
             /** @description All together. */
             total: components["schemas"]["Used"];
         };
+        /**
+         * @description The work of a model outside of turns.
+         * @enum {string}
+         */
+        UsedPurpose: "embedding" | "description";
         /** @description One place where two values differ. */
         ValueDifference: {
             /** @description The first's value there. */
@@ -8795,6 +8844,29 @@ export interface components {
             secret: string;
             /** @description The webhook. */
             webhook: components["schemas"]["Webhook"];
+        };
+        /** @description The usage of a model outside of turns. */
+        Worked: {
+            /**
+             * Format: int64
+             * @description Model calls.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * @description US dollars; 0 where the price is not known.
+             */
+            cost_usd: number;
+            /**
+             * Format: int64
+             * @description Tokens read.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description Tokens written.
+             */
+            output_tokens: number;
         };
         /** @description A workspace. */
         Workspace: {

@@ -12,9 +12,15 @@ export interface Uploading {
 
 type Transfer = NonNullable<components['schemas']['Transfer']['request']>;
 
+/** The length of a part in bytes. A longer content is sent part by part, so that a broken upload goes on where it ended. */
+const PART = 16 * 1024 * 1024;
+/** The hub has forgotten the address of a part, or another upload of the same content was faster: then the state is asked for again. */
+const LOST = [401, 403, 404, 409];
+
 /**
  * Writes the file at a path of a workspace, or its next version. A long content goes to an address of its own, at most 5 GB; a `Blob`, such as a
- * file that a person chose, is read piece by piece, so it is never whole in memory.
+ * file that a person chose, is read piece by piece, so it is never whole in memory. Parts that came stay for two days: a call with the same content
+ * after a failure sends the rest.
  *
  * @throws HubError when the hub refuses, Unreachable when no answer comes.
  */
@@ -25,17 +31,33 @@ export async function upload(
   const blob = content instanceof Blob ? content : new Blob([content]);
   const sha256 = await digest(blob, signal);
   const at = {path: {workspace_id: workspace}, ...(signal ? {signal} : {})};
-  const {request} = await hub.post('/api/v1/workspaces/{workspace_id}/uploads', {...at, body: {sha256, size: blob.size}});
-  if (!request) {
-    const made = await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {...at, query: {path}, body: blob});
-    onProgress?.(blob.size, blob.size);
-    return made;
+  const wanted = {sha256, size: blob.size, ...(blob.size > PART ? {parts: await digests(blob, signal)} : {})};
+  for (let futile = 0; ;) {
+    const {request, parts} = await hub.post('/api/v1/workspaces/{workspace_id}/uploads', {...at, body: wanted});
+    if (!request && !parts) {
+      const made = await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {...at, query: {path}, body: blob});
+      onProgress?.(blob.size, blob.size);
+      return made;
+    }
+    if (!request) break;
+    const next = parts?.next;
+    const piece = next ? blob.slice(next.from, next.from + next.size) : blob;
+    const url = new URL(request.url, `${hub.url}/`).href;
+    const told = onProgress && {onProgress: (sent: number) => onProgress((parts?.received ?? 0) + sent, blob.size)};
+    // A content that is there already (412) is as good.
+    const accepts = (status: number) => status === 412 || (next != null && futile < 3 && LOST.includes(status));
+    const {ok} = await hub.patiently('put', () => transfer(url, request, piece, {...uploading, ...told}), {accepts, ...(signal ? {signal} : {})});
+    if (!parts) break;
+    futile = ok ? 0 : futile + 1;
   }
-  const url = new URL(request.url, `${hub.url}/`).href;
-  // A content that is there already (412) is as good.
-  await hub.patiently('put', () => transfer(url, request, blob, uploading), {accepts: status => status === 412, ...(signal ? {signal} : {})});
   onProgress?.(blob.size, blob.size);
   return hub.put('/api/v1/workspaces/{workspace_id}/files/by-path', {...at, query: {path}, body: {sha256}});
+}
+
+async function digests(blob: Blob, signal?: AbortSignal): Promise<string[]> {
+  const all: string[] = [];
+  for (let at = 0; at < blob.size; at += PART) all.push(await digest(blob.slice(at, at + PART), signal));
+  return all;
 }
 
 async function digest(blob: Blob, signal?: AbortSignal): Promise<string> {

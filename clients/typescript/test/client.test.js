@@ -123,6 +123,16 @@ test('an upload ends when its signal aborts', async () => {
   await assert.rejects(hub.get('/api/v1/workspaces/{workspace_id}/files/by-path', {path: {workspace_id: workspace}, query: {path: '/data/left.bin'}}), {code: 'NOT_FOUND'});
 });
 
+test('a long upload goes on where an earlier one ended', async () => {
+  const long = new Blob([new Uint8Array(17_000_000).map((_, at) => at * 11)]);
+  const controller = new AbortController();
+  const leave = sent => sent > 16_777_216 && controller.abort(new Error('left'));
+  await assert.rejects(upload(hub, {workspace, path: '/data/parts.bin'}, long, {signal: controller.signal, onProgress: leave}), /left/);
+  const told = [];
+  const made = await upload(hub, {workspace, path: '/data/parts.bin'}, long, {onProgress: sent => told.push(sent)});
+  assert.deepEqual([made.v, made.size, told[0], told.at(-1)], [1, long.size, 16_777_216, long.size]);
+});
+
 test('the changes of a workspace are told', async () => {
   const controller = new AbortController();
   const changes = watchWorkspace(hub, workspace, {signal: controller.signal, onConnection: ({state}) => {

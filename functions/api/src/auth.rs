@@ -12,7 +12,7 @@ use axum::{
 };
 use domain::{Code, Error, WorkspaceId};
 use http::{HeaderMap, HeaderName, header, request::Parts};
-use identity::{Action, Allowance, ApiKeys, Caller, Means, Role, Scopes, Stream, Tickets, Verifier, same};
+use identity::{Action, Allowance, ApiKeys, Caller, Means, Right, Role, Scopes, Stream, Tickets, Verifier, same};
 use sha2::{Digest, Sha256};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -208,7 +208,7 @@ impl Auth {
             Sought::Stream(stream) => (self.tickets.verify(ticket, workspace, stream, now)?, Action::Read),
             Sought::Content(digest) => {
                 let leave = self.tickets.verify_transfer(ticket, workspace, digest, now)?;
-                (leave.user, if leave.writes.is_some() { Action::Write } else { Action::Read })
+                (leave.user, if leave.right == Right::Read { Action::Read } else { Action::Write })
             }
         };
         let (scopes, workspaces) = (Scopes::of([action]), Some([workspace].into()));

@@ -42,6 +42,9 @@ pub(crate) struct SearchRequest {
     /// Only versions by this principal.
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
+    /// Only files that have this tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<String>,
     /// Only files that were written then or later.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]

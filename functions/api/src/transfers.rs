@@ -19,8 +19,8 @@ use axum::{
 };
 use domain::{Code, Error, Sha256, WorkspaceId};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
-use identity::{Caller, TRANSFER_LIFE};
-use ports::Presigned;
+use identity::{Caller, Right, TRANSFER_LIFE};
+use ports::{Announced, LARGEST, Part, Presigned, Progress};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -41,6 +41,10 @@ pub(crate) struct ToUpload {
     /// Its length in bytes.
     #[schema(maximum = 5_000_000_000_u64)]
     size: u64,
+    /// The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
+    /// goes on where it ended.
+    #[schema(value_type = Option<Vec<String>>, max_items = 299)]
+    parts: Option<Vec<Sha256>>,
 }
 
 /// A content of a path.
@@ -56,7 +60,9 @@ pub(crate) struct InContents {
 }
 
 /// An address to which a content is sent, as it is, up to 5 GB; anything else is refused there. Then make a file, or a version, with
-/// its `sha256` instead of its content. Without a `request` the content is short: send it with the file, or by `PUT …/content`.
+/// its `sha256` instead of its content. Without a `request` and `parts` the content is short: send it with the file, or by `PUT …/content`.
+///
+/// With `parts` the address is that of the next part that is missing. Send that part, and ask again, until none is missing.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/uploads", tag = "files", params(InWorkspace),
     request_body = ToUpload, responses((status = 201, description = "The address is good from now on.", body = schema::Transfer)))]
 pub(crate) async fn create_upload(
@@ -65,10 +71,29 @@ pub(crate) async fn create_upload(
     Json(wanted): Json<ToUpload>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let ToUpload { sha256, size } = wanted;
-    let way = workspace.address_for(sha256, size, TRANSFER_LIFE).await?;
-    let told = told(&context, &caller, at.workspace_id, way, Some((sha256, size)), true)?;
+    let ToUpload { sha256, size, parts } = wanted;
+    let door = Door { context: &context, caller: &caller, workspace: at.workspace_id };
+    let progress = match parts {
+        Some(parts) => workspace.resume(&announced(sha256, size, parts)?, TRANSFER_LIFE).await?,
+        None => None,
+    };
+    let told = match progress {
+        Some(progress) => door.in_parts(sha256, size, progress)?,
+        None => {
+            let way = workspace.address_for(sha256, size, TRANSFER_LIFE).await?;
+            door.transfer(door.request(way, Some(sha256), Right::Write { length: size })?, None)
+        }
+    };
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(told)))
+}
+
+fn announced(sha256: Sha256, size: u64, parts: Vec<Sha256>) -> Result<Announced, Error> {
+    if size > LARGEST {
+        let message = format!("the upload has {size} bytes; the limit is {LARGEST}");
+        return Err(Error::new(Code::PayloadTooLarge, message).hint("split it into several files"));
+    }
+    let hint = "give the SHA-256 of each 16 MiB of the content, in their order";
+    Announced::new(sha256, size, parts).map_err(|error| Error::invalid("parts", error.to_string()).hint(hint))
 }
 
 /// An address from which the content is read, as it is, whole or in ranges. Without a `request` the content is short: read it by
@@ -81,35 +106,68 @@ pub(crate) async fn get_address(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (way, content) = workspace.address_of(&workspace.path_of(at.file_id).await?, TRANSFER_LIFE).await?;
-    Ok(([NO_STORE], axum::Json(told(&context, &caller, at.workspace_id, way, content, false)?)))
+    let door = Door { context: &context, caller: &caller, workspace: at.workspace_id };
+    let request = door.request(way, content.map(|(sha256, _)| sha256), Right::Read)?;
+    Ok(([NO_STORE], axum::Json(door.transfer(request, None))))
 }
 
-fn told(
-    context: &Context,
-    caller: &Caller,
+/// The place where addresses are given out.
+struct Door<'a> {
+    context: &'a Context,
+    caller: &'a Caller,
     workspace: WorkspaceId,
-    way: Way,
-    content: Option<(Sha256, u64)>,
-    writes: bool,
-) -> Result<schema::Transfer, Error> {
-    let until = context.base.clock.now() + TRANSFER_LIFE;
-    let request = match (way, content) {
-        (Way::Past(Presigned { method, url, headers }), _) => {
-            Some(schema::TransferRequest { method, url, headers: headers.into_iter().collect() })
+}
+
+impl Door<'_> {
+    fn transfer(
+        &self,
+        request: Option<schema::TransferRequest>,
+        parts: Option<schema::UploadProgress>,
+    ) -> schema::Transfer {
+        let until = self.context.base.clock.now() + TRANSFER_LIFE;
+        schema::Transfer { request, parts, expires_at: until.to_string() }
+    }
+
+    fn request(
+        &self,
+        way: Way,
+        content: Option<Sha256>,
+        right: Right,
+    ) -> Result<Option<schema::TransferRequest>, Error> {
+        match (way, content) {
+            (Way::Past(request), _) => Ok(Some(past(request))),
+            (Way::Through, Some(sha256)) => self.through(sha256, right).map(Some),
+            (Way::Inside | Way::Through, _) => Ok(None),
         }
-        (Way::Through, Some((sha256, size))) => {
-            let bytes = writes.then_some(size);
-            let ticket =
-                context.base.auth.ticket_office().issue_transfer(caller.user, workspace, sha256, bytes, until)?;
-            Some(schema::TransferRequest {
-                method: if writes { "PUT" } else { "GET" }.into(),
-                url: format!("/api/v1/workspaces/{workspace}/contents/{sha256}?ticket={ticket}"),
-                headers: Default::default(),
-            })
-        }
-        (Way::Inside | Way::Through, _) => None,
-    };
-    Ok(schema::Transfer { request, expires_at: until.to_string() })
+    }
+
+    /// An address of this server, under a ticket for that content.
+    fn through(&self, sha256: Sha256, right: Right) -> Result<schema::TransferRequest, Error> {
+        let Self { context, caller, workspace } = self;
+        let until = context.base.clock.now() + TRANSFER_LIFE;
+        let ticket = context.base.auth.ticket_office().issue_transfer(caller.user, *workspace, sha256, right, until)?;
+        Ok(schema::TransferRequest {
+            method: if right == Right::Read { "GET" } else { "PUT" }.into(),
+            url: format!("/api/v1/workspaces/{workspace}/contents/{sha256}?ticket={ticket}"),
+            headers: Default::default(),
+        })
+    }
+
+    fn in_parts(&self, sha256: Sha256, size: u64, progress: Progress) -> Result<schema::Transfer, Error> {
+        let (received, next, request) = match progress {
+            Progress::Whole => (size, None, None),
+            Progress::Missing { received, part, request: Some(request) } => (received, Some(part), Some(past(request))),
+            Progress::Missing { received, part, request: None } => {
+                (received, Some(part), Some(self.through(sha256, Right::WritePart(part))?))
+            }
+        };
+        let next = next.map(|part| schema::UploadPart { from: part.from, size: part.length });
+        Ok(self.transfer(request, Some(schema::UploadProgress { received, next })))
+    }
+}
+
+fn past(Presigned { method, url, headers }: Presigned) -> schema::TransferRequest {
+    schema::TransferRequest { method, url, headers: headers.into_iter().collect() }
 }
 
 /// The ticket of a request.
@@ -126,7 +184,7 @@ impl<S: Sync> FromRequestParts<S> for Ticket {
     }
 }
 
-/// Takes a content, at the address that `POST …/uploads` gave, and no other than was announced there. The body is the content as it is.
+/// Takes a content, or the part of it, at the address that `POST …/uploads` gave, and no other than was announced there. The body is its bytes as they are.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/contents/{sha256}", tag = "files",
     params(InContents, ("ticket" = String, Query, description = "It comes with the address.")),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
@@ -140,7 +198,10 @@ pub(crate) async fn upload(
 ) -> Answer<StatusCode> {
     let now = context.base.clock.now();
     let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
-    let Some(length) = leave.writes else { return Err(other_way().into()) };
+    let length = match leave.right {
+        Right::Read => return Err(other_way().into()),
+        Right::Write { length } | Right::WritePart(Part { length, .. }) => length,
+    };
     let says = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if let Some(says) = says.filter(|says| *says != length) {
         let message = format!("the content has {says} bytes, not the {length} that were announced");
@@ -150,12 +211,20 @@ pub(crate) async fn upload(
         Error::new(Code::RateLimited, format!("{AT_ONCE} contents are coming in already")).hint("try again in a moment")
     })?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let mut upload = workspace.receive(at.sha256, length).await?;
     let mut pieces = Pieces::of(body);
-    while let Some(piece) = pieces.next().await? {
-        upload.write(piece).await?;
+    if let Right::WritePart(part) = leave.right {
+        let mut incoming = workspace.receive_part(at.sha256, part).await?;
+        while let Some(piece) = pieces.next().await? {
+            incoming.write(piece).await?;
+        }
+        incoming.finish().await?;
+    } else {
+        let mut upload = workspace.receive(at.sha256, length).await?;
+        while let Some(piece) = pieces.next().await? {
+            upload.write(piece).await?;
+        }
+        upload.finish().await?;
     }
-    upload.finish().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -174,7 +243,7 @@ pub(crate) async fn download(
 ) -> Answer<Response> {
     let now = context.base.clock.now();
     let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
-    if leave.writes.is_some() {
+    if leave.right != Right::Read {
         return Err(other_way().into());
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;

@@ -6,7 +6,7 @@ use crate::{
     access::{Access, Read},
     error::Answer,
     extract::Query,
-    schema::{Used, UsedBy, UsedIn},
+    schema::{Used, UsedBy, UsedFor, UsedIn, Worked},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -16,6 +16,7 @@ use jiff::{ToSpan, civil::Date};
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::IntoParams;
+use workspace::Spent;
 
 /// The days that are told about when none are asked for.
 const DAYS: i64 = 30;
@@ -36,12 +37,13 @@ pub(crate) struct Days {
     chat_id: Option<ChatId>,
 }
 
-/// Tokens, money and calls of the turns that ended on these days.
+/// Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
+/// descriptions of documents.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/usage", tag = "usage", params(InWorkspace, Days),
     responses((status = 200, description = "The sum, and its parts by day, chat and model.", body = UsedIn)))]
 pub(crate) async fn get_usage(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(days): Query<Days>,
 ) -> Answer<Json<UsedIn>> {
     let now =
@@ -54,6 +56,7 @@ pub(crate) async fn get_usage(
     }
     let (from, to) = (from.to_string(), to.to_string());
     let turns = context.chats.usage(at.workspace_id, &from, &to).await?;
+    let spent = context.base.workspaces.open(at.workspace_id, files).await?.spent(&from, &to).await?;
 
     let (mut total, mut parts) = (Used::default(), BTreeMap::<_, Used>::new());
     let is_meant =
@@ -70,7 +73,15 @@ pub(crate) async fn get_usage(
         model,
         used,
     });
-    Ok(Json(UsedIn { from, to, total, parts: parts.collect() }))
+    let parts = parts.collect();
+    // Such work is of no chat.
+    let spent = spent.into_iter().filter(|_| days.chat_id.is_none());
+    let other = spent.map(|Spent { day, purpose, model, calls, usage }| {
+        total.add_work(calls, usage);
+        UsedFor { day, purpose: purpose.into(), model, work: Worked::of(calls, usage) }
+    });
+    let other = other.collect();
+    Ok(Json(UsedIn { from, to, total, parts, other }))
 }
 
 fn day(field: &str, text: Option<&str>) -> Result<Option<Date>, Error> {

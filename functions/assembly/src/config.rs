@@ -4,6 +4,7 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
+mod documents;
 mod hub;
 mod observe;
 mod read;
@@ -14,6 +15,7 @@ use crate::{
     Auth, Settings, SetupError,
     grants::{Grant, Grants},
 };
+pub use documents::Documents;
 use domain::Limits;
 use engine::handoff::HandoffLimits;
 pub use hub::{Agent, Hub};
@@ -58,6 +60,8 @@ pub struct Config {
     pub sandbox: Sandbox,
     /// Search by meaning.
     pub search: Search,
+    /// Descriptions of pictures, sound and film.
+    pub documents: Documents,
     /// Where coding agents may work. The hub's alone.
     pub hub: Hub,
     /// Coding agents, by their names. The hub's alone.

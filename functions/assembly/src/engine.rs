@@ -22,8 +22,8 @@ use evaluation::ScriptedOverride;
 use flow::op::Functions;
 use identity::Members;
 use ports::{
-    Agents, Converter, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient, Secret,
-    SecretRef, Secrets, ToolServers,
+    Agents, Converter, Describer, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, QueueSender, Recipient,
+    Secret, SecretRef, Secrets, ToolServers,
 };
 use schedule::{ScheduleEffects, ScheduleMachine};
 use sinks::Otlp;
@@ -186,8 +186,13 @@ impl Engine {
     }
 
     /// The driver of documents, for a worker with a converter: so many conversions run at once.
-    pub fn documents(&self, converter: Arc<dyn Converter>, at_once: usize) -> Arc<dyn ActorDriver> {
-        Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once))
+    pub fn documents(
+        &self,
+        converter: Arc<dyn Converter>,
+        at_once: usize,
+        describer: Option<Arc<dyn Describer>>,
+    ) -> Arc<dyn ActorDriver> {
+        Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once).describing(describer))
     }
 
     /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, new versions of

@@ -89,7 +89,8 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
     let Readers { table, clock, workspaces, chats, tasks } = readers;
-    let FrontendDeps { streams, auth, ready, has_room, dead_letters, notes, folders: _, accounts: _, counters } = outside;
+    let FrontendDeps { streams, auth, ready, has_room, dead_letters, notes, folders: _, accounts: _, counters } =
+        outside;
     let origins = config.server.cors_origins.clone();
     let metrics = counters;
     StreamContext {

@@ -23,7 +23,8 @@ use webhooks::{HookSetup, Webhooks};
 use workspace::Workspaces;
 
 /// Why no coding agent runs where nobody says otherwise.
-const ELSEWHERE: &str = "coding agents run on a hub, on the machine of the person who runs it, and not in this deployment";
+const ELSEWHERE: &str =
+    "coding agents run on a hub, on the machine of the person who runs it, and not in this deployment";
 
 /// The parts that all others use.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ mod handoffs;
 mod scrub;
 mod stalled;
 mod trash;
+mod uploads;
 
 pub use deletions::Deletions;
 pub use documents::Unconverted;
@@ -17,6 +18,7 @@ pub use handoffs::Handoffs;
 pub use scrub::Scrub;
 pub use stalled::{NeverBegun, NotEnded, Stalled};
 pub use trash::Trash;
+pub use uploads::Uploads;
 
 use crate::{Base, Config, Services};
 use api::Counters;
@@ -88,7 +90,7 @@ impl Sweeps {
 
     /// Those of every deployable, and others of its own.
     pub fn of(services: &Services, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
-        let Base { table, clock, .. } = &services.base;
+        let Base { table, clock, blobs, .. } = &services.base;
         let (tasks, clock, patience) = (services.tasks.clone(), clock.clone(), PATIENCE);
         let workspaces = services.workspaces.clone();
         let behind = Stalled {
@@ -114,8 +116,10 @@ impl Sweeps {
             patience: DELETED_WITHIN,
             clock: clock.clone(),
         };
-        let all: [Arc<dyn Sweep>; 8] = [
+        let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
+        let all: [Arc<dyn Sweep>; 9] = [
             Arc::new(deletions),
+            Arc::new(uploads),
             Arc::new(handoffs),
             Arc::new(unconverted),
             Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),

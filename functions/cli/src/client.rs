@@ -2,7 +2,7 @@
 
 use crate::{args::Connection, failure::CliError, login::Login};
 pub(crate) use ::client::Body;
-use ::client::{Address, Watch};
+use ::client::{Address, UploadPart, Watch};
 use reqwest::{Method, Response};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -125,6 +125,17 @@ impl Client {
     /// Sends a content of this length to its address.
     pub(crate) async fn upload(&self, to: &Address, content: reqwest::Body, length: u64) -> Result<(), CliError> {
         Ok(self.hub().await?.upload(to, content, length).await?)
+    }
+
+    /// Sends a content part by part, from where an earlier attempt ended. False where the hub takes it whole.
+    pub(crate) async fn upload_in_parts<F: Future<Output = Result<reqwest::Body, CliError>>>(
+        &self,
+        workspace: &str,
+        content: (&str, u64),
+        parts: &[String],
+        bytes: impl Fn(u64, UploadPart) -> F,
+    ) -> Result<bool, CliError> {
+        self.hub().await?.upload_in_parts(workspace, content, parts, bytes).await
     }
 
     /// Makes a workspace from an archive, or a history of Git, of this length.

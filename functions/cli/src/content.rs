@@ -1,13 +1,14 @@
 //! Contents on this machine that are sent: short ones in memory, long ones read again and again from their file, with progress.
 
 use crate::failure::CliError;
+use ::client::PART;
 use domain::{Hasher, Sha256};
 use futures::{TryStreamExt, stream};
 use std::{
     io::{self, IsTerminal, Read, Write},
     path::{Path, PathBuf},
 };
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 /// Up to this length a content is read into memory, in bytes.
 const SHORT: u64 = 4 * 1024 * 1024;
@@ -65,33 +66,50 @@ impl Local {
         }
     }
 
-    /// Its digest.
-    pub(crate) async fn digest(&self) -> Result<Sha256, CliError> {
+    /// Its digest, and the digests of its parts.
+    pub(crate) async fn digests(&self) -> Result<(Sha256, Vec<String>), CliError> {
         let (path, length) = match self {
-            Self::Bytes(bytes) => return Ok(Sha256::of(bytes)),
+            Self::Bytes(bytes) => {
+                let parts = bytes.chunks(usize::try_from(PART).unwrap_or(usize::MAX));
+                return Ok((Sha256::of(bytes), parts.map(|part| Sha256::of(part).to_string()).collect()));
+            }
             Self::File(path, length) => (path, *length),
         };
         let mut file = tokio::fs::File::open(path).await.map_err(wrong(path))?;
-        let (mut hasher, mut piece, mut progress) =
-            (Hasher::default(), vec![0; PIECE], Progress::of("read", length, true));
+        let mut progress = Progress::of("read", length, true);
+        let (mut whole, mut parts, mut piece) = (Hasher::default(), Vec::new(), vec![0; PIECE]);
         loop {
-            let read = file.read(&mut piece).await.map_err(wrong(path))?;
-            if read == 0 {
-                return Ok(hasher.finish());
+            let mut part = (&mut file).take(PART);
+            let mut hasher = Hasher::default();
+            loop {
+                let read = part.read(&mut piece).await.map_err(wrong(path))?;
+                let read = piece.get(..read).unwrap_or_default();
+                if read.is_empty() {
+                    break;
+                }
+                progress.add(read.len());
+                whole.update(read);
+                hasher.update(read);
             }
-            progress.add(read);
-            hasher.update(piece.get(..read).unwrap_or_default());
+            if part.limit() == PART {
+                return Ok((whole.finish(), parts));
+            }
+            parts.push(hasher.finish().to_string());
         }
     }
 
-    /// A body that reads it as it is sent.
-    pub(crate) async fn body(&self) -> Result<reqwest::Body, CliError> {
+    /// A body that reads it, from a byte on, as it is sent.
+    pub(crate) async fn body(&self, from: u64, size: u64, sent: u64) -> Result<reqwest::Body, CliError> {
         let (path, length) = match self {
-            Self::Bytes(bytes) => return Ok(bytes.clone().into()),
+            Self::Bytes(bytes) => {
+                let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                return Ok(bytes.get(place(from)..place(from + size)).unwrap_or_default().to_vec().into());
+            }
             Self::File(path, length) => (path, *length),
         };
-        let file = tokio::fs::File::open(path).await.map_err(wrong(path))?;
-        let begun = (file, Progress::of("sent", length, true));
+        let mut file = tokio::fs::File::open(path).await.map_err(wrong(path))?;
+        file.seek(io::SeekFrom::Start(from)).await.map_err(wrong(path))?;
+        let begun = (file.take(size), Progress::of("sent", length, true).after(sent));
         let pieces = stream::try_unfold(begun, |(mut file, mut progress)| async move {
             let mut piece = vec![0; PIECE];
             let read = file.read(&mut piece).await?;
@@ -121,6 +139,11 @@ impl Progress {
     pub(crate) fn of(what: &'static str, length: u64, is_wanted: bool) -> Self {
         let shown = (is_wanted && length > SHORT && io::stderr().is_terminal()).then_some(u64::MAX);
         Self { what, length, passed: 0, shown }
+    }
+
+    /// So many bytes passed before.
+    fn after(self, passed: u64) -> Self {
+        Self { passed, ..self }
     }
 
     /// So many bytes more.

@@ -12,6 +12,7 @@ use crate::{
     transfer,
     value::{number, text},
 };
+use ::client::UploadPart;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -186,7 +187,12 @@ impl Files {
     }
 
     /// The same; both in one request and one version, so no reader sees the file without its content.
-    async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, CliError> {
+    pub(crate) async fn save_local(
+        &self,
+        path: &str,
+        content: Local,
+        if_version: Option<u64>,
+    ) -> Result<Value, CliError> {
         if content.length() > PAST
             && let Some(sha256) = self.send_past(&content).await?
         {
@@ -217,6 +223,15 @@ impl Files {
         self.client.change(Method::DELETE, &self.at(&[text(file, "file_id")]), Body::None, None).await
     }
 
+    /// Begins to read the content of a file as it is now.
+    pub(crate) async fn open(&self, file: &Value) -> Result<Response, CliError> {
+        let id = text(file, "file_id");
+        match number(file, "size") > PAST {
+            true => self.open_past(id).await,
+            false => self.client.open(&self.at(&[id, "content"]), &[]).await,
+        }
+    }
+
     /// The content of a file as it is now.
     pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, CliError> {
         let file = self.find(path).await?;
@@ -232,11 +247,16 @@ impl Files {
         self.client.download(&self.workspace, id).await
     }
 
-    /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.
+    /// Sends a content to an address of its own, from where an earlier attempt ended, and gives its digest; none where the server has no address for it.
     async fn send_past(&self, content: &Local) -> Result<Option<String>, CliError> {
-        let (sha256, size) = (content.digest().await?.to_string(), content.length());
+        let ((sha256, parts), size) = (content.digests().await?, content.length());
+        let sha256 = sha256.to_string();
+        let open = move |received, part: UploadPart| content.body(part.from, part.size, received);
+        if parts.len() > 1 && self.client.upload_in_parts(&self.workspace, (&sha256, size), &parts, open).await? {
+            return Ok(Some(sha256));
+        }
         let Some(address) = self.client.address_for(&self.workspace, &sha256, size).await? else { return Ok(None) };
-        self.client.upload(&address, content.body().await?, size).await?;
+        self.client.upload(&address, content.body(0, size, 0).await?, size).await?;
         Ok(Some(sha256))
     }
 

@@ -61,7 +61,7 @@ pub(crate) async fn import(args: ImportArgs, out: &mut Output) -> Result<(), Cli
     .flatten()
     .collect();
     let archive = Local::open(&args.file)?;
-    let made = client.import(&query, archive.body().await?, archive.length()).await?;
+    let made = client.import(&query, archive.body(0, archive.length(), 0).await?, archive.length()).await?;
     if out.is_json() {
         return out.json(&made);
     }

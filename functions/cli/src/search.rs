@@ -75,6 +75,7 @@ fn body(args: &SearchArgs) -> Value {
     for (key, value) in [
         ("path", path.as_deref()),
         ("author", args.author.as_deref()),
+        ("tag", args.tag.as_deref()),
         ("modified_after", args.after.as_deref()),
         ("modified_before", args.before.as_deref()),
     ] {

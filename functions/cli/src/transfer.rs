@@ -2,16 +2,17 @@
 //! know how long ones travel.
 
 use crate::{
+    content::{Local, Progress},
     failure::CliError,
     files::{Files, is_folder},
     output::{Look, Output, clean, one_line},
     value::{number, text},
 };
-use domain::Sha256;
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     fs,
+    io::Write as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -57,7 +58,7 @@ impl Files {
                 Some(local) => local.to_owned(),
                 None => PathBuf::from(&name),
             };
-            write(&to, &self.content(path).await?)?;
+            self.bring(&found, &to).await?;
             return told(&[to.display().to_string()], "wrote", out);
         }
         let to = local.map_or_else(|| PathBuf::from(if name.is_empty() { "workspace" } else { &name }), Path::to_owned);
@@ -66,13 +67,31 @@ impl Files {
             let from = text(&file, "path");
             let Some(rest) = below(from, path) else { continue };
             let place = to.join(rest);
-            if fs::read(&place).is_ok_and(|old| Sha256::of(&old).to_string() == text(&file, "sha256")) {
+            if place.is_file() && Local::open(&place)?.digests().await?.0.to_string() == text(&file, "sha256") {
                 continue;
             }
-            write(&place, &self.content(from).await?)?;
+            self.bring(&file, &place).await?;
             written.push(place.display().to_string());
         }
         told(&written, "wrote", out)
+    }
+
+    /// Writes the content of a file here, piece by piece. Until all of it is there it has another name.
+    async fn bring(&self, file: &Value, to: &Path) -> Result<(), CliError> {
+        let failed = |source| CliError::Local { path: to.display().to_string(), source };
+        if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let name = to.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let part = to.with_file_name(format!(".{name}.part"));
+        let mut response = self.open(file).await?;
+        let mut progress = Progress::of("received", number(file, "size"), true);
+        let mut out = fs::File::create(&part).map_err(failed)?;
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
+            progress.add(bytes.len());
+            out.write_all(&bytes).map_err(failed)?;
+        }
+        fs::rename(&part, to).map_err(failed)
     }
 
     /// Makes a folder of the workspace as one here is.
@@ -83,14 +102,13 @@ impl Files {
         let mut changed = Vec::new();
         for (rest, place) in walk(local)? {
             let to = format!("{root}/{rest}");
-            let failed = |source| CliError::Local { path: place.display().to_string(), source };
-            let content = fs::read(&place).map_err(failed)?;
-            let hash = Sha256::of(&content).to_string();
+            let content = Local::open(&place)?;
+            let hash = content.digests().await?.0.to_string();
             if there.remove(&to).is_some_and(|file| text(&file, "sha256") == hash) {
                 continue;
             }
             if !how.dry_run {
-                self.save(&to, content, None).await?;
+                self.save_local(&to, content, None).await?;
             }
             changed.push(to);
         }
@@ -181,14 +199,6 @@ fn below<'a>(path: &'a str, folder: &str) -> Option<&'a Path> {
     let rest = Path::new(path.strip_prefix(folder.trim_end_matches('/'))?.trim_start_matches('/'));
     let stays = rest.components().all(|part| matches!(part, Component::Normal(_)));
     Some(rest).filter(|rest| stays && !rest.as_os_str().is_empty())
-}
-
-fn write(to: &Path, content: &[u8]) -> Result<(), CliError> {
-    let failed = |source| CliError::Local { path: to.display().to_string(), source };
-    if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    fs::write(to, content).map_err(failed)
 }
 
 /// The files of a folder here, by their paths in it, without hidden ones and links.

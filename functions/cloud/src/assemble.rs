@@ -121,7 +121,7 @@ impl Account {
         let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
         let engine = engine.with_servers(Arc::new(web)).with_calendars(calendars);
-        let documents = engine.documents(converter, 1);
+        let documents = engine.documents(converter, 1, self.config.describer(&self.environment)?);
         let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
         let worker = Worker::new(kinds, queue.clone(), options);
         let counted = [

@@ -120,7 +120,8 @@ pub fn assemble(
     let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
     let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
 
-    let documents = engine.documents(Arc::new(sandbox::ChildConverter::default()), parts::conversions_at_once());
+    let (converter, describer) = (Arc::new(sandbox::ChildConverter::default()), config.describer(environment)?);
+    let documents = engine.documents(converter, parts::conversions_at_once(), describer);
     let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
     let worker = Worker::new(kinds, queue, working).on(engine.executor.clone());
     let table = engine.services.base.table.clone();

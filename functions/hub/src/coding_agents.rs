@@ -6,7 +6,8 @@ use ports::{Agents, NoAgents};
 use std::sync::Arc;
 
 /// Why a hub with accounts has none.
-const ACCOUNTS: &str = "this hub has accounts, and a coding agent would act as the person who runs the hub, not as its member";
+const ACCOUNTS: &str =
+    "this hub has accounts, and a coding agent would act as the person who runs the hub, not as its member";
 
 /// The agents of the box and of the configuration. Where there are accounts there are none: each of them would act as the person who runs the hub.
 pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {

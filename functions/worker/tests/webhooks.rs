@@ -47,6 +47,7 @@ fn hook(id: u128, url: &str) -> Webhook {
         previous: None,
         failing_since: None,
         disabled: None,
+        push: None,
     }
 }
 

@@ -1,8 +1,14 @@
 //! A process of an agent: its start, its output on both streams, and its end with a reason.
 
 use crate::{
-    callbacks::Callbacks, connection::Connection, group::Group, reader, registry::Known, shared::Shared, walls::Walls,
-    world::World,
+    callbacks::Callbacks,
+    connection::Connection,
+    group::Group,
+    reader,
+    registry::Known,
+    shared::Shared,
+    walls::Walls,
+    world::{ENVIRONMENT, World},
 };
 use ports::{Error, KnownSecrets, Result};
 use std::{
@@ -19,27 +25,6 @@ use tokio::{
     time::timeout,
 };
 
-/// The variables that every agent has of ours: those of its user, and none with a key.
-pub(crate) const ENVIRONMENT: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_CACHE_HOME",
-    "XDG_STATE_HOME",
-    "XDG_RUNTIME_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "SSL_CERT_FILE",
-];
 /// How much of the error output is kept, in lines and in bytes.
 const LINES: usize = 20;
 const BYTES: usize = 4 * 1024;

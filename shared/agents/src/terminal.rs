@@ -2,7 +2,12 @@
 //! roots, and is confined where this machine can, whether the agent is or not: it sees the system and the roots, and not the agent's own
 //! settings. Its environment has no key, also none of the agent's.
 
-use crate::{group::Group, process::ENVIRONMENT, registry::Known, walls::Walls, world::World};
+use crate::{
+    group::Group,
+    registry::Known,
+    walls::Walls,
+    world::{ENVIRONMENT, World},
+};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, VecDeque},

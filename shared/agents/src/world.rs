@@ -4,6 +4,28 @@ use crate::roots::Roots;
 use ports::KnownSecrets;
 use std::path::PathBuf;
 
+/// The variables that every agent has of ours: those of its user, and none with a key.
+pub(crate) const ENVIRONMENT: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+];
+
 /// Confines the calling thread and all that it starts, for ever: to paths that it can read and run, beside the system's, and to paths that it can change.
 pub type Enclose = fn(&[PathBuf], &[PathBuf]) -> Result<(), String>;
 

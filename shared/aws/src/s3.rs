@@ -12,6 +12,7 @@
 mod large;
 mod multipart;
 mod presign;
+mod resume;
 
 use crate::fault::{Fault, unavailable};
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Error, LARGE, Presigned, Result, Transfer, validate};
+use ports::{Announced, Blobs, Error, LARGE, Presigned, Progress, Result, Transfer, validate};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -353,10 +354,13 @@ impl Blobs for S3Blobs {
         signed.map(Some)
     }
 
+    async fn resume(&self, space: &str, upload: &Announced, valid_for: Duration) -> Result<Option<Progress>> {
+        self.resumed(space, upload, valid_for).await.map(Some)
+    }
+
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
         validate::space(space)?;
-        let delete = self.client.delete_object().bucket(&self.bucket).key(key(space, digest));
-        delete.send().await.map(drop).map_err(|error| unavailable(WHAT, &error))
+        self.delete_object(&key(space, digest)).await
     }
 
     async fn delete_space(&self, space: &str) -> Result<()> {

@@ -267,6 +267,10 @@ impl ChatEffects {
                         Some(request) => Some(self.sample(config, call_id, request, reports).await),
                         None => reply,
                     };
+                    if !tools::is_of_mcp(name) {
+                        let outcome = self.tools.call(&context, name, &args).await;
+                        return Report::ToolFinished { call_id, outcome: Box::new(outcome) };
+                    }
                     let (told, words) = listening();
                     let followed = self.tools.follow(&context, name, &args, (reply, Some(told)));
                     match telling(call_id, followed, words, reports).await {

@@ -69,5 +69,5 @@ pub use events::{Connection, Event, Reset};
 pub use raw::Answer;
 pub use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 pub use sse::{Frame, Parser, TooLong};
-pub use transfer::Address;
+pub use transfer::{Address, PART, UploadPart, UploadProgress};
 pub use watch::{Events, Source, TokenSource, Update, Watch};

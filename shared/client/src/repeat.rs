@@ -49,7 +49,7 @@ fn is_worth_it(repeat: Repeat, error: &Error, met: bool) -> bool {
 }
 
 /// The pause after so many failures before: the hub's own, if that is longer.
-fn pause(failures: u32, asked: Option<Duration>) -> Duration {
+pub(crate) fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     let ours = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
     ours.max(asked.unwrap_or_default())
 }

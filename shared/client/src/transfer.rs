@@ -1,9 +1,10 @@
 //! Contents by address: long ones go past the routes of files, at an address that the hub gives and wherever that is.
 
-use crate::{Client, Error, address};
+use crate::{Client, Error, address, repeat::pause};
 use reqwest::{Method, Response, Url};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::future::Future;
 
 /// The request by which one content is sent or fetched, as the hub gave it. It is good for some minutes, and needs no token.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -17,6 +18,33 @@ pub struct Address {
     pub headers: Map<String, Value>,
 }
 
+/// The length of a part of an upload in bytes; the last one may be shorter.
+pub const PART: u64 = 16 * 1024 * 1024;
+
+/// How far an upload in parts has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct UploadProgress {
+    /// How many bytes of the content are there.
+    pub received: u64,
+    /// The part that comes next; none when the content is whole.
+    pub next: Option<UploadPart>,
+}
+
+/// A part of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct UploadPart {
+    /// Where it begins, in bytes.
+    pub from: u64,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// Whether the state of the upload is to be asked for again: the failure passes, the address has expired or is that of a hub that was started again, or
+/// another upload of the same content was faster.
+fn may_go_on(error: &Error) -> bool {
+    error.is_passing() || matches!(error.status(), Some(401 | 403 | 404 | 409))
+}
+
 impl Client {
     /// An address to which a content of `size` bytes with this SHA-256 is sent. Then make a file, or a version, with its `sha256`
     /// instead of its content. None when the content is short: it is sent with the file.
@@ -26,6 +54,30 @@ impl Client {
     pub async fn address_for(&self, workspace: &str, sha256: &str, size: u64) -> Result<Option<Address>, Error> {
         let wanted = json!({ "sha256": sha256, "size": size });
         self.given(self.post(&["workspaces", workspace, "uploads"], &wanted).await?)
+    }
+
+    /// How far the upload in parts of a content has come, with the address of its next part. `parts` are the SHA-256 of each [`PART`] bytes. A short content
+    /// has neither.
+    ///
+    /// # Errors
+    /// When it is refused, or no hub answers.
+    pub async fn progress_of(
+        &self,
+        workspace: &str,
+        sha256: &str,
+        size: u64,
+        parts: &[String],
+    ) -> Result<(Option<Address>, Option<UploadProgress>), Error> {
+        let wanted = json!({ "sha256": sha256, "size": size, "parts": parts });
+        let mut answer = self.post(&["workspaces", workspace, "uploads"], &wanted).await?;
+        let progress = match answer.get_mut("parts").map(Value::take) {
+            None | Some(Value::Null) => None,
+            Some(progress) => Some(
+                serde_json::from_value(progress)
+                    .map_err(|_| self.foreign("its progress of an upload is none".into(), None))?,
+            ),
+        };
+        Ok((self.given(answer)?, progress))
     }
 
     /// The address of a file's content; none when the content is short: it is read from the file's own route.
@@ -55,6 +107,41 @@ impl Client {
             return Ok(());
         }
         self.accepted(response).await.map(drop)
+    }
+
+    /// Sends a content part by part, from where an earlier attempt ended, and goes on after a connection broke or the hub was started again. `bytes` opens
+    /// a part, and is told how many bytes of the content are there. Parts that came stay for two days, so the same call goes on after an error.
+    ///
+    /// Gives false, and sends nothing, where the content is short or the hub takes it whole.
+    ///
+    /// # Errors
+    /// When it is refused, three attempts for a part in a row failed, or no hub answers; those of `bytes`.
+    pub async fn upload_in_parts<B, E, F>(
+        &self,
+        workspace: &str,
+        (sha256, size): (&str, u64),
+        parts: &[String],
+        bytes: impl Fn(u64, UploadPart) -> F,
+    ) -> Result<bool, E>
+    where
+        B: Into<reqwest::Body>,
+        E: From<Error>,
+        F: Future<Output = Result<B, E>>,
+    {
+        let mut failures = 0;
+        loop {
+            let (address, progress) = self.progress_of(workspace, sha256, size, parts).await?;
+            let Some(UploadProgress { received, next }) = progress else { return Ok(false) };
+            let (Some(to), Some(part)) = (address, next) else { return Ok(true) };
+            match self.upload(&to, bytes(received, part).await?, part.size).await {
+                Ok(()) => failures = 0,
+                Err(error) if failures < 2 && may_go_on(&error) => {
+                    tokio::time::sleep(pause(failures, error.retry_after())).await;
+                    failures += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Makes a workspace from an archive of `length` bytes, as `GET …/export` gave it; `name` goes before the archive's. Gives the workspace.

@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use buildscale_client::{Address, Body, Client, Error, Event, Method, Source, TokenSource, Update};
+use buildscale_client::{Address, Body, Client, Error, Event, Method, Source, TokenSource, Update, UploadPart};
 use futures::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 use std::{
@@ -404,6 +404,44 @@ async fn contents_go_by_the_address_that_the_hub_gives_and_without_the_token() -
     assert_eq!((asked[5].line.as_str(), asked[5].header("authorization")), ("GET /get?ticket=t", ""));
     assert_eq!(asked[7].line, "GET /api/v1/workspaces/w/files/f/content");
     assert_eq!(asked[7].header("authorization"), "Bearer secret");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_upload_in_parts_goes_on_with_the_part_that_is_missing() -> Result {
+    let state = |received: u64, next: Value| {
+        let url = format!("/put?ticket={received}");
+        let request = if next.is_null() { Value::Null } else { json!({ "method": "PUT", "url": url }) };
+        ok(&json!({ "request": request, "parts": { "received": received, "next": next } }))
+    };
+    let server = Server::start([
+        state(4, json!({ "from": 4, "size": 3 })),
+        (401, &[], refusal("UNAUTHORIZED")),
+        state(4, json!({ "from": 4, "size": 3 })),
+        (204, &[], String::new()),
+        state(7, Value::Null),
+        ok(&json!({ "expires_at": "x" })),
+        state(0, json!({ "from": 0, "size": 4 })),
+        (400, &[], refusal("INVALID_ARGUMENT")),
+    ])
+    .await?;
+    let client = server.client()?;
+    let content = "part1 2";
+    let bytes = |received: u64, part: UploadPart| async move {
+        assert_eq!(received, part.from);
+        let (from, to) = (part.from as usize, (part.from + part.size) as usize);
+        Ok::<_, Error>(content[from..to].to_owned())
+    };
+    let parts = ["aa".to_owned(), "bb".to_owned()];
+    assert!(client.upload_in_parts("w", ("00", 7), &parts, bytes).await?);
+    assert!(!client.upload_in_parts("w", ("00", 7), &parts, bytes).await?, "the hub takes it whole");
+    let refused = client.upload_in_parts("w", ("00", 7), &parts, bytes).await.err().ok_or("other bytes")?;
+    assert_eq!(refused.code(), Some("INVALID_ARGUMENT"));
+    let asked = server.asked();
+    assert_eq!(asked[0].body, r#"{"parts":["aa","bb"],"sha256":"00","size":7}"#);
+    assert_eq!((asked[3].line.as_str(), asked[3].body.as_str()), ("PUT /put?ticket=4", "1 2"));
+    assert_eq!(asked[3].header("authorization"), "");
+    assert_eq!(asked[7].body, "part");
     Ok(())
 }
 

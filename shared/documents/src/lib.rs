@@ -13,14 +13,16 @@
 //!
 //! This crate parses nothing.
 
+mod describe;
 mod front_matter;
 
 use actor::{ActorDriver, Verdict};
 use async_trait::async_trait;
+use describe::Undescribed;
 use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, Principal, WorkspaceId};
 use front_matter::{Source, render, with_source};
 use futures::FutureExt;
-use ports::{Converter, Delivery, NotConverted};
+use ports::{Converter, Delivery, Describer, NotConverted};
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -40,12 +42,13 @@ const ATTEMPTS: u32 = 12;
 pub struct Documents {
     workspaces: Workspaces,
     converter: Arc<dyn Converter>,
+    describer: Option<Arc<dyn Describer>>,
     /// The conversions that run at once in this process: each may take half a GiB.
     places: Arc<Semaphore>,
 }
 
-/// The text of a Markdown, or the status and the reason of a document that has none.
-type Made = Result<String, (ConversionStatus, String, String)>;
+/// The text of a Markdown, and why it lacks a description; or the status and the reason of a document that has none.
+type Made = Result<(String, Option<Undescribed>), (ConversionStatus, String, String)>;
 
 /// The reason for which a document cannot be dealt with now.
 enum Left {
@@ -53,6 +56,8 @@ enum Left {
     Error(Error),
     /// The converter cannot be started.
     Unavailable(String),
+    /// The model that describes documents does not answer.
+    Undescribed(String),
 }
 
 impl From<Error> for Left {
@@ -64,7 +69,13 @@ impl From<Error> for Left {
 impl Documents {
     /// With this converter, and so many conversions at once.
     pub fn new(workspaces: Workspaces, converter: Arc<dyn Converter>, at_once: usize) -> Self {
-        Self { workspaces, converter, places: Arc::new(Semaphore::new(at_once.max(1))) }
+        Self { workspaces, converter, describer: None, places: Arc::new(Semaphore::new(at_once.max(1))) }
+    }
+
+    /// The same, with a model that describes pictures, sound and film.
+    #[must_use]
+    pub fn describing(self, describer: Option<Arc<dyn Describer>>) -> Self {
+        Self { describer, ..self }
     }
 
     /// Does what is left to do for a document.
@@ -110,7 +121,7 @@ impl Documents {
         let known = workspace.converted(sha256, &info.name).await?;
         let outcome = match known {
             Some(Outcome::Done { file_id, v }) => match self.again(workspace, info, file_id, v).await? {
-                Some(text) => Ok(text),
+                Some(text) => Ok((text, None)),
                 // That version is gone for good.
                 None => self.converted(workspace, info, before, attempt).await?,
             },
@@ -119,10 +130,14 @@ impl Documents {
             None => self.converted(workspace, info, before, attempt).await?,
         };
         let conversion = match outcome {
-            Ok(text) => match put(workspace, info, before, text).await? {
+            Ok((text, undescribed)) => match put(workspace, info, before, text).await? {
                 Ok((file_id, v)) => {
                     workspace.remember_conversion(sha256, &info.name, &Outcome::Done { file_id, v }).await?;
-                    Conversion::new(ConversionStatus::Done, Some(file_id))
+                    let done = Conversion::new(ConversionStatus::Done, Some(file_id));
+                    match undescribed {
+                        Some(Undescribed { reason, message }) => done.because(reason, message),
+                        None => done,
+                    }
                 }
                 Err(taken) => Conversion::new(ConversionStatus::Failed, None).because("name_taken", taken),
             },
@@ -165,9 +180,12 @@ impl Documents {
         workspace.note_conversion(info, Conversion::new(ConversionStatus::Running, before), None).await?;
         // This version, whatever is at the path by now.
         let (_, content) = workspace.version(info.file_id, info.v).await?;
-        let converted = self.converter.convert(&info.name, content).await;
+        let converted = self.converter.convert(&info.name, content.clone()).await;
         Ok(match converted {
-            Ok(converted) => Ok(render(&Source::of(info), &converted)),
+            Ok(mut converted) => {
+                let undescribed = self.describe(workspace, info, content, attempt, &mut converted).await?;
+                Ok((render(&Source::of(info), &converted), undescribed))
+            }
             Err(NotConverted::Skipped { reason, message }) => Err((ConversionStatus::Skipped, reason, message)),
             Err(NotConverted::Failed { reason, message }) => Err((ConversionStatus::Failed, reason, message)),
             Err(NotConverted::Unavailable(why)) => return Err(Left::Unavailable(why)),
@@ -310,6 +328,10 @@ impl ActorDriver for Documents {
                     Ok(Ok(())) => {}
                     Ok(Err(Left::Error(error))) => {
                         tracing::warn!(group = delivery.group, %error, "a document could not be dealt with");
+                        return Verdict { done, again };
+                    }
+                    Ok(Err(Left::Undescribed(why))) => {
+                        tracing::warn!(group = delivery.group, why, "a document waits for the model that describes it");
                         return Verdict { done, again };
                     }
                     Ok(Err(Left::Unavailable(why))) => {

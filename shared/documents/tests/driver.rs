@@ -5,8 +5,11 @@ use actor::ActorDriver;
 use async_trait::async_trait;
 use buildscale_documents::Documents;
 use bytes::Bytes;
-use domain::{ConversionStatus, FilePath, Principal, WorkspaceId};
-use ports::{Clock, Converted, Converter, Delivery, NotConverted, QueueMessage, Receipt, SystemClock};
+use domain::{ConversionStatus, FilePath, Principal, Usage, WorkspaceId};
+use ports::{
+    Clock, Converted, Converter, Delivery, Described, Describer, ModelError, NotConverted, NotTaken, QueueMessage,
+    Receipt, SystemClock,
+};
 use std::{
     sync::{
         Arc, Mutex,
@@ -18,7 +21,7 @@ use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeQueue, FakeTable, Faults};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use workspace::{Expect, Info, Workspace, Workspaces, Writer, documents::SHARDS};
+use workspace::{Expect, Info, Purpose, Workspace, Workspaces, Writer, documents::SHARDS};
 
 const PATH: &str = "/data/a.pdf";
 
@@ -41,7 +44,33 @@ impl Converter for Echo {
         if markdown.contains("broken") {
             return Err(NotConverted::Failed { reason: "damaged".into(), message: "it is damaged".into() });
         }
+        if markdown.contains("picture") {
+            let facts = vec![("format".into(), "png".into())];
+            return Ok(Converted { kind: "image".into(), facts, markdown });
+        }
         Ok(Converted { kind: "pdf".into(), facts: Vec::new(), markdown })
+    }
+}
+
+/// Sees what it is told to see, as often as it is told.
+#[derive(Default)]
+struct Eyes {
+    says: Mutex<Vec<Result<Described, ModelError>>>,
+}
+
+#[async_trait]
+impl Describer for Eyes {
+    fn model(&self) -> &str {
+        "fake/eyes"
+    }
+
+    fn takes(&self, media_type: &str, length: usize) -> Result<(), NotTaken> {
+        assert_eq!(media_type, "image/png");
+        if length > 20 { Err(NotTaken::Longer(20)) } else { Ok(()) }
+    }
+
+    async fn describe(&self, _: &str, _: Bytes) -> Result<Described, ModelError> {
+        self.says.lock().unwrap().pop().unwrap_or_else(|| Err(ModelError::Unavailable("away".into())))
     }
 }
 
@@ -75,6 +104,14 @@ impl World {
         Self { all, queue, echo, documents, workspace, _root: root }
     }
 
+    /// Drives the document of all its messages at this attempt, by this driver.
+    async fn drive_at(&self, documents: &Documents, attempt: u32) -> usize {
+        let message = self.queue.messages().pop().unwrap();
+        let (group, id, body) = (message.group, message.id, message.body);
+        let delivery = Delivery { group, id, body, attempt, receipt: Receipt(String::new()) };
+        documents.deliver(&[delivery], &CancellationToken::new()).await.done
+    }
+
     /// Drives the documents of these messages; the number of those that were dealt with.
     async fn drive(&self, messages: Vec<QueueMessage>) -> usize {
         let delivery = |message: QueueMessage| Delivery {
@@ -100,6 +137,51 @@ impl World {
         let content = self.workspace.markdown_of(&self.info().await).await.unwrap().unwrap();
         String::from_utf8(content.bytes.to_vec()).unwrap()
     }
+}
+
+#[tokio::test]
+async fn a_picture_is_described_or_its_state_says_why_not() {
+    let world = World::new().await;
+    let state = async || {
+        let conversion = world.info().await.conversion.unwrap();
+        (conversion.status, conversion.reason.unwrap_or_default())
+    };
+    let done = |reason: &str| (ConversionStatus::Done, reason.to_owned());
+    write(&world.workspace, "picture 1").await;
+    assert_eq!(world.drive_at(&world.documents, 1).await, 1);
+    assert_eq!(state().await, done("no_model"));
+    assert!(world.markdown().await.contains("\nnot_described: \"no_model\"\n"), "{}", world.markdown().await);
+
+    let eyes = Arc::new(Eyes::default());
+    let documents = world.documents.clone().describing(Some(eyes.clone()));
+    write(&world.workspace, "a picture that is too long").await;
+    assert_eq!(world.drive_at(&documents, 1).await, 1);
+    assert_eq!(state().await, done("too_large"));
+
+    let usage = Usage { input_tokens: 5, output_tokens: 2, ..Usage::default() };
+    let told = Described { text: " A red *bridge*. ".into(), usage };
+    eyes.says.lock().unwrap().extend([Ok(told), Err(ModelError::Rejected("no".into()))]);
+    write(&world.workspace, "picture 2").await;
+    assert_eq!(world.drive_at(&documents, 1).await, 1);
+    assert_eq!(state().await, done("model_refused"));
+    write(&world.workspace, "picture 3").await;
+    assert_eq!(world.drive_at(&documents, 1).await, 1);
+    assert_eq!(state().await, done(""));
+    let markdown = world.markdown().await;
+    assert!(markdown.contains("\ndescribed_by: \"fake/eyes\"\n"), "{markdown}");
+    assert!(markdown.ends_with("picture 3\n\n## Description\n\nA red *bridge*.\n"), "{markdown}");
+    let spent = world.workspace.spent("2000-01-01", "2999-12-31").await.unwrap();
+    assert_eq!(
+        spent.iter().map(|it| (it.purpose, it.calls, it.usage)).collect::<Vec<_>>(),
+        [(Purpose::Description, 1, usage)]
+    );
+
+    // A model that is away is waited for, and not for ever.
+    write(&world.workspace, "picture 4").await;
+    assert_eq!(world.drive_at(&documents, 1).await, 0);
+    assert_eq!(world.status().await, ConversionStatus::Running);
+    assert_eq!(world.drive_at(&documents, 5).await, 1);
+    assert_eq!(state().await, done("model_unavailable"));
 }
 
 #[tokio::test]

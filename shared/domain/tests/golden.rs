@@ -2,18 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/session_values.rs"]
+mod session_values;
 #[path = "wire/team_commands.rs"]
 mod team_commands;
 
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId,
-    CompactionView, Error, ExecutorLimits, ExecutorOf, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId,
-    Mode, NextPersona, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Scenario,
-    ScenarioSetup, Session, SessionContext, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
-    TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    CompactionView, Error, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId, Mode, NextPersona,
+    PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256,
+    Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage,
+    UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
-    session::Cut,
     task::{
         AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Handoff, HandoffLink, Origin, Replay, Resources,
         Retry, ToolUse, Wait,
@@ -21,6 +22,7 @@ use buildscale_domain::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
+use session_values::{executor, session};
 use testkit::golden;
 use uuid::Uuid;
 
@@ -62,21 +64,6 @@ fn rules() -> Vec<PermissionRule> {
         PermissionRule::Command { words: words(&["make"]), folder: path() },
         PermissionRule::File { path: path() },
     ]
-}
-
-fn executor() -> ExecutorOf {
-    ExecutorOf { session: ChatId(id(30)), plan: CallId(id(31)), step: 2, max_calls: 10, max_retries: 2 }
-}
-
-fn session() -> Session {
-    Session {
-        context: SessionContext::ProjectAudit,
-        entity: Some("atlas".into()),
-        focus: Some(json!({ "focusType": "task", "focusEntityId": "7" })),
-        executors: ExecutorLimits { at_once: 2, max_calls: 9, max_retries: 1, max_wall_ms: 50_000 },
-        cut: vec![Cut { part: "location".into(), tokens: 1_200, kept: 1_000 }],
-        read_at: Some(AT),
-    }
 }
 
 fn agent_answer() -> AgentAnswer {

@@ -13,13 +13,14 @@ mod chunks;
 mod hold;
 mod incoming;
 mod large;
+mod unfinished;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunks::{Chunks, place};
 use domain::{Sha256, Timestamp};
 pub use hold::{Hold, Stored, contents, spaces};
-use ports::{Blobs, Clock as _, Error, LARGE, Result, SystemClock, validate};
+use ports::{Announced, Blobs, Clock as _, Error, LARGE, Part, Progress, Result, SystemClock, validate};
 use std::{
     collections::HashMap,
     fs::{self, File},
@@ -66,6 +67,8 @@ struct Archive {
     listing: Mutex<()>,
     /// Held while the contents of deleted spaces are removed.
     clearing: Mutex<()>,
+    /// Held while a file of an unfinished upload is opened, written, or given another name.
+    uploading: Mutex<()>,
 }
 
 /// The attributes that a file is recognized by.
@@ -113,6 +116,7 @@ impl LocalBlobs {
             large_above,
             listing: Mutex::default(),
             clearing: Mutex::default(),
+            uploading: Mutex::default(),
         };
         if let Err(error) = fs::remove_dir_all(archive.temporary_folder())
             && error.kind() != io::ErrorKind::NotFound
@@ -177,6 +181,23 @@ impl Blobs for LocalBlobs {
         validate::space(space)?;
         let incoming = incoming::Incoming::begin(self.0.clone(), space, digest, length).await?;
         Ok(Some(Box::new(incoming)))
+    }
+
+    async fn resume(&self, space: &str, upload: &Announced, _valid_for: Duration) -> Result<Option<Progress>> {
+        validate::space(space)?;
+        let (archive, space, upload) = (self.0.clone(), space.to_owned(), upload.clone());
+        let resumed = tokio::task::spawn_blocking(move || archive.resume(&space, &upload)).await;
+        resumed.map_err(|error| Error::unavailable("the archive", error))?.map(Some)
+    }
+
+    async fn incoming_part(&self, space: &str, digest: Sha256, part: Part) -> Result<Option<Box<dyn ports::Incoming>>> {
+        validate::space(space)?;
+        let incoming = unfinished::IncomingPart::begin(self.0.clone(), space, digest, part).await?;
+        Ok(Some(Box::new(incoming)))
+    }
+
+    async fn forget_unfinished(&self, before: Timestamp) -> Result<u64> {
+        self.blocking(move |archive| archive.forget_unfinished(before)).await
     }
 
     async fn link(&self, space: &str, digest: Sha256, path: &Path) -> Result<bool> {

@@ -109,6 +109,13 @@ async fn large_blobs_conform() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_in_parts_conform() {
+    let (_, _, folder) = env();
+    let fresh = || async { Arc::new(LocalBlobs::new(tempfile::tempdir_in(&folder).unwrap().keep())) as Arc<dyn Blobs> };
+    conformance::uploads(fresh, async |request, _| panic!("a hub takes parts itself: {request:?}")).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn racing_threads_conform_too() {
     let (_, _, folder) = env();

@@ -63,10 +63,12 @@ fn records_of_people_stay_readable_for_ever() {
         workspace: WorkspaceId(id(3)),
         digest: Sha256::of(b"content"),
         writes,
+        part: None,
         user: UserId(id(2)),
         expires: AT.as_millis(),
     };
     check("content_tickets", &[content(None), content(Some(5_000_000_000))]);
+    check("part_tickets", &TransferClaims { part: Some((3, Sha256::of(b"part"))), ..content(Some(16_777_216)) });
 }
 
 /// A restriction of a newer version is not ignored, and its new fields are not lost.

@@ -44,5 +44,5 @@ pub use members::{Acting, Member, MemberPage, Members, Membership, MembershipPag
 pub use permission::{Action, Role, matrix};
 pub use random::{fresh_secret, same};
 pub use ticket::{Stream, TICKET_LIFE, Tickets};
-pub use transfer::{Leave, TRANSFER_LIFE};
+pub use transfer::{Leave, Right, TRANSFER_LIFE};
 pub use verifier::{MIN_SECRET, Subject, Verifier, mint};

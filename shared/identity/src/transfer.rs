@@ -8,6 +8,7 @@ use crate::{
     ticket::TicketKind,
 };
 use domain::{Sha256, Timestamp, UserId, WorkspaceId};
+use ports::{PART, Part};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ pub(crate) struct TransferClaims {
     /// How many bytes it writes; none when it reads.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<u64>,
+    /// The number and the digest of the part that it writes; none when it writes the whole.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<(usize, Sha256)>,
     #[serde(rename = "u")]
     pub user: UserId,
     /// In milliseconds since 1970.
@@ -30,17 +34,31 @@ pub(crate) struct TransferClaims {
     pub expires: i64,
 }
 
+/// The one thing that a ticket is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Reading the content.
+    Read,
+    /// Writing the content.
+    Write {
+        /// Its length in bytes.
+        length: u64,
+    },
+    /// Writing a part of the content.
+    WritePart(Part),
+}
+
 /// The rights of a ticket's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The user.
     pub user: UserId,
-    /// How many bytes may be written; none for reading.
-    pub writes: Option<u64>,
+    /// What may be done with the content.
+    pub right: Right,
 }
 
 impl Tickets {
-    /// A ticket that reads one content of a workspace, or writes its `writes` bytes.
+    /// A ticket for one content of a workspace.
     ///
     /// # Errors
     /// `INTERNAL` when JSON cannot hold the claims.
@@ -49,10 +67,15 @@ impl Tickets {
         user: UserId,
         workspace: WorkspaceId,
         digest: Sha256,
-        writes: Option<u64>,
+        right: Right,
         until: Timestamp,
     ) -> Result<String> {
-        let claims = TransferClaims { workspace, digest, writes, user, expires: until.as_millis() };
+        let (writes, part) = match right {
+            Right::Read => (None, None),
+            Right::Write { length } => (Some(length), None),
+            Right::WritePart(Part { number, length, digest, .. }) => (Some(length), Some((number, digest))),
+        };
+        let claims = TransferClaims { workspace, digest, writes, part, user, expires: until.as_millis() };
         self.seal(&KIND, &claims)
     }
 
@@ -75,7 +98,14 @@ impl Tickets {
         if now.as_millis() >= claims.expires {
             return Err(unauthorized("the address has expired", "ask for a new one"));
         }
-        Ok(Leave { user: claims.user, writes: claims.writes })
+        let right = match (claims.writes, claims.part) {
+            (None, _) => Right::Read,
+            (Some(length), None) => Right::Write { length },
+            (Some(length), Some((number, digest))) => {
+                Right::WritePart(Part { number, from: (number as u64).saturating_mul(PART), length, digest })
+            }
+        };
+        Ok(Leave { user: claims.user, right })
     }
 }
 
@@ -96,10 +126,11 @@ mod tests {
         let (user, workspace) = (UserId(Uuid::from_u128(1)), WorkspaceId(Uuid::from_u128(2)));
         let (digest, now) = (Sha256::of(b"x"), Timestamp::from_millis(1_800_000_000_000));
         let until = now + TRANSFER_LIFE;
-        for writes in [None, Some(5_000_000_000)] {
-            let ticket = tickets.issue_transfer(user, workspace, digest, writes, until).unwrap();
+        let part = Part { number: 3, from: 3 * PART, length: 17, digest: Sha256::of(b"part") };
+        for right in [Right::Read, Right::Write { length: 5_000_000_000 }, Right::WritePart(part)] {
+            let ticket = tickets.issue_transfer(user, workspace, digest, right, until).unwrap();
             let verify = |ticket: &str, workspace, digest, now| tickets.verify_transfer(ticket, workspace, digest, now);
-            assert_eq!(verify(&ticket, workspace, digest, now), Ok(Leave { user, writes }));
+            assert_eq!(verify(&ticket, workspace, digest, now), Ok(Leave { user, right }));
             assert!(verify(&ticket, workspace, digest, until).unwrap_err().message.contains("expired"));
             for refused in [
                 verify(&ticket, WorkspaceId(Uuid::from_u128(9)), digest, now),

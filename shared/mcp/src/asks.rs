@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::{Map, Value, json};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 8;
 const MAX_TOKENS: u64 = 8_192;
 /// The longest piece of what a server says while a call runs, in characters.
 const MAX_TOLD: usize = 500;
-/// The most calls of a connection that wait for people.
+/// The most calls of a connection that wait for people. The oldest gives way: its turn may have been stopped.
 const MAX_PARKED: usize = 32;
 
 /// What a server wants.
@@ -49,6 +49,8 @@ pub(crate) struct Ask {
 struct Listening {
     asks: mpsc::Sender<Ask>,
     told: Option<Told>,
+    /// Whether it waits for an answer: it asks nothing meanwhile.
+    waits: bool,
 }
 
 /// The calls that run on a connection.
@@ -81,7 +83,7 @@ impl Asks {
         let (sender, asks) = mpsc::channel(1);
         let mut calls = self.lock();
         let number = calls.last_key_value().map_or(1, |(last, _)| last + 1);
-        calls.insert(number, Listening { asks: sender, told: None });
+        calls.insert(number, Listening { asks: sender, told: None, waits: false });
         drop(calls);
         Running { answer, asks, listed: Listed(self.clone(), number) }
     }
@@ -89,17 +91,21 @@ impl Asks {
     /// Has a call listen from now on.
     pub fn listen(&self, running: &Running, told: Option<Told>) {
         if let Some(call) = self.lock().get_mut(&running.listed.1) {
-            call.told = told;
+            (call.told, call.waits) = (told, false);
         }
+    }
+
+    /// The one call that runs and does not wait; none where that is not clear.
+    fn only<T>(&self, of: impl Fn(&Listening) -> T) -> Option<T> {
+        let calls = self.lock();
+        let mut running = calls.values().filter(|call| !call.waits);
+        let one = running.next()?;
+        running.next().is_none().then(|| of(one))
     }
 
     /// Tells the one call that runs what the server says.
     pub fn tell(&self, words: &str) {
-        let told = {
-            let calls = self.lock();
-            calls.values().next().filter(|_| calls.len() == 1).and_then(|call| call.told.clone())
-        };
-        if let Some(Told(told)) = told {
+        if let Some(Told(told)) = self.only(|call| call.told.clone()).flatten() {
             told(printable(words, MAX_TOLD));
         }
     }
@@ -123,11 +129,7 @@ impl Asks {
 
     /// The answer to the one call that runs; null where none does, or more.
     async fn want(&self, wanted: Wanted) -> Value {
-        let call = {
-            let calls = self.lock();
-            calls.values().next().filter(|_| calls.len() == 1).map(|call| call.asks.clone())
-        };
-        let Some(call) = call else { return Value::Null };
+        let Some(call) = self.only(|call| call.asks.clone()) else { return Value::Null };
         let (reply, answer) = oneshot::channel();
         match call.send(Ask { wanted, reply }).await {
             Ok(()) => answer.await.unwrap_or_default(),
@@ -194,28 +196,32 @@ fn result(form: &Value, reply: Value) -> ElicitResult {
     told.with_content(Value::Object(content))
 }
 
-/// Calls that wait for a person.
+/// Calls that wait for a person, the oldest first.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<HashMap<CallId, (Running, oneshot::Sender<Value>)>>);
+pub(crate) struct Parked(Mutex<VecDeque<(CallId, Running, oneshot::Sender<Value>)>>);
 
 impl Parked {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, (Running, oneshot::Sender<Value>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(CallId, Running, oneshot::Sender<Value>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a call wait; the question is cancelled where too many wait already.
-    pub fn park(&self, id: CallId, running: Running, reply: oneshot::Sender<Value>) -> Result<(), Running> {
-        let mut parked = self.lock();
-        if parked.len() >= MAX_PARKED {
-            return Err(running);
+    /// Has a call wait.
+    pub fn park(&self, id: CallId, running: Running, reply: oneshot::Sender<Value>) {
+        if let Some(call) = running.listed.0.lock().get_mut(&running.listed.1) {
+            (call.told, call.waits) = (None, true);
         }
-        parked.insert(id, (running, reply));
-        Ok(())
+        let mut parked = self.lock();
+        parked.push_back((id, running, reply));
+        if parked.len() > MAX_PARKED {
+            drop(parked.pop_front());
+        }
     }
 
     /// The call goes on with this answer; none when it waits no longer.
     pub fn resume(&self, id: CallId, answer: Value) -> Option<Running> {
-        let (running, reply) = self.lock().remove(&id)?;
+        let mut parked = self.lock();
+        let at = parked.iter().position(|(parked, ..)| *parked == id)?;
+        let (_, running, reply) = parked.remove(at)?;
         // One whose server has given the question up goes on as well.
         let _ = reply.send(answer);
         Some(running)
@@ -305,7 +311,12 @@ mod tests {
         let other = asks.running(never());
         let both = asks.ask("x".into(), form.clone()).await;
         assert_eq!(both.action, ElicitationAction::Cancel, "it is not known whose question it is");
-        drop(other);
+        let parked = Parked::default();
+        parked.park(CallId::from_key("a", "call"), other, oneshot::channel().0);
+        let (told, ()) = tokio::join!(asks.ask("x".into(), form.clone()), async {
+            one.asks.recv().await.unwrap().reply.send(json!({ "action": "decline" })).unwrap();
+        });
+        assert_eq!(told.action, ElicitationAction::Decline, "a call that waits asks nothing");
         let deep = asks.ask("x".into(), json!({ "type": "object", "properties": { "a": "x".repeat(MAX_FORM) } })).await;
         assert_eq!(deep.action, ElicitationAction::Cancel, "it is too long");
     }

@@ -369,11 +369,8 @@ impl Link {
                 let _ = ask.reply.send(Value::Null);
                 continue;
             };
-            match self.parked.park(id, running, ask.reply) {
-                Ok(()) => return Ok(asked),
-                // Its question was dropped with its reply, which cancels it.
-                Err(back) => running = back,
-            }
+            self.parked.park(id, running, ask.reply);
+            return Ok(asked);
         }
     }
 

@@ -358,9 +358,15 @@ impl ToolServers for Servers {
     async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
         let none = || Error::not_found("prompt", name);
         let Some((server, prompt)) = name.split_once("__") else { return Err(none()) };
+        let (slots, faults) = self.0.slots(of);
+        // Such a message may be for somebody else: the agent of a thread has prompts of its own.
+        if !slots.iter().any(|slot| slot.name == server) && !faults.iter().any(|(name, _)| name == server) {
+            return Err(none());
+        }
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
         let words = found.link.prompt(prompt, args).await;
-        self.told(&found, words).await?.ok_or_else(none)
+        let listed = || none().hint(format!("ls {SERVED_FILES}/{server}/prompts lists those that there are"));
+        self.told(&found, words).await?.ok_or_else(listed)
     }
 }
 

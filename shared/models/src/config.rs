@@ -29,6 +29,14 @@ pub enum ConfigError {
         /// The reason.
         reason: String,
     },
+    /// A model that takes text alone is to describe pictures.
+    #[error("{model:?} cannot describe contents: {reason}")]
+    Describing {
+        /// The model.
+        model: String,
+        /// The reason.
+        reason: String,
+    },
     /// The script file could not be read.
     #[error("the script {path} cannot be read: {source}")]
     ScriptFile {

@@ -18,6 +18,7 @@ mod bedrock;
 mod catalog;
 mod check;
 mod config;
+mod describing;
 mod embedding;
 mod failure;
 mod guard;

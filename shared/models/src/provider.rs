@@ -1,5 +1,6 @@
 //! One provider behind HTTP.
 
+mod describe;
 mod embed;
 #[cfg(test)]
 mod files;

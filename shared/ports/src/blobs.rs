@@ -1,9 +1,9 @@
 //! Blobs: contents by their SHA-256, in spaces. Modelled on S3.
 
-use crate::Result;
+use crate::{Announced, Part, Progress, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Sha256;
+use domain::{Sha256, Timestamp};
 use std::{ops::Range, path::Path, time::Duration};
 
 /// Contents above this many bytes are *large*: they come in as a stream or past the process, and are read in ranges. No process
@@ -11,6 +11,11 @@ use std::{ops::Range, path::Path, time::Duration};
 pub const LARGE: u64 = 32 * 1024 * 1024;
 /// The longest content, in bytes: S3 takes no more in one request.
 pub const LARGEST: u64 = 5_000_000_000;
+
+/// How long the parts of an unfinished upload are kept after the last one came.
+pub const UNFINISHED: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+/// How many unfinished uploads a space may have.
+pub const MOST_UNFINISHED: usize = 32;
 
 /// The purpose of a presigned request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +104,32 @@ pub trait Blobs: Send + Sync {
     /// A store without room for that many bytes says so at once.
     async fn incoming(&self, _space: &str, _digest: Sha256, _length: u64) -> Result<Option<Box<dyn Incoming>>> {
         Ok(None)
+    }
+    /// How far an upload in parts has come. One that is new begins, and one whose parts are all there becomes durable under its digest. Parts stay when
+    /// processes end, and are removed some time after the last one came ([`Blobs::forget_unfinished`]). A presigned request of the answer is good for `valid_for`. None if the
+    /// store takes contents whole only.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when the parts are not the announced content, which removes them, and for too many unfinished uploads
+    /// of the space. A store without room for the missing bytes says so at once.
+    async fn resume(&self, _space: &str, _upload: &Announced, _valid_for: Duration) -> Result<Option<Progress>> {
+        Ok(None)
+    }
+    /// Begins to take a part of an upload that [began](Blobs::resume), as a stream; [`Incoming::finish`] makes the part durable. None if the store takes
+    /// parts by presigned requests instead.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`](crate::Error::Conflict) when no such upload began, or it was completed or removed since.
+    async fn incoming_part(&self, _space: &str, _digest: Sha256, _part: Part) -> Result<Option<Box<dyn Incoming>>> {
+        Ok(None)
+    }
+    /// Removes the parts of unfinished uploads to which nothing came since `before`, and gives the number of these uploads. A store that removes them by
+    /// itself has none.
+    ///
+    /// # Errors
+    /// Those of [`Blobs`].
+    async fn forget_unfinished(&self, _before: Timestamp) -> Result<u64> {
+        Ok(0)
     }
     /// Makes a content appear at the free path `path` without copying it: a hard link, so it must not be written to. False if the store is
     /// not on the same file system, or has no such content.

@@ -19,11 +19,13 @@
 //! ```
 
 mod agents;
+mod announced;
 mod blobs;
 mod bus;
 mod clock;
 mod converter;
 pub mod crash;
+mod describer;
 mod embedder;
 mod error;
 mod folders;
@@ -46,10 +48,12 @@ pub use agents::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
     AgentUpdate, Agents, NoAgents, STOCK_AGENTS,
 };
-pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
+pub use announced::{Announced, PART, Part, Progress};
+pub use blobs::{Blobs, Incoming, LARGE, LARGEST, MOST_UNFINISHED, Presigned, Transfer, UNFINISHED};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use converter::{Converted, Converter, NotConverted};
+pub use describer::{Described, Describer, NotTaken};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Error, ErrorKind, Result, is_full};
 pub use folders::Folders;

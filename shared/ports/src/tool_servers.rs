@@ -57,7 +57,7 @@ pub trait ToolServers: Send + Sync {
     /// The words of a prompt, by its name as a command, `SERVER__PROMPT`, and its arguments.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a prompt that there is not; `INVALID_ARGUMENT` for arguments that it does not take; those of [`ToolServers::call`].
+    /// `NOT_FOUND` for a prompt that there is not, with a hint where its server is one of the workspace; `INVALID_ARGUMENT` for arguments that it does not take; those of [`ToolServers::call`].
     async fn prompt(&self, _: &ServersOf, name: &str, _: &str) -> Result<ServedAnswer, Error> {
         Err(Error::not_found("prompt", name))
     }

@@ -12,7 +12,7 @@ use crate::{
 use domain::{FileId, FilePath, Timestamp, Usage};
 use ports::{Embedder, IndexMatches, IndexNearest, IndexTerm, Looked, Passage, SearchIndex, ShownFile, Visible};
 use serde::Serialize;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use workspace::Workspace;
 
 /// How many of the nearest passages are looked at, at least.
@@ -97,6 +97,8 @@ pub(crate) struct Asked<'a> {
     pub request: &'a Request,
     pub terms: &'a [Term],
     pub mode: Mode,
+    /// Where a tag is asked for: the paths that have it.
+    pub tagged: Option<Arc<HashSet<FilePath>>>,
     /// By meaning, too.
     pub wanted: Option<Wanted<'a>>,
 }
@@ -108,7 +110,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: State) -> Result<Answer, Fault> {
-    let Asked { reader, request, terms, mode, wanted } = asked;
+    let Asked { reader, request, tagged, terms, mode, wanted } = asked;
     let sight = (*reader).clone();
     let visible: Visible = Arc::new(move |path: &FilePath| sight.may_read(path));
     let words: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
@@ -118,15 +120,15 @@ pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: St
     };
     let near = match wanted {
         Some(Wanted { embedder, vector }) => {
-            let filter = (*request).clone();
-            let looked: Looked = Arc::new(move |file| fits(&filter, file));
+            let (filter, tagged) = ((*request).clone(), tagged.clone());
+            let looked: Looked = Arc::new(move |file| fits(&filter, tagged.as_deref(), file));
             let most = NEAREST.max(request.limit.saturating_mul(10));
             index.nearest(embedder.space(), vector.clone(), most, visible, looked).await?
         }
         None => IndexNearest::default(),
     };
     let ranked = if *mode == Mode::Semantic { Vec::new() } else { rank(terms, &found) };
-    let by_words = fuse::by_words(&ranked, &found, |file| fits(request, file));
+    let by_words = fuse::by_words(&ranked, &found, |file| fits(request, tagged.as_deref(), file));
     let shown = match mode {
         Mode::Text => by_words,
         Mode::Semantic => fuse::by_meaning(&near),
@@ -146,13 +148,27 @@ pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: St
     Ok(Answer { results, total, complete, mode: *mode, pending, note: None, usage: Usage::default() })
 }
 
-fn fits(request: &Request, file: &ShownFile<'_>) -> bool {
+fn fits(request: &Request, tagged: Option<&HashSet<FilePath>>, file: &ShownFile<'_>) -> bool {
     let Request { path, kinds, author, since, until, .. } = request;
     file.path.is_within(path)
+        && tagged.is_none_or(|tagged| tagged.contains(file.path))
         && (kinds.is_empty() || kinds.contains(&kind(file)))
         && author.as_ref().is_none_or(|author| author == file.author)
         && since.is_none_or(|since| file.updated_at >= since)
         && until.is_none_or(|until| file.updated_at < until)
+}
+
+/// The paths of the files that have a tag, of those that the reader sees.
+pub(crate) async fn paths_tagged(reader: &Workspace, tag: &str) -> Result<HashSet<FilePath>, domain::Error> {
+    let (mut paths, mut cursor) = (HashSet::new(), None);
+    loop {
+        let page = reader.tagged(tag, 1000, cursor).await?;
+        paths.extend(page.files.into_iter().map(|info| info.path));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(paths);
+        }
+    }
 }
 
 /// The first results that are where the index has them: it may be behind, and a path that it does not know yet may be hidden from the caller.

@@ -14,6 +14,7 @@ mod answer;
 mod chunk;
 mod embed;
 mod fuse;
+mod metered;
 mod query;
 mod rank;
 mod refresh;
@@ -27,6 +28,7 @@ pub use snippet::Part;
 
 use domain::{Code, Error, FilePath, Timestamp, Usage, WorkspaceId};
 use embed::Embedding;
+use metered::Metered;
 use ports::{Clock, Embedder, SearchIndex, SearchIndexes};
 use refresh::Fault;
 use std::{
@@ -73,6 +75,8 @@ pub struct Request {
     pub kinds: Vec<Kind>,
     /// Only versions by this principal.
     pub author: Option<String>,
+    /// Only files that have this tag.
+    pub tag: Option<String>,
     /// Only versions that were written then or later.
     pub since: Option<Timestamp>,
     /// Only versions that were written before.
@@ -136,7 +140,7 @@ impl Search {
     /// when the model fails: the answer says so.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a query without words, or one that is too long; `NOT_FOUND` for a path where nothing is; those of [`Workspace`];
+    /// `INVALID_ARGUMENT` for a query without words, or one that is too long, and for a tag that is none; `NOT_FOUND` for a path where nothing is; those of [`Workspace`];
     /// `UPSTREAM_UNAVAILABLE` and `STORAGE_FULL` when the index cannot be read or written. Of a semantic search: `UNPROCESSABLE` with the reason
     /// `NO_EMBEDDING_MODEL` without an embedder, and the errors of its model.
     pub async fn find(&self, reader: &Workspace, request: &Request, mode: Mode) -> Result<Answer, Error> {
@@ -147,13 +151,17 @@ impl Search {
         let embedder = match (&self.0.embedder, mode) {
             (_, Mode::Text) => None,
             (None, Mode::Semantic) => return Err(no_embedder()),
-            (embedder, _) => embedder.as_ref(),
+            (embedder, _) => embedder.as_ref().map(|embedder| Metered::of(embedder, reader)),
         };
         if !request.path.is_root() {
             reader.stat(&request.path).await?;
         }
+        let tagged = match &request.tag {
+            Some(tag) => Some(Arc::new(answer::paths_tagged(reader, tag).await?)),
+            None => None,
+        };
         let (mut wanted, mut note, mut usage) = (None, None, Usage::default());
-        if let Some(embedder) = embedder {
+        if let Some(embedder) = &embedder {
             match Embedding::query(&**embedder, &request.query).await {
                 Ok((vector, used)) => (wanted, usage) = (Some(answer::Wanted { embedder, vector }), used),
                 Err(error) if mode == Mode::Semantic => return Err(error),
@@ -161,7 +169,7 @@ impl Search {
             }
         }
         let mode = if wanted.is_some() { mode } else { Mode::Text };
-        let asked = answer::Asked { reader, request, terms: &terms, mode, wanted };
+        let asked = answer::Asked { reader, request, tagged, terms: &terms, mode, wanted };
         let found = match self.try_find(&asked).await {
             Err(Fault::Index(ports::Error::Damaged(error))) => {
                 tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");

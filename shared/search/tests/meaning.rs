@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeEmbedder, FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Access, Expect, Role, Workspace, Workspaces, Writer};
+use workspace::{Access, Expect, Purpose, Role, Workspace, Workspaces, Writer};
 
 const ANN: UserId = UserId(Uuid::from_u128(1 << 90));
 const BOB: UserId = UserId(Uuid::from_u128(2 << 90));
@@ -74,8 +74,8 @@ fn path(text: &str) -> FilePath {
 
 /// Below `/projects`, since each workspace begins with skills.
 fn asked(query: &str) -> Request {
-    let (kinds, author, since, until) = (Vec::new(), None, None, None);
-    Request { query: query.into(), path: path("/projects"), kinds, author, since, until, limit: 10 }
+    let (kinds, author, tag, since, until) = (Vec::new(), None, None, None, None);
+    Request { query: query.into(), path: path("/projects"), kinds, author, tag, since, until, limit: 10 }
 }
 
 fn paths(answer: &Answer) -> Vec<&str> {
@@ -96,6 +96,25 @@ async fn a_file_without_a_word_of_the_query_is_found_by_its_meaning_with_its_pla
     assert_eq!(hit.lines.map(|lines| (lines.first, lines.last)), Some((3, 5)));
     assert!(hit.score.meaning.unwrap() > 0.2 && hit.score.text == 0.0, "{:?}", hit.score);
     assert!(hit.why.starts_with("near in meaning"), "{}", hit.why);
+}
+
+#[tokio::test]
+async fn tokens_of_passages_and_queries_are_in_the_usage_of_their_workspace() {
+    let world = World::new().await;
+    world.put("/projects/a.md", "# Garage\n\nthe automobile stands outside\n").await;
+    world.find("car", Mode::Text).await;
+    assert_eq!(world.here.spent("2000-01-01", "2999-12-31").await.unwrap(), [], "words cost nothing");
+    let query = world.find("my cars", Mode::Semantic).await.usage;
+    let spent = world.here.spent("2000-01-01", "2999-12-31").await.unwrap();
+    let [one] = spent.as_slice() else { panic!("one day, purpose and model: {spent:?}") };
+    assert_eq!((one.purpose, one.model.as_str()), (Purpose::Embedding, "fake/one"));
+    assert!(one.calls >= 2 && one.usage.input_tokens > query.input_tokens, "{one:?}");
+    world.find("my cars", Mode::Semantic).await;
+    let again = world.here.spent(&one.day, &one.day).await.unwrap();
+    let more = one.usage.input_tokens + query.input_tokens;
+    assert_eq!((again[0].calls, again[0].usage.input_tokens), (one.calls + 1, more), "the query alone");
+    let day = |day: &str| format!("{day}-01-01");
+    assert_eq!(world.here.spent(&day("2000"), &day("2001")).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Access, Expect, Role, Workspace, Workspaces, Writer};
+use workspace::{Access, Expect, Mark, Role, Workspace, Workspaces, Writer};
 
 const ANN: UserId = UserId(Uuid::from_u128(1 << 90));
 const BOB: UserId = UserId(Uuid::from_u128(2 << 90));
@@ -77,8 +77,8 @@ fn writer() -> Writer {
 }
 
 fn asked(query: &str) -> Request {
-    let (kinds, author, since, until) = (Vec::new(), None, None, None);
-    Request { query: query.into(), path: FilePath::root(), kinds, author, since, until, limit: 10 }
+    let (kinds, author, tag, since, until) = (Vec::new(), None, None, None, None);
+    Request { query: query.into(), path: FilePath::root(), kinds, author, tag, since, until, limit: 10 }
 }
 
 fn paths(answer: &Answer) -> Vec<String> {
@@ -220,6 +220,16 @@ async fn filters_select_before_anything_is_counted() {
     assert_eq!(total(Request { since: Some(Timestamp::from_millis(i64::MAX)), ..asked("heliotrope") }).await, 0);
     assert_eq!(total(Request { kinds: vec![Kind::Chat, Kind::Document], ..asked("heliotrope") }).await, 0);
     assert_eq!(total(Request { kinds: vec![Kind::File], ..asked("heliotrope") }).await, 32);
+    let tagged = |tag: &str| Request { tag: Some(tag.into()), ..asked("heliotrope") };
+    assert_eq!(total(tagged("blue")).await, 0);
+    for at in ["/projects/a/7.md", "/projects/ab.md"] {
+        let file = world.here.stat(&path(at)).await.unwrap().file_id;
+        world.here.mark(file, Mark::Tag(vec!["blue".into()]), &writer()).await.unwrap();
+    }
+    assert_eq!(total(tagged("Blue")).await, 2);
+    assert_eq!(total(Request { path: path("/projects/a"), ..tagged("blue") }).await, 1);
+    let wrong = world.search.text(&world.here, &tagged("no tag")).await.unwrap_err();
+    assert_eq!(wrong.code, Code::InvalidArgument);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ mod queue;
 mod sandbox;
 mod table;
 
-pub use blobs::{blobs, large_blobs};
+pub use blobs::{blobs, large_blobs, uploads};
 pub use bus::bus;
 pub use queue::{queue, queue_in_turn, queue_races};
 pub use sandbox::{Bench, sandbox, sandboxes};

@@ -57,6 +57,8 @@ pub(crate) struct SearchArgs {
     kinds: Option<Vec<KindArg>>,
     /// Only versions by this author, as ls shows it, such as user:ada.
     author: Option<String>,
+    /// Only files that have this tag.
+    tag: Option<String>,
     /// Only files that were written at or after this time, such as 2026-01-31T00:00:00Z.
     modified_after: Option<String>,
     /// Only files that were written before this time.
@@ -94,6 +96,7 @@ fn request(args: &SearchArgs) -> Result<Request, Error> {
         path: args.path.as_deref().map_or(Ok(FilePath::root()), |text| path("path", text))?,
         kinds: args.kinds.iter().flatten().map(kind).collect(),
         author: args.author.clone(),
+        tag: args.tag.clone(),
         since: time("modified_after", args.modified_after.as_deref())?,
         until: time("modified_before", args.modified_before.as_deref())?,
         limit: args.limit.unwrap_or(USUAL),
@@ -150,6 +153,10 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
     /// How many lines are looked at, of which filters leave some.
     const LOOKED_AT: usize = 2000;
     let args = Grep::of(request.query.clone(), request.path.to_string(), LOOKED_AT);
+    let tagged = match &request.tag {
+        Some(tag) => Some(call.workspace.ids_tagged(tag).await?),
+        None => None,
+    };
     let done = grep::grep(call, args).await?;
     let mut files: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
     for found in done.result.get("matches").and_then(Value::as_array).into_iter().flatten() {
@@ -173,6 +180,7 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
         };
         if !request.kinds.is_empty() && !request.kinds.contains(&kind)
             || request.author.as_ref().is_some_and(|author| *author != shown.author)
+            || tagged.as_ref().is_some_and(|tagged| !tagged.contains(&shown.file_id))
             || request.since.is_some_and(|since| shown.updated_at < since)
             || request.until.is_some_and(|until| shown.updated_at >= until)
         {

@@ -7,7 +7,7 @@ use crate::{
     caps,
     served::{PATIENCE, of},
 };
-use domain::{Error, FilePath};
+use domain::{Code, Error, FilePath};
 use ports::{SERVED_FILES, ServedFile, ServersOf, ToolServers};
 use serde_json::{Value, json};
 use workspace::Workspace;
@@ -86,13 +86,17 @@ impl Registry {
     /// The words that a message stands for which is a prompt of a server, such as `/mcp__github__review 4`; none for any other message.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a prompt that there is not, `INVALID_ARGUMENT` for arguments that it does not take; those of its server.
+    /// `NOT_FOUND` for a prompt that a server of the workspace does not have, `INVALID_ARGUMENT` for arguments that it does not take; those of its server.
     pub async fn prompted(&self, workspace: &Workspace, message: &str) -> Result<Option<String>, Error> {
         let (Some(servers), Some(command)) = (self.servers(), message.trim().strip_prefix(COMMAND)) else {
             return Ok(None);
         };
         let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let answer = servers.prompt(&of(workspace).await, name, args.trim()).await?;
+        let answer = match servers.prompt(&of(workspace).await, name, args.trim()).await {
+            // No server of the workspace is meant.
+            Err(error) if error.code == Code::NotFound && error.hint.is_none() => return Ok(None),
+            answer => answer?,
+        };
         Ok(Some(format!("{}\n\n{}", message.trim(), caps::cap(answer.text).0)))
     }
 }

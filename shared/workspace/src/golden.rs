@@ -1,7 +1,7 @@
 //! Items of the index in every version of their format.
 
 use crate::{
-    Change, Damage, Damaged, FileKind, Op, PendingHandoff, Version, WorkspaceInfo,
+    Change, Damage, Damaged, FileKind, Op, PendingHandoff, Purpose, Spent, Version, WorkspaceInfo,
     commit::Note,
     documents::{Outcome, Pending},
     mentions::Form,
@@ -10,7 +10,8 @@ use crate::{
     trash::Item,
 };
 use domain::{
-    CallId, ChatId, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, UserId, WorkspaceId,
+    CallId, ChatId, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, Usage, UserId,
+    WorkspaceId,
 };
 use ports::Grant;
 use serde::{Serialize, de::DeserializeOwned};
@@ -61,6 +62,7 @@ fn change(op: Op) -> Change {
         at: AT,
         conversion: None,
         mark: None,
+        rewind: None,
     }
 }
 
@@ -114,6 +116,7 @@ fn the_index_is_read_for_ever() {
     check("versions", &version);
     check("trash", &Item { path: path(), entry: entry(FileKind::File), by: "user:1".into(), at: AT });
     check("changes", &[Op::Made, Op::Written, Op::Moved, Op::Removed, Op::Restored, Op::Purged].map(change));
+    check("rewound_changes", &Change { rewind: Some(id(9)), ..change(Op::Written) });
     let workspace =
         WorkspaceInfo { workspace_id: WorkspaceId(id(4)), name: "tests".into(), owner: UserId(id(5)), created_at: AT };
     check("workspaces", &workspace);
@@ -126,6 +129,17 @@ fn the_index_is_read_for_ever() {
     let plain = Record { workspace_id, name, owner, created_at, policies: Vec::new() };
     assert_eq!(serde_json::to_value(&plain).ok(), serde_json::to_value(&workspace).ok());
     check("records", &[plain.clone(), Record { policies: vec![policy], ..plain }]);
+    let usage = Usage { input_tokens: 12, output_tokens: 3, cached_tokens: 0, cost_usd: 0.25 };
+    check(
+        "spent",
+        &[Purpose::Embedding, Purpose::Description].map(|purpose| Spent {
+            day: "2026-11-30".into(),
+            purpose,
+            model: "openai/text-embedding-3-small".into(),
+            calls: 2,
+            usage,
+        }),
+    );
     let grant = Grant { machine: id(6), number: 7 };
     check("causes", &[Some(CallId(id(3))), None].map(|call_id| crate::commit::Cause { call_id }));
     let rewind = crate::rewind::Item {

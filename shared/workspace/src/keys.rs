@@ -106,6 +106,13 @@ impl Keys {
     pub fn caused_by(actor: Uuid) -> String {
         format!("{}/", actor.hyphenated())
     }
+    /// The partition of the usage of models outside of turns.
+    pub fn all_spent(self) -> String {
+        format!("{}/spent", self.0)
+    }
+    pub fn spent(self, day: &str, purpose: &str, model: &str) -> Key {
+        Key::new(self.all_spent(), format!("{day}/{}/{model}", purpose.trim_matches('"')))
+    }
     /// The place of the copy of its search index.
     pub fn search(self) -> String {
         ports::kept_index(self.0).pk

@@ -55,6 +55,7 @@ mod sandbox_mirror;
 mod scrub;
 mod sight;
 mod snapshot;
+mod spent;
 mod taxonomy;
 mod transfer;
 mod trash;
@@ -85,7 +86,8 @@ pub use relations::{
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
 pub use sight::{Access, asks};
-pub use transfer::{Upload, Way};
+pub use spent::{Purpose, Spent};
+pub use transfer::{IncomingPart, Upload, Way};
 pub use workspaces::{Projector, Workspace, Workspaces};
 
 /// The result of everything here. Clients read the error; causes are in the log.

@@ -158,6 +158,9 @@ pub struct Change {
     /// The change of its tags or explicit links, for [`Op::Marked`]: what is really other than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<crate::Mark>,
+    /// The rewind that it is a part of: all its changes count as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<uuid::Uuid>,
 }
 
 impl Change {
@@ -190,6 +193,7 @@ impl Change {
             at,
             conversion: entry.conversion.clone(),
             mark: None,
+            rewind: writer.rewind,
         }
     }
 }

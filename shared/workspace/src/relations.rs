@@ -204,6 +204,7 @@ fn marked_change(info: &Info, effect: Mark, writer: &Writer, at: Timestamp) -> C
         at,
         conversion: info.conversion.clone(),
         mark: Some(effect),
+        rewind: writer.rewind,
     }
 }
 

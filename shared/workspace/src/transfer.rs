@@ -5,7 +5,7 @@ use crate::{FileKind, Given, Result, Workspace, archive, error};
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
-use ports::{Incoming, LARGEST, Presigned, Transfer};
+use ports::{Announced, Incoming, LARGEST, Part, Presigned, Progress, Transfer};
 use std::time::Duration;
 
 /// By which way a content comes and goes.
@@ -51,6 +51,45 @@ impl Workspace {
         self.way(digest, length, Transfer::Write { length }, valid_for).await
     }
 
+    /// How far an upload in parts has come; one that is new begins. [`Workspace::uploaded`] has the content when all parts are there. None if the store takes
+    /// this content whole: it is short, or the store knows no parts.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the parts that came are not the content, and for too many unfinished uploads; `CONFLICT` when another request completed it at
+    /// this moment; `STORAGE_FULL`; `NOT_FOUND` when the workspace was deleted meanwhile; else those of [`Workspace`].
+    pub async fn resume(&self, upload: &Announced, valid_for: Duration) -> Result<Option<Progress>> {
+        if !archive::is_blob(upload.length()) {
+            return Ok(None);
+        }
+        let space = self.0.id.to_string();
+        let progress = self.0.archive.blobs.resume(&space, upload, valid_for).await.map_err(error::port)?;
+        match &progress {
+            Some(Progress::Whole) => self.brought(upload.digest()).await?,
+            Some(Progress::Missing { .. }) | None => {}
+        }
+        Ok(progress)
+    }
+
+    /// Begins to take a part of an upload as a stream.
+    ///
+    /// # Errors
+    /// `CONFLICT` when the upload did not begin, or ended since; `NOT_FOUND` when the store takes parts by itself.
+    pub async fn receive_part(&self, digest: Sha256, part: Part) -> Result<IncomingPart> {
+        let incoming = self.0.archive.blobs.incoming_part(&self.0.id.to_string(), digest, part).await;
+        incoming.map_err(error::port)?.map(IncomingPart).ok_or_else(elsewhere)
+    }
+
+    /// A content came. The rest of a workspace that was deleted meanwhile goes.
+    async fn brought(&self, digest: Sha256) -> Result<()> {
+        if let Err(gone) = self.existing().await {
+            if gone.code == Code::NotFound {
+                self.0.archive.blobs.delete_space(&self.0.id.to_string()).await.map_err(error::port)?;
+            }
+            return Err(gone);
+        }
+        self.0.archive.is_good_again(digest).await
+    }
+
     /// A content of this workspace that is in the archive, from any upload. A large one is not read.
     ///
     /// # Errors
@@ -67,8 +106,7 @@ impl Workspace {
         let incoming = self.0.archive.blobs.incoming(&self.0.id.to_string(), digest, length).await;
         match incoming.map_err(error::port)? {
             Some(incoming) => Ok(Upload { workspace: self.clone(), digest, incoming }),
-            None => Err(Error::new(Code::NotFound, "contents do not come through this server")
-                .hint("ask for an address by POST …/uploads")),
+            None => Err(elsewhere()),
         }
     }
 
@@ -89,6 +127,10 @@ impl Workspace {
         let presigned = self.0.archive.blobs.presigned(&space, digest, to, valid_for).await.map_err(error::port)?;
         Ok(presigned.map_or(Way::Through, Way::Past))
     }
+}
+
+fn elsewhere() -> Error {
+    Error::new(Code::NotFound, "contents do not come through this server").hint("ask for an address by POST …/uploads")
 }
 
 fn absent(digest: Sha256) -> Error {
@@ -125,14 +167,34 @@ impl Upload {
     pub async fn finish(self) -> Result<()> {
         let Self { workspace, digest, incoming } = self;
         incoming.finish().await.map_err(refused)?;
-        if let Err(gone) = workspace.existing().await {
-            if gone.code == Code::NotFound {
-                let space = workspace.0.id.to_string();
-                workspace.0.archive.blobs.delete_space(&space).await.map_err(error::port)?;
-            }
-            return Err(gone);
-        }
-        workspace.0.archive.is_good_again(digest).await
+        workspace.brought(digest).await
+    }
+}
+
+/// A part of an upload that is coming in. The part counts as missing until it is finished.
+pub struct IncomingPart(Box<dyn Incoming>);
+
+impl std::fmt::Debug for IncomingPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("IncomingPart")
+    }
+}
+
+impl IncomingPart {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when they are too many; `CONFLICT` when the upload ended meanwhile; `STORAGE_FULL`.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.0.write(bytes).await.map_err(refused)
+    }
+
+    /// Makes the part durable.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when it is not the announced one; `CONFLICT` when the upload ended meanwhile.
+    pub async fn finish(self) -> Result<()> {
+        self.0.finish().await.map_err(refused)
     }
 }
 

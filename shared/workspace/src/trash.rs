@@ -221,6 +221,15 @@ impl Workspace {
         Ok(change)
     }
 
+    /// The entry of something in the trash; none when it has left it.
+    pub(crate) async fn trashed_entry(&self, file_id: FileId) -> Result<Option<Entry>> {
+        match self.trashed_item(file_id).await {
+            Ok((item, _)) => Ok(Some(item.entry)),
+            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn trashed_item(&self, file_id: FileId) -> Result<(Item, u64)> {
         let item = self.0.table.get(&self.0.keys.trashed(file_id)).await.map_err(error::port)?;
         let nothing = || Error::not_found("file in the trash", file_id);
@@ -271,6 +280,7 @@ impl Workspace {
             keys.causes(),
             keys.rewinds(),
             keys.search(),
+            keys.all_spent(),
         ];
         let others = [keys.nodes(), keys.trash(), keys.handoffs(), keys.all_unconverted(), keys.conversions()];
         let relations = [keys.all_marks(), keys.all_mentions(), keys.tagged(), keys.linked(), keys.named()];

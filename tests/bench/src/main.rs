@@ -5,14 +5,16 @@
 //! turns, sample by sample, so that a disk that drifts moves both.
 //!
 //! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`], [`history`] and [`planner`] talk to the hub;
-//! [`context`] has the machine of chats decide in this process; [`files`] and
-//! [`search`] call the workspace and the tools in this process, [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
+//! [`context`] has the machine of chats decide in this process; [`files`] and [`search`] call the workspace and the tools in this process,
+//! [`tree`] moves a folder and writes many versions, [`crowd`] has five write one folder, [`ingest`] converts documents,
+//! [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
 //! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`acp`] puts an agent behind the hub; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod acp;
 mod boot;
 mod context;
+mod crowd;
 mod dag;
 mod files;
 mod floor;
@@ -20,6 +22,7 @@ mod functions;
 mod history;
 mod http;
 mod hub;
+mod ingest;
 mod isolation;
 mod machine;
 mod mcp;
@@ -33,6 +36,7 @@ mod script;
 mod search;
 mod steps;
 mod streams;
+mod tree;
 mod turns;
 
 use report::Report;
@@ -57,6 +61,10 @@ const FIGURES: &[Named] = &[
     ("context", context::measure),
     ("planner", planner::measure),
     ("write", files::measure),
+    ("move", tree::moves),
+    ("versions", tree::versions),
+    ("collab", crowd::measure),
+    ("ingest", ingest::measure),
     ("grep", search::measure),
     ("search", recall::measure),
     ("policy", policy::measure),

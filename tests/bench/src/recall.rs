@@ -30,7 +30,7 @@ const ROUNDS: usize = 30;
 const QUERIES: [(&str, &str, usize); 3] =
     [("rare_word", "heliotrope", 2_000), ("word", "amaranth", 50), ("nothing", "zinnia", usize::MAX)];
 
-fn asked(name: &str, usual: usize) -> usize {
+pub(crate) fn asked(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
@@ -110,8 +110,17 @@ async fn words(bench: &mut Bench, folder: &Path, files: usize) -> Result<()> {
 }
 
 fn request(query: &str) -> Result<Request> {
-    let (kinds, author, since, until) = (Vec::new(), None, None, None);
-    Ok(Request { query: query.into(), path: FilePath::parse("/projects")?, kinds, author, since, until, limit: 10 })
+    let (kinds, author, tag, since, until) = (Vec::new(), None, None, None, None);
+    Ok(Request {
+        query: query.into(),
+        path: FilePath::parse("/projects")?,
+        kinds,
+        author,
+        tag,
+        since,
+        until,
+        limit: 10,
+    })
 }
 
 /// About 10 KB of words, the same every time.

@@ -109,6 +109,7 @@ pub const JOURNEYS: &[Journey] = {
         files::a_file_is_changed_moved_removed_and_found_again [];
         files::long_contents_are_bytes_with_ranges [];
         files::a_long_content_travels_past_the_server [];
+        files::a_broken_upload_goes_on_where_it_ended [];
         rewinds::a_turn_a_chat_and_a_folder_go_back_and_forth [Script];
         files::the_tools_of_agents_are_there_for_people [];
         doors::workspaces_are_made_renamed_and_removed [];

@@ -16,7 +16,7 @@ from ._request import Patience, Request
 from ._routes import AsyncRoutes, Readable
 from ._serve_aio import OnError, Serving
 from ._tools import CodeTool
-from ._upload import Content, OnProgress, Upload
+from ._upload import Content, OnProgress, Step, Upload
 from ._watch import OnConnection, Source, Watch
 from .errors import HubError, Unreachable, refused
 from .schema import Change, ChatEvent, TaskEvent, WorkspaceEvent
@@ -124,33 +124,37 @@ class AsyncClient(AsyncRoutes):
     async def upload(self, workspace: str, path: str, content: Content, *, on_progress: OnProgress | None = None) -> Change:
         """Writes the file at a path of the workspace, or its next version. `content` is bytes, the name of a local file, or an open one.
 
-        A long content goes in pieces, at most 5 GB. `on_progress` is told how many bytes have been sent, and how many there are.
+        A long content goes in pieces, at most 5 GB. Parts of 16 MiB that came stay for two days: a call with the same content after a failure sends the
+        rest. `on_progress` is told how many bytes have been sent, and how many there are.
         """
         upload = await asyncio.to_thread(Upload, content, on_progress)
         try:
             at: dict[str, Any] = {"workspace_id": workspace, "query": {"path": path}}
-            wanted = {"sha256": upload.sha256, "size": upload.size}
-            transfer = (await self._json("post", "/api/v1/workspaces/{workspace_id}/uploads", workspace_id=workspace, body=wanted)).get("request")
-            if transfer is None:
+            while True:
+                transfer = await self._json("post", "/api/v1/workspaces/{workspace_id}/uploads", workspace_id=workspace, body=upload.wanted)
+                if transfer.get("request") is None:
+                    break
+                step = upload.step(transfer)
+                await self._transfer(upload, step)
+                if not step.is_part:
+                    break
+            if transfer.get("request") is None and transfer.get("parts") is None:
                 change = await self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path/content", **at, body=upload.whole())
-                upload.done()
             else:
-                await self._transfer(transfer, upload)
                 change = await self._json("put", "/api/v1/workspaces/{workspace_id}/files/by-path", **at, body={"sha256": upload.sha256})
+            upload.done()
             return cast(Change, change)
         finally:
             upload.close()
 
-    async def _transfer(self, transfer: dict[str, Any], upload: Upload) -> None:
-        url = urljoin(self.url, transfer["url"])
+    async def _transfer(self, upload: Upload, step: Step) -> None:
+        url = urljoin(self.url, step.url)
         patience = Patience("put", self._patience_s)
         while True:
             failed: HubError | Unreachable
             try:
-                headers = upload.headers(transfer["headers"])
-                answer = await self._http.request(transfer["method"], url, headers=headers, content=_slices(upload))
-                # A content that is there already is as good.
-                if answer.is_success or answer.status_code == 412:
+                answer = await self._http.request(step.method, url, headers=step.headers, content=_slices(step))
+                if upload.ends_with(step, answer.status_code):
                     return
                 failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
             except httpx.TransportError as error:
@@ -236,6 +240,6 @@ class AsyncClient(AsyncRoutes):
             query["cursor"] = page["next_cursor"]
 
 
-async def _slices(upload: Upload) -> AsyncIterator[bytes]:
-    for piece in upload.pieces():
+async def _slices(step: Step) -> AsyncIterator[bytes]:
+    for piece in step.pieces():
         yield piece

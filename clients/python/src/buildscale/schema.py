@@ -3026,6 +3026,8 @@ class SearchRequest(TypedDict):
     # Words, which match in any form; `"a phrase"`, `begin*`, `+needed` and `-unwanted` words. At most 4 KiB and 32 terms. In the mode `regex`, a
     # regular expression for single lines (Rust syntax).
     query: str
+    # Only files that have this tag.
+    tag: NotRequired[str | None]
 
 
 class SearchResult(TypedDict):
@@ -4314,6 +4316,9 @@ class ToCheck(TypedDict):
 class ToUpload(TypedDict):
     """A content to bring."""
 
+    # The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
+    # goes on where it ended.
+    parts: NotRequired[list[str] | None]
     # Its SHA-256, in hexadecimal digits.
     sha256: str
     # Its length in bytes.
@@ -4368,6 +4373,7 @@ class Transfer(TypedDict):
 
     # From when on it is void.
     expires_at: str
+    parts: NotRequired[UploadProgress | None]
     request: NotRequired[TransferRequest | None]
 
 
@@ -4435,6 +4441,23 @@ class UiStopped(TypedDict):
     status: str
 
 
+# A part of a content.
+UploadPart = TypedDict('UploadPart', {
+    # Where it begins in the content, in bytes.
+    'from': 'int',
+    # Its length in bytes.
+    'size': 'int',
+})
+
+
+class UploadProgress(TypedDict):
+    """How far an upload in parts has come."""
+
+    next: NotRequired[UploadPart | None]
+    # How many bytes of the content are there.
+    received: int
+
+
 class Usage(TypedDict):
     """Usage."""
 
@@ -4449,7 +4472,7 @@ class Usage(TypedDict):
 
 
 class Used(TypedDict):
-    """The usage of turns."""
+    """The usage of models."""
 
     # Tokens read from the provider's cache.
     cached_tokens: int
@@ -4488,10 +4511,31 @@ class UsedBy(TypedDict):
     model: NotRequired[str | None]
 
 
+class UsedFor(TypedDict):
+    """The usage of a model outside of turns, on one day and for one purpose."""
+
+    # Model calls.
+    calls: int
+    # US dollars; 0 where the price is not known.
+    cost_usd: float
+    # Tokens read.
+    input_tokens: int
+    # Tokens written.
+    output_tokens: int
+    # The day, in UTC.
+    day: str
+    # The model.
+    model: str
+    # The purpose.
+    purpose: UsedPurpose
+
+
 # The usage of a workspace.
 UsedIn = TypedDict('UsedIn', {
     # The first day.
     'from': 'str',
+    # Outside of turns, by day, purpose and model.
+    'other': 'list[UsedFor]',
     # By day, chat and model.
     'parts': 'list[UsedBy]',
     # The last day.
@@ -4499,6 +4543,9 @@ UsedIn = TypedDict('UsedIn', {
     # All together.
     'total': 'Used',
 })
+
+# The work of a model outside of turns.
+UsedPurpose: TypeAlias = "Literal['embedding', 'description']"
 
 
 class ValueDifference(TypedDict):

@@ -7,11 +7,32 @@ use uuid::Uuid;
 /// The address to send a content to or to read it from, apart from other requests.
 #[derive(Serialize, ToSchema)]
 pub struct Transfer {
-    /// The request; none for a short content, which comes and goes with a request for its file.
+    /// The request; none for a short content, which comes and goes with a request for its file, and for an upload of which no part is missing.
     pub request: Option<TransferRequest>,
+    /// How far an upload in parts has come; none for any other transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<UploadProgress>,
     /// From when on it is void.
     #[schema(format = DateTime)]
     pub expires_at: String,
+}
+
+/// How far an upload in parts has come.
+#[derive(Serialize, ToSchema)]
+pub struct UploadProgress {
+    /// How many bytes of the content are there.
+    pub received: u64,
+    /// The part that the request brings; none when the content is whole and durable.
+    pub next: Option<UploadPart>,
+}
+
+/// A part of a content.
+#[derive(Serialize, ToSchema)]
+pub struct UploadPart {
+    /// Where it begins in the content, in bytes.
+    pub from: u64,
+    /// Its length in bytes.
+    pub size: u64,
 }
 
 /// A request to be sent as it is, without a token.

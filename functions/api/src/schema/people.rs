@@ -185,7 +185,7 @@ pub struct Models {
     pub note: Option<&'static str>,
 }
 
-/// The usage of turns.
+/// The usage of models.
 #[derive(Default, Serialize, ToSchema)]
 pub struct Used {
     /// Turns.
@@ -211,6 +211,68 @@ impl Used {
         self.output_tokens += usage.output_tokens;
         self.cached_tokens += usage.cached_tokens;
         self.cost_usd += usage.cost_usd;
+    }
+
+    /// Adds work outside of turns.
+    pub(crate) fn add_work(&mut self, calls: u64, usage: domain::Usage) {
+        let turns = self.turns;
+        self.add(0, usage);
+        self.turns = turns;
+        self.calls += calls;
+    }
+}
+
+/// The work of a model outside of turns.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UsedPurpose {
+    /// Vectors for searches by meaning.
+    Embedding,
+    /// Descriptions of pictures, sound and film.
+    Description,
+}
+
+impl From<workspace::Purpose> for UsedPurpose {
+    fn from(purpose: workspace::Purpose) -> Self {
+        match purpose {
+            workspace::Purpose::Embedding => Self::Embedding,
+            workspace::Purpose::Description => Self::Description,
+        }
+    }
+}
+
+/// The usage of a model outside of turns, on one day and for one purpose.
+#[derive(Serialize, ToSchema)]
+pub struct UsedFor {
+    /// The day, in UTC.
+    #[schema(format = Date)]
+    pub day: String,
+    /// The purpose.
+    pub purpose: UsedPurpose,
+    /// The model.
+    pub model: String,
+    /// Its usage.
+    #[serde(flatten)]
+    pub work: Worked,
+}
+
+/// The usage of a model outside of turns.
+#[derive(Serialize, ToSchema)]
+pub struct Worked {
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// US dollars; 0 where the price is not known.
+    pub cost_usd: f64,
+}
+
+impl Worked {
+    pub(crate) fn of(calls: u64, usage: domain::Usage) -> Self {
+        let domain::Usage { input_tokens, output_tokens, cost_usd, .. } = usage;
+        Self { calls, input_tokens, output_tokens, cost_usd }
     }
 }
 
@@ -245,6 +307,8 @@ pub struct UsedIn {
     pub total: Used,
     /// By day, chat and model.
     pub parts: Vec<UsedBy>,
+    /// Outside of turns, by day, purpose and model.
+    pub other: Vec<UsedFor>,
 }
 
 /// That the process lives, or can work.

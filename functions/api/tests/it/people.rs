@@ -155,10 +155,21 @@ async fn usage_is_summed_by_day_chat_and_model() {
         let key = ports::Key::new(&partition, format!("{day}/{id}/{turn_id}"));
         door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
     }
+    for day in ["2026-11-30", "2026-12-01"] {
+        let usage = json!({ "input_tokens": 70, "output_tokens": 0, "cached_tokens": 0, "cost_usd": 0.25 });
+        let spent = json!({ "day": day, "purpose": "embedding", "model": "a/b", "calls": 4, "usage": usage });
+        let key = ports::Key::new(partition.replace("usage", "spent"), format!("{day}/embedding/a/b"));
+        door.table.commit(vec![ports::Write::put(key, spent.to_string(), ports::Expect::Any)]).await.unwrap();
+    }
     let used = door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30")).await.is(200);
     let total = json!({
-        "turns": 3, "calls": 9, "input_tokens": 30, "output_tokens": 6, "cached_tokens": 3, "cost_usd": 1.5,
+        "turns": 3, "calls": 13, "input_tokens": 100, "output_tokens": 6, "cached_tokens": 3, "cost_usd": 1.75,
     });
+    let other = json!([{
+        "day": "2026-11-30", "purpose": "embedding", "model": "a/b",
+        "calls": 4, "input_tokens": 70, "output_tokens": 0, "cost_usd": 0.25,
+    }]);
+    assert_eq!(used.json["other"], other, "vectors are no turns");
     assert_eq!(used.json["total"], total);
     assert_eq!(used.json["parts"].as_array().unwrap().len(), 2);
     assert_eq!((&used.json["parts"][1]["day"], &used.json["parts"][1]["turns"]), (&json!("2026-11-30"), &json!(2)));

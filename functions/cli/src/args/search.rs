@@ -25,6 +25,9 @@ pub struct SearchArgs {
     /// Only versions by this author, such as user:ID
     #[arg(long, value_name = "AUTHOR")]
     pub(crate) author: Option<String>,
+    /// Only files that have this tag
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
     /// Only files that were written then or later, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) after: Option<String>,

@@ -19,6 +19,9 @@ const COST: u64 = 64 * MIB;
 /// The shortest that is large is one byte shorter.
 const SHORT: u64 = 32 * MIB + 2;
 
+/// The length of a part of an upload.
+const PART: u64 = 16 * MIB;
+
 /// The bytes of a content that is never in memory: no two pieces of 8 bytes are the same.
 fn bytes(from: u64, to: u64, seed: u64) -> Vec<u8> {
     let words = (from / 8..to.div_ceil(8)).flat_map(|n| (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
@@ -211,12 +214,7 @@ async fn a_broken_or_lying_upload_leaves_nothing() -> Result {
     client.ask(Method::POST, &format!("{place}/uploads"), huge).await?.refuses(413, "PAYLOAD_TOO_LARGE")?;
 
     // A connection that breaks in the middle.
-    let address = client.address(&to);
-    let host = address.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
-    let mut broken = std::net::TcpStream::connect(&host)?;
-    write!(broken, "PUT {to} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {SHORT}\r\n\r\n")?;
-    broken.write_all(&bytes(0, 3 * MIB, 1))?;
-    drop(broken);
+    break_off(&client, &to, SHORT)?;
     let gone = async {
         while left(data.path(), &place) != nothing {
             tokio::task::yield_now().await;
@@ -233,6 +231,81 @@ async fn a_broken_or_lying_upload_leaves_nothing() -> Result {
     client.post(&format!("{place}/files"), by_digest).await?;
     client.ask(Method::DELETE, &place, Value::Null).await?;
     assert!(!in_archive(data.path(), &place, named).exists());
+    Ok(())
+}
+
+/// The digests of the parts of a content, each of 16 MiB.
+fn parts(length: u64, seed: u64) -> Vec<String> {
+    (0..length.div_ceil(PART))
+        .map(|n| {
+            let mut hasher = Hasher::default();
+            let (from, to) = (n * PART, ((n + 1) * PART).min(length));
+            (from / MIB..to.div_ceil(MIB))
+                .for_each(|at| hasher.update(&bytes(at * MIB, ((at + 1) * MIB).min(to), seed)));
+            hasher.finish().to_string()
+        })
+        .collect()
+}
+
+/// Begins to send a content, and breaks the connection off when some of it has gone.
+fn break_off(client: &Client, to: &str, length: u64) -> Result {
+    let address = client.address(to);
+    let host = address.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
+    let mut broken = std::net::TcpStream::connect(&host)?;
+    write!(broken, "PUT {to} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n")?;
+    Ok(broken.write_all(&bytes(0, 3 * MIB, 1))?)
+}
+
+#[tokio::test]
+async fn an_upload_in_parts_goes_on_after_a_broken_connection_and_a_killed_hub() -> Result {
+    let data = tempfile::tempdir()?;
+    let mut hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let small = large(&client, &place, "/data/warm.bin", SHORT, 9).await?;
+    gives_all(&client, &format!("{small}/content"), SHORT, 9).await?;
+    let before = hub.most_memory()?;
+
+    let named = digest(LENGTH, 1).to_string();
+    let wanted = json!({ "sha256": named, "size": LENGTH, "parts": parts(LENGTH, 1) });
+    let ask = async || {
+        client.ask(Method::POST, &format!("{place}/uploads"), wanted.clone()).await?.is(201).map(|answer| answer.json())
+    };
+    let (mut number, mut has_broken) = (0, false);
+    loop {
+        let state = ask().await?;
+        assert_eq!(state["parts"]["received"], json!((number * PART).min(LENGTH)), "parts that came stay");
+        let Some(from) = state["parts"]["next"]["from"].as_u64() else { break };
+        let size = state["parts"]["next"]["size"].as_u64().ok_or("no size")?;
+        let to = state["request"]["url"].as_str().ok_or("no url")?.to_owned();
+        if !has_broken && [2, 5].contains(&number) {
+            has_broken = true;
+            break_off(&client, &to, size)?;
+            if number == 5 {
+                hub.kill().await?;
+                hub.restart().await?;
+            }
+            continue;
+        }
+        has_broken = false;
+        let content = (from / MIB..(from + size).div_ceil(MIB))
+            .map(move |at| Ok::<_, std::io::Error>(bytes(at * MIB, ((at + 1) * MIB).min(from + size), 1)));
+        let sent = reqwest::Client::new().put(client.address(&to)).body(Body::wrap_stream(stream::iter(content)));
+        assert_eq!(sent.send().await?.status(), StatusCode::NO_CONTENT);
+        number += 1;
+    }
+    let made = client.post(&format!("{place}/files"), json!({ "path": "/data/long.bin", "sha256": named })).await?;
+    let file = format!("{place}/files/{}", made["file_id"].as_str().ok_or("no file_id")?);
+    gives_all(&client, &format!("{file}/content"), LENGTH, 1).await?;
+    let cost = hub.most_memory()?.saturating_sub(before);
+    assert!(cost < COST, "{LENGTH} bytes took {cost} bytes more of memory");
+    let left = fs::read_dir(data.path().join("workspaces/.uploads"))?.flatten();
+    assert_eq!(left.flat_map(|space| fs::read_dir(space.path())).map(Iterator::count).sum::<usize>(), 0);
+
+    // Parts that are announced wrong are refused with their field.
+    let few = json!({ "sha256": named, "size": LENGTH, "parts": [named] });
+    let refused = client.ask(Method::POST, &format!("{place}/uploads"), few).await?.refuses(400, "INVALID_ARGUMENT")?;
+    assert_eq!(refused["details"]["field"], "parts");
     Ok(())
 }
 

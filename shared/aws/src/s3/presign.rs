@@ -42,7 +42,7 @@ impl S3Blobs {
     }
 }
 
-fn presigned(request: PresignedRequest) -> Presigned {
+pub(super) fn presigned(request: PresignedRequest) -> Presigned {
     Presigned {
         method: request.method().to_owned(),
         url: request.uri().to_owned(),
@@ -50,6 +50,6 @@ fn presigned(request: PresignedRequest) -> Presigned {
     }
 }
 
-fn validity(valid_for: Duration) -> Result<PresigningConfig> {
+pub(super) fn validity(valid_for: Duration) -> Result<PresigningConfig> {
     PresigningConfig::expires_in(valid_for).map_err(|error| Error::Invalid(error.to_string()))
 }

@@ -22,6 +22,7 @@ const LOCK: &str = ".hold";
 
 impl Archive {
     pub(super) fn delete_space(&self, space: &str) -> io::Result<()> {
+        self.delete_unfinished(space)?;
         let deleted = self.root.join(DELETED);
         fs::create_dir_all(&deleted)?;
         for number in 0_u64.. {

@@ -105,6 +105,7 @@ mod tests {
             v: 3,
             sha256: None,
             mark: None,
+            rewind: None,
             size: 1,
             author: "user:1".into(),
             at: Timestamp::default(),

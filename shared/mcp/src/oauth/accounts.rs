@@ -237,8 +237,11 @@ impl AccountParts {
         }
         let Pending { holder, issuer, client, resource, verifier, redirect } = pending;
         // RFC 9207 §2.4: an answer of another issuer is not believed.
-        let is_from = answer.iss.as_ref().is_some_and(|iss| *iss == issuer.issuer);
-        if answer.iss.is_some() && !is_from || issuer.authorization_response_iss_parameter_supported && !is_from {
+        let is_from = match &answer.iss {
+            Some(iss) => *iss == issuer.issuer,
+            None => !issuer.authorization_response_iss_parameter_supported,
+        };
+        if !is_from {
             return Err(refused(&holder.server, "the answer is that of another issuer"));
         }
         let Some(code) = answer.code.as_deref().filter(|_| answer.error.is_none()) else {

@@ -3,6 +3,7 @@
 
 mod bedrock;
 mod corpus;
+mod describing;
 mod embeddings;
 mod providers;
 mod routing;

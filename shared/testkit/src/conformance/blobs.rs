@@ -4,8 +4,8 @@ use super::{Env, table::ok};
 use bytes::Bytes;
 use domain::Sha256;
 use futures::future::join_all;
-use ports::{Blobs, Error};
-use std::{future::Future, sync::Arc};
+use ports::{Announced, Blobs, Error, PART, Part, Presigned, Progress};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// Holds blobs to their documentation.
 pub async fn blobs<F: Future<Output = Arc<dyn Blobs>>>(_env: &Env, fresh: impl Fn() -> F) {
@@ -179,4 +179,118 @@ async fn two_at_once_bring_the_same(blobs: Arc<dyn Blobs>, above: usize) {
     join_all((0..3).map(|_| bring(&*blobs, &content))).await;
     let read = ok(blobs.get("s", Sha256::of(&content), Some(0..u64::MAX)).await);
     assert!(read == Some(content));
+}
+
+/// Checks the guarantees of blobs for uploads in parts. `send` makes a presigned request, and says whether it was taken.
+pub async fn uploads<F: Future<Output = Arc<dyn Blobs>>>(
+    fresh: impl Fn() -> F,
+    send: impl AsyncFn(&Presigned, Bytes) -> bool,
+) {
+    parts_that_came_stay_and_the_last_one_makes_the_content(fresh().await, &send).await;
+    a_part_that_was_not_announced_is_not_taken(fresh().await, &send).await;
+    parts_that_are_not_the_content_are_refused_and_it_begins_again(fresh().await, &send).await;
+}
+
+const FOR: Duration = Duration::from_secs(60);
+
+fn announced(content: &Bytes, digest: Sha256) -> Announced {
+    let parts = content.chunks(usize::try_from(PART).unwrap_or(usize::MAX)).map(Sha256::of);
+    ok(Announced::new(digest, content.len() as u64, parts.collect()))
+}
+
+/// Sends other bytes or the right ones as the part that is missing; whether they were taken.
+async fn bring_part(
+    blobs: &dyn Blobs,
+    upload: &Announced,
+    (part, request): (Part, Option<Presigned>),
+    bytes: Bytes,
+    send: &impl AsyncFn(&Presigned, Bytes) -> bool,
+) -> bool {
+    if let Some(request) = request {
+        return send(&request, bytes).await;
+    }
+    let mut incoming = ok(blobs.incoming_part("s", upload.digest(), part).await).expect("a way in");
+    for piece in bytes.chunks(300_007) {
+        if incoming.write(Bytes::copy_from_slice(piece)).await.is_err() {
+            return false;
+        }
+    }
+    incoming.finish().await.is_ok()
+}
+
+async fn missing(blobs: &dyn Blobs, upload: &Announced) -> Option<(u64, (Part, Option<Presigned>))> {
+    match ok(blobs.resume("s", upload, FOR).await).expect("it takes parts") {
+        Progress::Whole => None,
+        Progress::Missing { received, part, request } => Some((received, (part, request))),
+    }
+}
+
+fn of(content: &Bytes, part: Part) -> Bytes {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    content.slice(place(part.range().start)..place(part.range().end))
+}
+
+async fn parts_that_came_stay_and_the_last_one_makes_the_content(
+    blobs: Arc<dyn Blobs>,
+    send: &impl AsyncFn(&Presigned, Bytes) -> bool,
+) {
+    let content = long(2 * PART as usize + 12_345);
+    let (digest, upload) = (Sha256::of(&content), announced(&content, Sha256::of(&content)));
+    for received in [0, PART, 2 * PART] {
+        // Asked again, it tells the same.
+        for _ in 0..2 {
+            let (there, (part, _)) = missing(&*blobs, &upload).await.expect("a part is missing");
+            assert_eq!((there, part.from), (received, received));
+        }
+        assert_eq!(ok(blobs.get("s", digest, Some(0..9)).await), None, "it is not there yet");
+        let (_, next) = missing(&*blobs, &upload).await.expect("a part is missing");
+        let bytes = of(&content, next.0);
+        assert!(bring_part(&*blobs, &upload, next, bytes, send).await, "{received}");
+    }
+    for _ in 0..2 {
+        assert_eq!(ok(blobs.resume("s", &upload, FOR).await), Some(Progress::Whole));
+    }
+    assert!(ok(blobs.verify("s", digest, None).await));
+    assert!(
+        ok(blobs.get("s", digest, Some(PART - 5..PART + 5)).await)
+            == Some(content.slice(PART as usize - 5..PART as usize + 5))
+    );
+    assert_eq!(ok(blobs.length("s", digest).await), Some(content.len() as u64));
+    ok(blobs.delete_space("s").await);
+    assert_eq!(missing(&*blobs, &upload).await.map(|(received, _)| received), Some(0));
+}
+
+async fn a_part_that_was_not_announced_is_not_taken(
+    blobs: Arc<dyn Blobs>,
+    send: &impl AsyncFn(&Presigned, Bytes) -> bool,
+) {
+    let content = long(PART as usize + 70_000);
+    let upload = announced(&content, Sha256::of(&content));
+    let (_, first) = missing(&*blobs, &upload).await.expect("a part is missing");
+    let mut other = of(&content, first.0).to_vec();
+    if let Some(byte) = other.get_mut(17) {
+        *byte ^= 1;
+    }
+    assert!(!bring_part(&*blobs, &upload, first.clone(), other.into(), send).await, "other bytes");
+    assert!(!bring_part(&*blobs, &upload, first.clone(), of(&content, first.0).slice(..99), send).await, "too few");
+    assert_eq!(missing(&*blobs, &upload).await.map(|(received, _)| received), Some(0));
+    assert!(bring_part(&*blobs, &upload, first.clone(), of(&content, first.0), send).await);
+    assert_eq!(missing(&*blobs, &upload).await.map(|(received, _)| received), Some(PART));
+}
+
+async fn parts_that_are_not_the_content_are_refused_and_it_begins_again(
+    blobs: Arc<dyn Blobs>,
+    send: &impl AsyncFn(&Presigned, Bytes) -> bool,
+) {
+    let (content, digest) = (long(PART as usize + 9), Sha256::of(b"something else"));
+    let lie = announced(&content, digest);
+    while let Ok(Some(Progress::Missing { part, request, .. })) = blobs.resume("s", &lie, FOR).await {
+        assert!(bring_part(&*blobs, &lie, (part, request), of(&content, part), send).await);
+        if part.number == 1 {
+            break;
+        }
+    }
+    assert!(matches!(blobs.resume("s", &lie, FOR).await, Err(Error::Invalid(_))));
+    assert_eq!(ok(blobs.get("s", digest, None).await), None);
+    assert_eq!(missing(&*blobs, &lie).await.map(|(received, _)| received), Some(0), "nothing is left of it");
 }

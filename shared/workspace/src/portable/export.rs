@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 pub enum Format {
     /// A tar archive of version 1, which can be imported.
     Tar,
-    /// A stream for `git fast-import`: one commit for each version of each file.
+    /// A stream for `git fast-import`: one commit for each change.
     Git,
 }
 

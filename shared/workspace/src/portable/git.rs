@@ -4,6 +4,7 @@
 pub(super) mod export;
 mod history;
 pub(super) mod import;
+mod places;
 mod stream;
 
 /// The domain of authors, who have no address here. Nobody has one there (RFC 6761).

@@ -160,7 +160,7 @@ impl Workspace {
 
     /// A record as it looks from here: none when it happened out of sight. An entry that came from out of sight was made, and one that went there was
     /// removed.
-    fn seen_change(&self, change: Change) -> Option<Change> {
+    pub(crate) fn seen_change(&self, change: Change) -> Option<Change> {
         let from = change.from.clone().filter(|from| self.shows(from));
         match (self.shows(&change.path), from) {
             (true, None) if change.op == Op::Moved => Some(Change { op: Op::Made, from: None, ..change }),

@@ -117,6 +117,7 @@ mod tests {
             at: Timestamp::from_millis(1),
             conversion: None,
             mark: Some(mark),
+            rewind: None,
         };
         Record { change, selected }
     }

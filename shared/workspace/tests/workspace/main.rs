@@ -13,6 +13,7 @@ mod large;
 mod mirror;
 mod model;
 mod portable;
+mod portable_git;
 mod real;
 mod relations;
 mod repair;

@@ -2,17 +2,17 @@
 
 use crate::{
     common::{path, person},
-    real::{Real, agent, fill, long},
+    real::{Real, agent, fill},
 };
 use buildscale_workspace::{Access, Expect, Format, Imported, Role, Source, Version, Workspace};
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Principal, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use std::{collections::BTreeMap, fs, io::Write as _, path::Path, process::Stdio};
+use std::collections::BTreeMap;
 use tar::{EntryType, Header};
 use uuid::Uuid;
 
-async fn export(workspace: &Workspace, real: &Real, format: Format) -> Result<Vec<u8>, Error> {
+pub async fn export(workspace: &Workspace, real: &Real, format: Format) -> Result<Vec<u8>, Error> {
     let info = real.all.get(workspace.id()).await?;
     let pieces: Vec<Bytes> = workspace.export(info, format).try_collect().await?;
     Ok(pieces.concat())
@@ -22,7 +22,7 @@ async fn import(real: &Real, archive: &[u8]) -> Result<Imported, Error> {
     import_from(real, Source::Archive, archive).await
 }
 
-async fn import_from(real: &Real, source: Source, archive: &[u8]) -> Result<Imported, Error> {
+pub async fn import_from(real: &Real, source: Source, archive: &[u8]) -> Result<Imported, Error> {
     let id = WorkspaceId(Uuid::now_v7());
     // In pieces that end anywhere.
     let pieces: Vec<_> = archive.chunks(1000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
@@ -39,11 +39,11 @@ async fn import_from(real: &Real, source: Source, archive: &[u8]) -> Result<Impo
 }
 
 /// Folders by path, with author and time.
-type Folders = BTreeMap<FilePath, (String, i64)>;
+pub type Folders = BTreeMap<FilePath, (String, i64)>;
 /// Files by path: the time that they were made, and all versions with their contents.
-type Files = BTreeMap<FilePath, (i64, Vec<(Version, Bytes)>)>;
+pub type Files = BTreeMap<FilePath, (i64, Vec<(Version, Bytes)>)>;
 
-async fn everything(workspace: &Workspace) -> (Folders, Files) {
+pub async fn everything(workspace: &Workspace) -> (Folders, Files) {
     let (mut folders, mut files, mut open) = (Folders::new(), Files::new(), vec![FilePath::root()]);
     while let Some(folder) = open.pop() {
         for info in workspace.ls(&folder, 1000, None).await.unwrap().entries {
@@ -360,122 +360,4 @@ async fn policies_with_a_fault_are_not_imported() {
         (error.code, error.details["path"].as_str()),
         (Code::Unprocessable, Some("/system/policies/broken.cedar"))
     );
-}
-
-/// Runs Git in this folder, with a person and a time of its own for commits.
-fn git_in(folder: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
-    let mut git = std::process::Command::new("git");
-    git.arg("-C").arg(folder).args(args).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", folder);
-    for role in ["AUTHOR", "COMMITTER"] {
-        git.env(format!("GIT_{role}_NAME"), "Ada").env(format!("GIT_{role}_EMAIL"), "ada@example.org");
-        git.env(format!("GIT_{role}_DATE"), "1700000000 +0100");
-    }
-    let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    let done = child.wait_with_output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    done.stdout
-}
-
-#[tokio::test]
-async fn git_has_a_commit_for_each_version_with_its_author_and_time() {
-    let (real, workspace) = Real::new().await;
-    let file = fill(&workspace).await;
-    workspace.write(&path("/projects/.git/config"), "[core]", Expect::Absent, &person()).await.unwrap();
-    let out = export(&workspace, &real, Format::Git).await.unwrap();
-    let repository = tempfile::tempdir().unwrap();
-    let git = |args: &[&str], input: Vec<u8>| String::from_utf8(git_in(repository.path(), args, &input)).unwrap();
-    git(&["init", "--quiet"], Vec::new());
-    let told = git(&["fast-import", "--quiet"], out);
-    assert!(told.contains("/projects/.git/config"), "what is left out is told: {told}");
-    let log = git(&["log", "--reverse", "--format=%an|%at|%s", "main"], Vec::new());
-    let own = log.lines().filter(|line| !line.starts_with("system|"));
-    assert_eq!(own.count(), 5, "a commit for each version: {log}");
-    let (second, _) = workspace.version(file, 2).await.unwrap();
-    let expected = format!("agent:coder|{}|Change /projects/demo/notes.md", second.at.as_millis() / 1000);
-    assert!(log.contains(&expected), "{log}");
-    assert_eq!(git(&["show", "main:projects/demo/notes.md"], Vec::new()), "three");
-    assert_eq!(git(&["show", "main:projects/demo/current.md"], Vec::new()), long("now "));
-    let history = git(&["log", "--format=%B", "main", "--", "projects/demo/notes.md"], Vec::new());
-    assert!(history.contains(&format!("File: {file}\nVersion: 3\n")), "{history}");
-}
-
-#[tokio::test]
-async fn a_repository_of_git_becomes_a_workspace_with_its_history() {
-    let (real, _) = Real::new().await;
-    let repository = tempfile::tempdir().unwrap();
-    let at = |name: &str| repository.path().join(name);
-    let git = |args: &[&str]| git_in(repository.path(), args, b"");
-    let commit = |message: &str| {
-        git(&["add", "--all"]);
-        git(&["commit", "--quiet", "--message", message]);
-    };
-    git(&["init", "--quiet", "--initial-branch=main"]);
-    fs::create_dir_all(at("src/deep")).unwrap();
-    for (name, content) in [("README.md", "one"), ("src/deep/ä \"q\".txt", &long("a")), ("gone.txt", "gone")] {
-        fs::write(at(name), content).unwrap();
-    }
-    fs::write(at("picture.bin"), [0, 159, 146, 150]).unwrap();
-    fs::write(at("gone.bin"), [0, 159, 1]).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", at("link")).unwrap();
-    commit("First");
-    fs::write(at("README.md"), "two").unwrap();
-    fs::rename(at("src/deep"), at("src/moved")).unwrap();
-    fs::remove_file(at("gone.txt")).unwrap();
-    fs::remove_file(at("gone.bin")).unwrap();
-    commit("Second");
-    git(&["checkout", "--quiet", "-b", "side"]);
-    fs::write(at("README.md"), "three").unwrap();
-    commit("Third");
-    git(&["checkout", "--quiet", "main"]);
-    git(&["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
-
-    let stream = git(&["fast-export", "-M", "main"]);
-    let folder = path("/projects/site");
-    let source = || Source::Git { folder: folder.clone() };
-    let imported = import_from(&real, source(), &stream).await.unwrap();
-    assert_eq!((imported.files, imported.versions), (3, 5));
-    assert_eq!(imported.left_out, ["link"]);
-    let workspace = real.open(imported.workspace.workspace_id).await;
-    let (folders, files) = everything(&workspace).await;
-    assert!(
-        folders.contains_key(&path("/projects/site/src/moved"))
-            && !folders.contains_key(&path("/projects/site/src/deep"))
-    );
-    let history = |name: &str| {
-        let (_, versions) = &files[&path(name)];
-        versions.iter().map(|(version, content)| (version.author.as_str(), content.clone())).collect::<Vec<_>>()
-    };
-    let ada = "Ada <ada@example.org>";
-    let readme = ["one", "two", "three"].map(|content| (ada, Bytes::from(content)));
-    assert_eq!(history("/projects/site/README.md"), readme);
-    assert_eq!(history("/projects/site/src/moved/ä \"q\".txt"), [(ada, Bytes::from(long("a")))]);
-    assert_eq!(history("/projects/site/picture.bin"), [(ada, Bytes::from_static(&[0, 159, 146, 150]))]);
-    assert_eq!(files[&path("/projects/site/README.md")].0, 1_700_000_000_000);
-    // The contents of removed files are not kept.
-    let texts = real.names(&format!("{}/text", workspace.id())).await;
-    assert!(!texts.contains(&domain::Sha256::of(b"gone").to_string()), "{texts:?}");
-
-    let again = export(&workspace, &real, Format::Git).await.unwrap();
-    let other = tempfile::tempdir().unwrap();
-    git_in(other.path(), &["init", "--quiet"], b"");
-    git_in(other.path(), &["fast-import", "--quiet"], &again);
-    let again = git_in(other.path(), &["fast-export", "main"], b"");
-    let back = import_from(&real, Source::Git { folder: FilePath::root() }, &again).await.unwrap();
-    let back = real.open(back.workspace.workspace_id).await;
-    let (_, there) = everything(&back).await;
-    assert_eq!(there[&path("/projects/site/README.md")].1.len(), 3, "an export can come back");
-
-    let refused: [(&[u8], &str); 3] = [
-        (b"PK\x03\x04", "line 1"),
-        (b"", "it has no commit"),
-        (
-            b"blob\nmark :1\ndata 1\nxcommit refs/heads/main\ncommitter A <a> 5 +0000\ndata 0\nM 100644 :1 ../x\n",
-            "../x",
-        ),
-    ];
-    for (stream, why) in refused {
-        let error = import_from(&real, source(), stream).await.unwrap_err();
-        assert!(error.message.contains(why), "{error}");
-    }
 }

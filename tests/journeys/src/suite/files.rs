@@ -110,6 +110,46 @@ pub(super) async fn a_long_content_travels_past_the_server(stage: Stage) -> Resu
     Ok(())
 }
 
+/// Parts that came stay, and the upload goes on with the first one that is missing.
+pub(super) async fn a_broken_upload_goes_on_where_it_ended(stage: Stage) -> Result {
+    const PART: usize = 16 << 20;
+    let client = stage.client();
+    let place = client.place().await?;
+    let content: Vec<u8> = (0..PART as u32 + 1_000_000).map(|n| (n % 239) as u8).collect();
+    let parts: Vec<String> = content.chunks(PART).map(identity_of).collect();
+    let sha256 = identity_of(&content);
+    let wanted = json!({ "sha256": sha256, "size": content.len(), "parts": parts });
+    let state = async || {
+        client.ask(Method::POST, &format!("{place}/uploads"), wanted.clone()).await?.is(201).map(|state| state.json())
+    };
+    for (number, part) in content.chunks(PART).enumerate() {
+        let upload = state().await?;
+        let next = json!({ "from": number * PART, "size": part.len() });
+        assert_eq!(upload["parts"], json!({ "received": number * PART, "next": next }));
+        // Nothing else is taken for it, and a refused part is missing as before.
+        let mut other = part.to_vec();
+        other[17] ^= 1;
+        assert!(!client.transfer(&upload["request"], other).await?.0.is_success());
+        let again = state().await?;
+        assert_eq!(again["parts"], upload["parts"]);
+        assert!(client.transfer(&again["request"], part.to_vec()).await?.0.is_success());
+    }
+    let whole = json!({ "received": content.len(), "next": Value::Null });
+    for _ in 0..2 {
+        let done = state().await?;
+        assert_eq!((&done["parts"], &done["request"]), (&whole, &Value::Null));
+    }
+    let made = client.post(&format!("{place}/files"), json!({ "path": "/data/long.bin", "sha256": sha256 })).await?;
+    let file = format!("{place}/files/{}", made["file_id"].as_str().ok_or("no file_id")?);
+    assert_eq!(client.get(&file).await?["size"], content.len());
+    let range = client.request(Method::GET, &format!("{file}/content")).header("range", "bytes=16777210-16777219");
+    assert_eq!(client.send(range).await?.is(206)?.bytes, content[16_777_210..=16_777_219]);
+    let few = json!({ "sha256": sha256, "size": content.len(), "parts": [] });
+    let refused = client.ask(Method::POST, &format!("{place}/uploads"), few).await?;
+    assert_eq!(refused.refuses(400, "INVALID_ARGUMENT")?["details"]["field"], "parts");
+    Ok(())
+}
+
 pub(super) async fn the_tools_of_agents_are_there_for_people(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;

@@ -29,8 +29,8 @@ export default function UsagePage({workspace}: {workspace: string}) {
 }
 
 function Report({workspace, usage, days}: {workspace: string; usage: Schemas['UsedIn']; days: number}) {
-  const {total, parts} = usage;
-  if (total.turns === 0) return <Empty icon="chart" title="Nothing was used"><p>Turns that end are counted here, with their tokens and their cost.</p></Empty>;
+  const {total, parts, other} = usage;
+  if (total.calls === 0) return <Empty icon="chart" title="Nothing was used"><p>Turns that end are counted here, with their tokens and their cost.</p></Empty>;
   const byDay = Array.from({length: days}, (_, at) => {
     const date = day(days - 1 - at);
     const tokens = parts.filter(part => part.day === date).reduce((sum, part) => sum + part.input_tokens + part.output_tokens, 0);
@@ -52,6 +52,7 @@ function Report({workspace, usage, days}: {workspace: string; usage: Schemas['Us
         <p className="bars-axis"><span>{byDay[0]?.date}</span><span>{byDay.at(-1)?.date}</span></p>
       </section>
       <Table title="Models" rows={grouped(parts, part => part.model ?? 'the default model').map(([name, used]) => [name, undefined, used])} />
+      {other.length > 0 && <Table title="Outside of turns" rows={outside(other)} />}
       <Table title="Chats" rows={grouped(parts, part => part.chat_id).slice(0, 20).map(([id, used]) => [id.slice(-12), href(workspace, 'chats', [id]), used])} />
     </>
   );
@@ -66,6 +67,17 @@ function grouped(parts: Schemas['UsedBy'][], key: (part: Schemas['UsedBy']) => s
     groups.set(key(part), sum);
   }
   return [...groups].sort(([, one], [, other]) => other.input_tokens - one.input_tokens);
+}
+
+/** Vectors for searches and descriptions of documents, by purpose and model. */
+function outside(other: Schemas['UsedFor'][]): [string, undefined, Used][] {
+  const groups = new Map<string, Used>();
+  for (const {purpose, model, calls, input_tokens, output_tokens, cost_usd} of other) {
+    const name = `${purpose}: ${model}`;
+    const sum = groups.get(name) ?? {turns: 0, calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0};
+    groups.set(name, {...sum, calls: sum.calls + calls, input_tokens: sum.input_tokens + input_tokens, output_tokens: sum.output_tokens + output_tokens, cost_usd: sum.cost_usd + cost_usd});
+  }
+  return [...groups].map(([name, used]) => [name, undefined, used]);
 }
 
 function Table({title, rows}: {title: string; rows: [name: string, to: string | undefined, used: Used][]}) {

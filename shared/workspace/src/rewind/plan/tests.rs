@@ -66,7 +66,21 @@ impl Model {
         let at = Timestamp::from_millis(self.ms);
         let (path, from, author) = (path.clone(), from.cloned(), format!("{by:?}"));
         self.records.push((
-            Change { op, path, from, file_id: id, kind, v, sha256, size: 1, author, at, conversion: None, mark: None },
+            Change {
+                op,
+                path,
+                from,
+                file_id: id,
+                kind,
+                v,
+                sha256,
+                size: 1,
+                author,
+                at,
+                conversion: None,
+                mark: None,
+                rewind: None,
+            },
             by,
         ));
         self.ms += 1;

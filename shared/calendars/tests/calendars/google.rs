@@ -1,10 +1,7 @@
 //! Syncs with a stub of Google Calendar that is stricter than the service: it wants a precondition with each write, knows no field that is not in the
 //! documentation, gives pages of two events, and forgets tokens.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod support;
-
+use crate::support::Desk;
 use axum::{
     Router,
     body::Bytes,
@@ -20,7 +17,6 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
 };
-use support::Desk;
 
 type Fields = BTreeMap<String, String>;
 

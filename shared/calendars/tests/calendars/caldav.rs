@@ -1,9 +1,6 @@
 //! Syncs with real CalDAV servers, from the registry PyPI (`scripts/caldav`), as children of the test.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod support;
-
+use crate::support::Desk;
 use domain::Code;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::json;
@@ -13,7 +10,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
-use support::Desk;
 use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,134 @@
+//! Descriptions by a provider: its requests and answers.
+
+use super::{Provider, start_of};
+use crate::{describing::Form, failure, price};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use domain::Usage;
+use ports::{Described, ModelError};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+/// The bytes of an answer that are read.
+const LARGEST: usize = 1 << 20;
+/// The most tokens of a description; a model that thinks needs some of them for that.
+const TOKENS: u32 = 2048;
+/// The same words for every content.
+const ASK: &str = "Describe this content for somebody who cannot see or hear it, and who searches for it later. Say what it shows or what is said \
+    in it, who and what is there, and give every text in it word for word. Use Markdown without headings. Write the description alone.";
+
+impl Provider {
+    /// A description of this content.
+    pub(crate) async fn describe(
+        &self,
+        form: Form,
+        model: &str,
+        media_type: &str,
+        content: &[u8],
+    ) -> Result<Described, ModelError> {
+        let body = body(form, model, self.official, media_type, &STANDARD.encode(content));
+        let answer =
+            self.ask(self.with_head(self.http.client()?.post(url(&self.base, form, model)).json(&body))?).await?;
+        let body = start_of(answer, LARGEST).await.map_err(|error| failure::transport(error, &self.redactor))?;
+        let body: Value = serde_json::from_slice(&body)
+            .map_err(|_| ModelError::Broken("its answer is no JSON, or is too long".into()))?;
+        let text = text(form, &body);
+        if text.trim().is_empty() {
+            return Err(ModelError::Rejected("it wrote no description".into()));
+        }
+        let mut usage = usage(form, &body);
+        if let Some(price) = price::price(&format!("{}/{model}", self.kind.name()), model, &self.config.prices) {
+            usage.cost_usd = price.cost(&usage, 0);
+        }
+        Ok(Described { text, usage })
+    }
+}
+
+fn url(base: &Url, form: Form, model: &str) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty();
+        match form {
+            Form::OpenAi => path.extend(["chat", "completions"]),
+            Form::Anthropic => path.push("messages"),
+            Form::Gemini => path.extend(["models", &format!("{model}:generateContent")]),
+            Form::Bedrock => path.extend(["model", model, "converse"]),
+        };
+    }
+    if form == Form::Bedrock {
+        // As for Converse: the signature of a request counts a colon escaped.
+        url.set_path(&url.path().replace(':', "%3A"));
+    }
+    url
+}
+
+fn body(form: Form, model: &str, official: bool, media_type: &str, data: &str) -> Value {
+    let (kind, format) = media_type.split_once('/').unwrap_or((media_type, ""));
+    match form {
+        Form::OpenAi => {
+            let content = match kind {
+                "audio" => {
+                    let format = if format == "mpeg" { "mp3" } else { format };
+                    json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } })
+                }
+                _ => json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,{data}") } }),
+            };
+            let limit = if official { "max_completion_tokens" } else { "max_tokens" };
+            let content = [json!({ "type": "text", "text": ASK }), content];
+            let mut body = json!({ "model": model, "messages": [{ "role": "user", "content": content }] });
+            body[limit] = TOKENS.into();
+            body
+        }
+        Form::Anthropic => {
+            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+            let content = [json!({ "type": "image", "source": source }), json!({ "type": "text", "text": ASK })];
+            json!({ "model": model, "max_tokens": TOKENS, "messages": [{ "role": "user", "content": content }] })
+        }
+        Form::Gemini => {
+            let parts = [json!({ "inline_data": { "mime_type": media_type, "data": data } }), json!({ "text": ASK })];
+            json!({
+                "contents": [{ "role": "user", "parts": parts }],
+                "generationConfig": { "maxOutputTokens": TOKENS },
+            })
+        }
+        Form::Bedrock => {
+            let format = if format == "quicktime" { "mov" } else { format };
+            let content = json!({ kind: { "format": format, "source": { "bytes": data } } });
+            json!({
+                "messages": [{ "role": "user", "content": [content, { "text": ASK }] }],
+                "inferenceConfig": { "maxTokens": TOKENS },
+            })
+        }
+    }
+}
+
+fn text(form: Form, body: &Value) -> String {
+    let pieces = match form {
+        Form::OpenAi => {
+            return body["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+        }
+        Form::Anthropic => &body["content"],
+        Form::Gemini => &body["candidates"][0]["content"]["parts"],
+        Form::Bedrock => &body["output"]["message"]["content"],
+    };
+    // Gemini marks thoughts.
+    let said = pieces.as_array().into_iter().flatten().filter(|piece| piece["thought"] != true);
+    said.filter_map(|piece| piece["text"].as_str()).collect()
+}
+
+fn usage(form: Form, body: &Value) -> Usage {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let (input, output) = match form {
+        Form::OpenAi => {
+            let usage = &body["usage"];
+            (count(&usage["prompt_tokens"]), count(&usage["completion_tokens"]))
+        }
+        Form::Anthropic => (count(&body["usage"]["input_tokens"]), count(&body["usage"]["output_tokens"])),
+        Form::Gemini => {
+            let usage = &body["usageMetadata"];
+            let output = count(&usage["candidatesTokenCount"]) + count(&usage["thoughtsTokenCount"]);
+            (count(&usage["promptTokenCount"]), output)
+        }
+        Form::Bedrock => (count(&body["usage"]["inputTokens"]), count(&body["usage"]["outputTokens"])),
+    };
+    Usage { input_tokens: input, output_tokens: output, ..Usage::default() }
+}

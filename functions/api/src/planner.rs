@@ -207,7 +207,7 @@ pub(crate) async fn agent_stream(
             };
             let (shows, fold_from) = match on_busy {
                 OnBusy::Steer => (Shows::Steered(words), before.turn_seq.unwrap_or(end).min(end)),
-                OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt => (Shows::Turn(words), end),
+                OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => (Shows::Turn(words), end),
             };
             (sessions.post(workspace, chat, command, new, &by).await?, shows, fold_from, end)
         }

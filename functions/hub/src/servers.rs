@@ -25,6 +25,9 @@ impl Programs for Confined {
     }
 }
 
+/// The tools of all servers, and the accounts at those that need a sign-in.
+type ToolsAndAccounts = (Arc<dyn ToolServers>, Arc<dyn ServerAccounts>);
+
 /// The servers of the configuration, and those that workspaces declare.
 ///
 /// # Errors
@@ -37,7 +40,7 @@ pub(crate) fn servers(
     granted: Arc<dyn Secrets>,
     known: &KnownSecrets,
     table: Arc<dyn Table>,
-) -> Result<(Arc<dyn ToolServers>, Arc<dyn ServerAccounts>), HubError> {
+) -> Result<ToolsAndAccounts, HubError> {
     let confined = sandbox.map(|sandbox| {
         Arc::new(Confined { sandbox: sandbox.clone(), network: config.sandbox.network }) as Arc<dyn Programs>
     });

@@ -112,8 +112,8 @@ fn events(name: Name, subscription: Subscription) -> BoxStream<'static, Part> {
 
 /// The cursor of the last block in `frames` that has one.
 fn last_id(frames: &[u8]) -> Option<u64> {
-    let ids = frames.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"id: "));
-    std::str::from_utf8(ids.last()?).ok()?.parse().ok()
+    let mut ids = frames.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"id: "));
+    std::str::from_utf8(ids.next_back()?).ok()?.parse().ok()
 }
 
 /// The blocks of an actor as blocks of the merged stream. Comments are left out, since the changes have their own; the hint when to come

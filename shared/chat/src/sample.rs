@@ -104,12 +104,8 @@ impl ChatEffects {
             tools: Arc::new([]),
             // Not the chat's own: its provider's cache is for its own beginning.
             conversation: call.to_string(),
-            temperature: None,
-            top_p: None,
             max_tokens: asked["max_tokens"].as_u64().and_then(|most| u32::try_from(most).ok()),
-            flow: None,
-            failures: 0,
-            trace: None,
+            ..ModelRequest::default()
         };
         let (mut stream, mut text) = (self.model.stream(request).await.ok()?, String::new());
         while let Some(delta) = stream.next().await {

@@ -1,6 +1,6 @@
 //! Blobs: contents by their SHA-256, in spaces. Modelled on S3.
 
-use crate::{Announced, Part, Progress, Result};
+use crate::{Announced, Part, Presigned, Progress, Result, Transfer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Sha256, Timestamp};
@@ -9,36 +9,11 @@ use std::{ops::Range, path::Path, time::Duration};
 /// Contents above this many bytes are *large*: they come in as a stream or past the process, and are read in ranges. No process
 /// holds a large content whole in memory.
 pub const LARGE: u64 = 32 * 1024 * 1024;
-/// The longest content, in bytes: S3 takes no more in one request.
-pub const LARGEST: u64 = 5_000_000_000;
 
 /// How long the parts of an unfinished upload are kept after the last one came.
 pub const UNFINISHED: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 /// How many unfinished uploads a space may have.
 pub const MOST_UNFINISHED: usize = 32;
-
-/// The purpose of a presigned request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
-    /// It reads the content.
-    Read,
-    /// It writes the content, which has this many bytes.
-    Write {
-        /// The length in bytes.
-        length: u64,
-    },
-}
-
-/// A request that a store accepts from any holder, until it expires.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presigned {
-    /// `GET` or `PUT`.
-    pub method: String,
-    /// The URL; a secret until it expires.
-    pub url: String,
-    /// The headers that must be sent as they are.
-    pub headers: Vec<(String, String)>,
-}
 
 /// A content on its way into a store. Dropping it before [`Incoming::finish`] leaves nothing behind.
 #[async_trait]

@@ -41,6 +41,7 @@ mod server_accounts;
 mod spill;
 mod table;
 mod tool_servers;
+mod transfer;
 mod turns;
 pub mod validate;
 
@@ -49,7 +50,7 @@ pub use agents::{
     AgentUpdate, Agents, NoAgents, STOCK_AGENTS,
 };
 pub use announced::{Announced, PART, Part, Progress};
-pub use blobs::{Blobs, Incoming, LARGE, LARGEST, MOST_UNFINISHED, Presigned, Transfer, UNFINISHED};
+pub use blobs::{Blobs, Incoming, LARGE, MOST_UNFINISHED, UNFINISHED};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use converter::{Converted, Converter, NotConverted};
@@ -81,4 +82,5 @@ pub use tool_servers::{
     CODE_PREFIX, HTTP_PREFIX, HandedOut, SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile,
     ServedStep, ServedTool, ServersOf, Together, Told, ToolServers, WEB_FETCH, WEB_SEARCH,
 };
+pub use transfer::{LARGEST, Presigned, Transfer};
 pub use turns::Turns;

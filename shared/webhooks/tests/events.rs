@@ -42,6 +42,7 @@ impl Told {
             session: None,
             scenario: None,
             member: None,
+            functions: Vec::new(),
         };
         let mut told = Self { state: ChatState::default(), next: 1, turns: 0 };
         told.entry(vec![ChatEvent::Created { config: Box::new(config) }]);

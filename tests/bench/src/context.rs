@@ -79,6 +79,7 @@ fn grown(context_tokens: u64) -> ChatState {
         session: None,
         scenario: None,
         member: None,
+        functions: Vec::new(),
     };
     let mut state = ChatState::default();
     let mut number = 0;
@@ -115,6 +116,7 @@ fn ask(machine: &ChatMachine, state: ChatState, round: u128) -> Result<(ChatStat
         persona: None,
         may_approve: false,
         noted: false,
+        rolls_back: None,
         trace: None,
     };
     let stamp = Stamp { at, id: Uuid::from_u128(8 << 64 | round << 32) };

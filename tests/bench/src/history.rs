@@ -102,9 +102,15 @@ async fn answered(script: &str, messages: usize) -> Result<f64> {
     let at = Timestamp::from_millis(0);
     let said = |index: usize| {
         Arc::new(match index % 2 {
-            0 => Message::User { id: Id::new(), at, content: WORDS.into(), files: Vec::new(), context: String::new() },
+            0 => Message::User {
+                id: MessageId(uuid::Uuid::new_v4()),
+                at,
+                content: WORDS.into(),
+                files: Vec::new(),
+                context: String::new(),
+            },
             _ => Message::Assistant {
-                id: Id::new(),
+                id: MessageId(uuid::Uuid::new_v4()),
                 at,
                 content: "Yes.".into(),
                 calls: Vec::new(),

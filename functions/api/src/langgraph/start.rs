@@ -100,6 +100,7 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
                 Strategy::Enqueue => OnBusy::Enqueue,
                 Strategy::Reject => OnBusy::Reject,
                 Strategy::Interrupt => OnBusy::Interrupt,
+                Strategy::Rollback => OnBusy::Rollback,
             };
             Ok(speaker.post(view.chat_id, words.content, on_busy).await?)
         }

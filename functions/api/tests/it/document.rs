@@ -1,6 +1,9 @@
 //! The OpenAPI document: complete, valid, and about routes that exist.
 
-use crate::support::{Door, check, operations};
+use crate::{
+    described::{check, operations},
+    support::Door,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -203,7 +203,7 @@ impl Streams for LocalStreams {
         &self,
         _: WorkspaceId,
         _: workspace::Access,
-        _: Vec<api::Followed>,
+        _: Vec<buildscale_api::Followed>,
         _: &HeaderMap,
         _: Option<&str>,
     ) -> ports::Result<Response> {

@@ -170,7 +170,7 @@ test('a draft survives a reload', async () => {
 test('a file is attached by dropping it', async () => {
   const page = await world.open('chats');
   await page.setInputFiles('input[type=file]', {name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('some notes')});
-  await page.getByText(/notes\.txt/).waitFor();
+  await page.locator('.composer .chip').getByText(/notes\.txt$/).waitFor();
   await start(page, 'Show me what you can do');
   await conversation(page).getByRole('link', {name: /notes\.txt/}).waitFor();
   await page.context().close();

@@ -38,6 +38,11 @@ const behind = await runs.create(slow, 'assistant', { ...said('say it'), multita
 await running(slow);
 await runs.cancel(slow, stopped.run_id, true);
 out.cancelled = [(await runs.get(slow, stopped.run_id)).status, texts(await runs.join(slow, behind.run_id)).at(-1)];
+const back = (await threads.create()).thread_id;
+const taken = await runs.create(back, 'assistant', said('slow'));
+await running(back);
+out.rolledBack = [texts(await runs.wait(back, 'assistant', { ...said('say it'), multitaskStrategy: 'rollback' })).at(-1)];
+out.rolledBack.push((await runs.get(back, taken.run_id)).status);
 
 const left = (await threads.create()).thread_id;
 const abort = new AbortController();
@@ -54,7 +59,7 @@ out.deleted = await refused(() => threads.get(copy.thread_id));
 
 out.refusals = [
   await refused(() => all(runs.stream(wish, 'assistant', { ...said('x'), streamMode: 'events' }))),
-  await refused(() => runs.create(wish, 'assistant', { ...said('x'), multitaskStrategy: 'rollback' })),
+  await refused(() => runs.create(wish, 'assistant', { ...said('x'), multitaskStrategy: 'replace' })),
   await refused(() => runs.create(wish, 'assistant', { ...said('x'), checkpoint: { checkpoint_id: '1' } })),
   await refused(() => runs.create(wish, 'assistant', { command: { update: { messages: [] } } })),
   await refused(() => runs.create(wish, 'nobody', said('x'))),

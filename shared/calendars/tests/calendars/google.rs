@@ -54,6 +54,10 @@ fn refuse(status: StatusCode, why: &str) -> Response {
     (status, axum::Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
 }
 
+fn no(status: StatusCode, why: &str) -> Box<Response> {
+    Box::new(refuse(status, why))
+}
+
 impl Stub {
     fn store(&mut self, id: &str, mut event: Value) -> Value {
         self.change += 1;
@@ -120,18 +124,18 @@ async fn list(State(stub): State<Shared>, headers: HeaderMap, Query(query): Quer
     axum::Json(answer).into_response()
 }
 
-fn checked(body: &[u8]) -> Result<Map<String, Value>, Response> {
+fn checked(body: &[u8]) -> Result<Map<String, Value>, Box<Response>> {
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else {
-        return Err(refuse(StatusCode::BAD_REQUEST, "Parse Error"));
+        return Err(no(StatusCode::BAD_REQUEST, "Parse Error"));
     };
     if let Some(name) = fields.keys().find(|name| !KNOWN.contains(&name.as_str())) {
-        return Err(refuse(StatusCode::BAD_REQUEST, &format!("unknown field {name}")));
+        return Err(no(StatusCode::BAD_REQUEST, &format!("unknown field {name}")));
     }
     for name in ["start", "end"] {
         let Some(at) = fields.get(name) else { continue };
         let is_local = at["dateTime"].as_str().is_some_and(|time| !time.ends_with('Z'));
         if at["date"].is_string() == at["dateTime"].is_string() || is_local && !at["timeZone"].is_string() {
-            return Err(refuse(StatusCode::BAD_REQUEST, "Missing end time or time zone"));
+            return Err(no(StatusCode::BAD_REQUEST, "Missing end time or time zone"));
         }
     }
     Ok(fields)
@@ -144,10 +148,10 @@ async fn insert(State(stub): State<Shared>, headers: HeaderMap, Query(query): Qu
     }
     let fields = match checked(&body) {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let id = fields.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if id.len() < 5 || !id.chars().all(|c| matches!(c, 'a'..='v' | '0'..='9')) || query.get("sendUpdates").is_none() {
+    if id.len() < 5 || !id.chars().all(|c| matches!(c, 'a'..='v' | '0'..='9')) || !query.contains_key("sendUpdates") {
         return refuse(StatusCode::BAD_REQUEST, "Invalid resource id value");
     }
     if !fields.contains_key("start") || !fields.contains_key("end") {
@@ -171,18 +175,18 @@ async fn one(State(stub): State<Shared>, Path((_, id)): Path<(String, String)>, 
 }
 
 /// A write without a precondition is refused, which Google would take.
-fn precondition(stub: &Stub, headers: &HeaderMap, id: &str) -> Result<Value, Response> {
+fn precondition(stub: &Stub, headers: &HeaderMap, id: &str) -> Result<Value, Box<Response>> {
     if !stub.may(headers) {
-        return Err(refuse(StatusCode::UNAUTHORIZED, "Invalid Credentials"));
+        return Err(no(StatusCode::UNAUTHORIZED, "Invalid Credentials"));
     }
-    let event = stub.find(id).ok_or_else(|| refuse(StatusCode::NOT_FOUND, "Not Found"))?;
+    let event = stub.find(id).ok_or_else(|| no(StatusCode::NOT_FOUND, "Not Found"))?;
     if event["status"] == "cancelled" && event["recurringEventId"].is_null() {
-        return Err(refuse(StatusCode::GONE, "Resource has been deleted"));
+        return Err(no(StatusCode::GONE, "Resource has been deleted"));
     }
     match headers.get("if-match").and_then(|etag| etag.to_str().ok()) {
-        None => Err(refuse(StatusCode::PRECONDITION_REQUIRED, "no precondition")),
+        None => Err(no(StatusCode::PRECONDITION_REQUIRED, "no precondition")),
         Some(etag) if event["etag"] == etag => Ok(event),
-        Some(_) => Err(refuse(StatusCode::PRECONDITION_FAILED, "Precondition Failed")),
+        Some(_) => Err(no(StatusCode::PRECONDITION_FAILED, "Precondition Failed")),
     }
 }
 
@@ -195,7 +199,7 @@ async fn patch(
     let mut stub = stub.lock().unwrap();
     let (mut event, fields) = match (precondition(&stub, &headers, &id), checked(&body)) {
         (Ok(event), Ok(fields)) => (event, fields),
-        (Err(refusal), _) | (_, Err(refusal)) => return refusal,
+        (Err(refusal), _) | (_, Err(refusal)) => return *refusal,
     };
     for (name, value) in fields {
         event[name] = value;
@@ -206,7 +210,7 @@ async fn patch(
 async fn remove(State(stub): State<Shared>, Path((_, id)): Path<(String, String)>, headers: HeaderMap) -> Response {
     let mut stub = stub.lock().unwrap();
     if let Err(refusal) = precondition(&stub, &headers, &id) {
-        return refusal;
+        return *refusal;
     }
     stub.store(&id, json!({ "status": "cancelled" }));
     StatusCode::NO_CONTENT.into_response()

@@ -18,6 +18,8 @@ pub enum Strategy {
     Reject,
     /// The other one is stopped.
     Interrupt,
+    /// The other one is stopped, and taken back.
+    Rollback,
 }
 
 /// A run to make.
@@ -155,11 +157,12 @@ impl Run {
         })?;
         let strategy = match one_of(
             "multitask_strategy",
-            &["enqueue", "reject", "interrupt"],
-            "one of: enqueue, reject, interrupt; work is taken back by POST /api/v1/workspaces/ID/rewind",
+            &["enqueue", "reject", "interrupt", "rollback"],
+            "one of: enqueue, reject, interrupt, rollback",
         )? {
             Some(1) => Strategy::Reject,
             Some(2) => Strategy::Interrupt,
+            Some(3) => Strategy::Rollback,
             _ => Strategy::Enqueue,
         };
         one_of("on_completion", &["keep"], "the thread is kept; delete it when it is not needed")?;
@@ -346,7 +349,7 @@ mod tests {
         assert!(plain.stops_with_client && plain.modes == [Mode::Values]);
         assert_eq!(run(json!({ "config": { "configurable": { "model": "m" } } })).unwrap().model.as_deref(), Some("m"));
         for (more, field) in [
-            (json!({ "multitask_strategy": "rollback" }), "multitask_strategy"),
+            (json!({ "multitask_strategy": "replace" }), "multitask_strategy"),
             (json!({ "stream_mode": ["values", "events"] }), "stream_mode"),
             (json!({ "checkpoint": { "checkpoint_id": "1" } }), "checkpoint"),
             (json!({ "webhook": "https://x.example" }), "webhook"),

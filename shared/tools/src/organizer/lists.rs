@@ -217,6 +217,7 @@ async fn ranked(call: &Call<'_>, query: &str, search: Option<&Search>) -> HashMa
         query: query.to_owned(),
         path: FilePath::root(),
         kinds: Vec::new(),
+        tag: None,
         author: None,
         since: None,
         until: None,

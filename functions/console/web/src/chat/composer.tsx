@@ -59,7 +59,9 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
       const all = await chosen;
       for (const [at, one] of all.entries()) {
         const place = all.length > 1 ? ` (${at + 1} of ${all.length})` : '';
-        made.push(await attach(workspace, one, percent => setProgress(`${nameOf(one.path)}${place}, ${percent} %`)));
+        const tell = (percent: number) => setProgress(`${nameOf(one.path)}${place}, ${percent} %`);
+        tell(0);
+        made.push(await attach(workspace, one, tell));
         setKeptFiles(JSON.stringify([...files, ...made]));
       }
     },

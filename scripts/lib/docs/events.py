@@ -7,7 +7,7 @@ from rust import Fault, bare, cell, table
 
 JSON = {
     "String": "string", "str": "string", "bool": "boolean", "f64": "number", "Value": "any", "Timestamp": "string, RFC 3339",
-    "FilePath": "string, a path", "NodeId": "string, a node", "ChildName": "string", "Sha256": "string", "Code": "string, an [error code](errors.md)",
+    "Uuid": "string, an id", "FilePath": "string, a path", "NodeId": "string, a node", "ChildName": "string", "Sha256": "string", "Code": "string, an [error code](errors.md)",
 }  # fmt: skip
 
 
@@ -42,15 +42,30 @@ class Arms:
         body = text[at.end() - 1 : rust.balanced(text, at.end() - 1)]
         match = re.search(r"match event \{", body)
         inside = body[match.end() : rust.balanced(body, match.end() - 1) - 1]
-        self.arms = list(self.split(re.sub(r"^\s*//.*$", "", inside, flags=re.M)))
+        self.variants = {variant.name: variant for variant in enum.variants}
+        self.arms = []
+        for names, code in self.split(re.sub(r"^\s*//.*$", "", inside, flags=re.M), enum.name):
+            self.arms += self.facts(names[0], code) or [(names, code)]
 
-    def split(self, text):
+    def facts(self, name, code):
+        """The arms of an event that holds one of several facts, which clients see as events of their own."""
+        match = re.match(r"match &\*\*(\w+) \{", code.strip())
+        if not match:
+            return []
+        at = next(field for field in self.variants[name].fields if field.name == match.group(1))
+        facts = rust.find(bare(at.type)[0], "shared/domain")
+        del self.variants[name]
+        self.variants |= {f"{facts.name}::{variant.name}": variant for variant in facts.variants}
+        inside = code.strip()[match.end() : rust.balanced(code.strip(), match.end() - 1) - 1]
+        return [([f"{facts.name}::{each}" for each in names], arm) for names, arm in self.split(inside, facts.name)]
+
+    def split(self, text, enum):
         at = 0
-        pattern = re.compile(rf"\s*((?:{self.enum.name}::\w+(?: \{{[^}}]*\}})?\s*\|?\s*)+)=>\s*")
+        pattern = re.compile(rf"\s*((?:{enum}::\w+(?: \{{[^}}]*\}}|\((?:\w+ \{{[^}}]*\}}|[^)]*)\))?\s*\|?\s*)+)=>\s*")
         while text[at:].strip():
             match = pattern.match(text, at)
             if not match:
-                raise Fault(f"{self.path}: no arm of {self.enum.name}: {text[at:at + 60]!r}")
+                raise Fault(f"{self.path}: no arm of {enum}: {text[at:at + 60]!r}")
             at = match.end()
             if text[at] == "{":
                 end = rust.balanced(text, at)
@@ -59,7 +74,7 @@ class Arms:
             else:
                 code = rust.split_first(text[at:])
                 at += len(code) + 1
-            yield re.findall(rf"{self.enum.name}::(\w+)", match.group(1)), code
+            yield re.findall(rf"{enum}::(\w+)", match.group(1)), code
 
     def keys(self, code, depth=0):
         """The keys of the data, with the expression of each and whether it may be left out."""
@@ -140,8 +155,14 @@ def resolve(key, expression, variant, arms):
     return ("object or string" if "args_data" in expression else kind), at.doc
 
 
-def rows_of(variant, keys, arms):
+def rows_of(variant, code, arms):
+    keys = arms.keys(code)
     rows = []
+    whole = re.search(r"json!\((\w+)\)", code)
+    if whole and not keys:
+        held = next(field for field in variant.fields if field.name == whole.group(1))
+        owner = rust.find(bare(held.type)[0], "shared/domain")
+        return [(f"`{each.name}`", json_type(each.type)[0], "not always" if bare(each.type)[1] else "always", each.doc) for each in owner.fields]
     for key, (expression, optional) in keys.items():
         kind, doc = resolve(key, expression, variant, arms)
         direct = next((field for field in variant.fields if field.name == expression), None)
@@ -181,8 +202,13 @@ NAMES = {("ChatEvent", "AgentUpdated"): ["agent_update"]}
 def page(enum_name, title, intro):
     path, text = rust.file_with(rf"pub fn encode\(event: &{enum_name}\)")
     enum = rust.item(enum_name, "shared/domain")
+    for variant in enum.variants:
+        # An event that is a struct has the fields of it.
+        held = rust.find(variant.payload, "shared/domain") if variant.payload and not variant.fields else None
+        if held and held.kind == "struct":
+            variant.fields = held.fields
     arms = Arms(enum, text, path)
-    variants = {variant.name: variant for variant in enum.variants}
+    variants = arms.variants
     sections, hidden, seen, names_on_wire = {}, [], set(), {}
     for names, code in arms.arms:
         for name in names:
@@ -190,19 +216,19 @@ def page(enum_name, title, intro):
                 raise Fault(f"{path} encodes {enum_name}::{name}, which is no variant")
             if re.search(r"return None|^None$", code.strip()):
                 if name not in seen:
-                    hidden.append(variants[name])
+                    hidden.append((name, variants[name]))
                 continue
             seen.add(name)
             wire = re.findall(r'(?:^|[({\s])"([a-z_]+)"(?=,|\s*\})', code.split("json!")[0] if code.lstrip().startswith("(") else code)
             ends = re.findall(r'\(\s*(?:if .*?\{ )?"([a-z_]+)"(?: \} else \{ "([a-z_]+)" \})?,', code)
             wire = [each for pair in ends[-1:] for each in pair if each] or wire[-1:]
             wire = NAMES.get((enum_name, name)) or wire
-            rows = SPECIAL.get((enum_name, name)) or rows_of(variants[name], arms.keys(code), arms)
+            rows = SPECIAL.get((enum_name, name)) or rows_of(variants[name], code, arms)
             if enum_name == "TaskEvent" and name == "Waiting":
                 rows = waiting(rows)
             names_on_wire[name] = wire[0]
             sections.setdefault(" and ".join(f"`{each}`" for each in wire), []).append((variants[name], rows))
-    missing = set(variants) - seen - {variant.name for variant in hidden}
+    missing = set(variants) - seen - {name for name, _ in hidden}
     if missing:
         raise Fault(f"{path} encodes no {enum_name}::{', '.join(sorted(missing))}")
     order = [names for names in sections]
@@ -220,8 +246,13 @@ def page(enum_name, title, intro):
         return finished(enum, path, title, names_on_wire, out)
     out.append("## Facts without an event\n")
     out.append("The log also holds facts that only the state machine needs. They have numbers, so clients see gaps in `id:`.\n")
-    out.append(table(["fact", "is"], [(f"`{rust.cased(v.name, 'snake_case')}`" + (" (again, after a crash)" if v.name in seen else ""), v.doc) for v in hidden]))
+    out.append(table(["fact", "is"], [(f"`{fact(name)}`" + (" (again, after a crash)" if name in seen else ""), v.doc) for name, v in hidden]))
     return finished(enum, path, title, names_on_wire, out)
+
+
+def fact(name):
+    """The name of a fact: `steer_requested`, or `team_late` for `TeamFact::Late`."""
+    return rust.cased(name.replace("Fact::", ""), "snake_case")
 
 
 def finished(enum, path, title, names_on_wire, out):

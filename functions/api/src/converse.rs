@@ -157,6 +157,9 @@ impl Speaker<'_> {
 
     /// Posts a message to a chat.
     pub(crate) async fn post(&self, chat: ChatId, content: String, on_busy: OnBusy) -> Result<Run, Error> {
+        if on_busy == OnBusy::Rollback {
+            demand(self.caller, self.role, Action::Write)?;
+        }
         // A repeated request may find its turn begun; a new one begins at the end of the log or later.
         let first = match self.ids {
             Ids::Fresh(_) => {

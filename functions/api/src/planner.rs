@@ -182,6 +182,9 @@ pub(crate) async fn agent_stream(
         on_busy,
         stream,
     } = request;
+    if on_busy == OnBusy::Rollback {
+        demand(&caller, role, Action::Write)?;
+    }
     let new = NewSessionMessage {
         message,
         change: SessionChange {

@@ -10,9 +10,9 @@ use crate::{
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::schedule::{Action, Missed, NewSchedule, NewTimes, ScheduleChange};
+use ::schedule::{Action, Began, Missed, NewSchedule, NewTimes, ScheduleChange, ScheduleView};
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, Error, Timestamp, WorkspaceId};
+use domain::{CommandId, Error, Principal, Timestamp, WorkspaceId};
 use http::{StatusCode, header};
 use identity::{Caller, Role};
 use serde::Deserialize;
@@ -123,6 +123,8 @@ pub(crate) async fn may_begin(
         Action::Task { .. } => demand(caller, role, identity::Action::Run),
         Action::Tool { tool, .. } => {
             demand(caller, role, identity::Action::Write)?;
+            // What it writes may begin a flow, by the right that its maker has when it is due.
+            demand(caller, role, identity::Action::Run)?;
             // On AWS only workers have tools that reach the network: such a one is looked up when it is due.
             match tool.as_str() {
                 "sync_calendar" => Ok(()),
@@ -167,10 +169,23 @@ pub(crate) async fn create_schedule(
     responses((status = 200, description = "A page of them.", body = schema::SchedulePage)))]
 pub(crate) async fn list_schedules(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InWorkspace>,
+    Access { at, by, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.schedules.list(at.workspace_id, paging.limit()?, paging.cursor).await?))
+    let mut page = context.schedules.list(at.workspace_id, paging.limit()?, paging.cursor).await?;
+    page.schedules = page.schedules.into_iter().map(|view| shown(view, &by)).collect();
+    Ok(axum::Json(page))
+}
+
+/// A schedule as this party sees it. The answer of a tool is for its maker alone: it tells what they may read, such as their home.
+fn shown(mut view: ScheduleView, to: &Principal) -> ScheduleView {
+    if view.user_id != to.user()
+        && let Some(last) = &mut view.last_run
+        && matches!(last.began, Some(Began::Output(_)))
+    {
+        last.began = None;
+    }
+    view
 }
 
 /// A schedule, with its next time and its last run.
@@ -178,9 +193,9 @@ pub(crate) async fn list_schedules(
     params(InSchedule), responses((status = 200, description = "The schedule.", body = schema::Schedule)))]
 pub(crate) async fn get_schedule(
     State(context): State<Arc<Context>>,
-    Access { at, .. }: Access<Read, InSchedule>,
+    Access { at, by, .. }: Access<Read, InSchedule>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.schedules.get(at.workspace_id, at.schedule_id).await?))
+    Ok(axum::Json(shown(context.schedules.get(at.workspace_id, at.schedule_id).await?, &by)))
 }
 
 /// Changes, pauses or resumes a schedule. It acts with the rights of its maker, who alone changes it (`FORBIDDEN`); everybody who may converse
@@ -213,7 +228,7 @@ pub(crate) async fn change_schedule(
     if let Some(paused) = paused {
         context.schedules.pause(workspace, schedule, CommandId(ids.id("pause")), paused, &by).await?;
     }
-    Ok((StatusCode::ACCEPTED, axum::Json(context.schedules.get(workspace, schedule).await?)))
+    Ok((StatusCode::ACCEPTED, axum::Json(shown(context.schedules.get(workspace, schedule).await?, &by))))
 }
 
 /// Removes a schedule; chats and tasks that it began stay.

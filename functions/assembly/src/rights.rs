@@ -59,10 +59,14 @@ impl schedule::ToolCalls for MemberCalls {
         call: CallId,
         tool: &str,
         args: &Map<String, Value>,
+        is_again: bool,
     ) -> Result<String, Error> {
         let role = self.rights.role(user, workspace).await?;
         let by = Principal::User { id: user };
         let opened = self.workspaces.open(workspace, Access::of(&by, role.map(api::as_policies_know))).await?;
+        if is_again {
+            self.tools.check_repeat(&opened, tool).await?;
+        }
         let (seen, may_run) = (BTreeMap::new(), role.is_some_and(|role| role.may(Action::Run)));
         let call = Call {
             workspace: opened,

@@ -82,16 +82,29 @@ impl Files {
         if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(failed)?;
         }
+        // A pipe, a device or a link is written to, and not replaced.
+        if fs::symlink_metadata(to).is_ok_and(|there| !there.is_file()) {
+            return self.receive(file, to).await;
+        }
         let name = to.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let part = to.with_file_name(format!(".{name}.part"));
+        let received = match self.receive(file, &part).await {
+            Ok(()) => fs::rename(&part, to).map_err(failed),
+            Err(error) => Err(error),
+        };
+        received.inspect_err(|_| drop(fs::remove_file(&part)))
+    }
+
+    async fn receive(&self, file: &Value, to: &Path) -> Result<(), CliError> {
+        let failed = |source| CliError::Local { path: to.display().to_string(), source };
         let mut response = self.open(file).await?;
         let mut progress = Progress::of("received", number(file, "size"), true);
-        let mut out = fs::File::create(&part).map_err(failed)?;
+        let mut out = fs::File::create(to).map_err(failed)?;
         while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
             progress.add(bytes.len());
             out.write_all(&bytes).map_err(failed)?;
         }
-        fs::rename(&part, to).map_err(failed)
+        Ok(())
     }
 
     /// Makes a folder of the workspace as one here is.

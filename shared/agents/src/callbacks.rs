@@ -15,12 +15,12 @@ const FAILED: i64 = -32603;
 #[derive(Debug)]
 pub(crate) struct Callbacks {
     roots: Roots,
-    terminals: Arc<Terminals>,
+    terminals: Terminals,
 }
 
 impl Callbacks {
     pub fn new(agent: &Known, cwd: &Path, world: &World) -> Self {
-        Self { roots: world.roots.clone(), terminals: Arc::new(Terminals::new(agent, cwd, world)) }
+        Self { roots: world.roots.clone(), terminals: Terminals::new(agent, cwd, world) }
     }
 
     /// Answers a request, now or once a command has ended.
@@ -30,9 +30,9 @@ impl Callbacks {
             "fs/read_text_file" => files::read,
             "fs/write_text_file" => files::write,
             "terminal/wait_for_exit" => {
-                let (terminals, shared) = (self.terminals.clone(), shared.clone());
+                let (ended, shared) = (self.terminals.wait(&params), shared.clone());
                 tokio::spawn(async move {
-                    let ended = terminals.wait(&params).await.map_err(failed);
+                    let ended = ended.await.map_err(failed);
                     // An agent that is gone waits no more.
                     let _ = shared.connection.respond(&id, ended).await;
                 });

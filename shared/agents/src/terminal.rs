@@ -81,11 +81,14 @@ impl Terminals {
         })
     }
 
-    /// Waits for the end of a command.
-    pub async fn wait(&self, params: &Value) -> io::Result<Value> {
-        let mut ended = self.of(params)?.ended.clone();
-        let ended = ended.wait_for(Option::is_some).await.map_err(|_| invalid("the terminal was released"))?;
-        Ok(ended.clone().unwrap_or_default())
+    /// The wait for the end of a command. It holds no terminal: those of an agent that is gone end while it waits.
+    pub fn wait(&self, params: &Value) -> impl Future<Output = io::Result<Value>> + Send + use<> {
+        let ended = self.of(params).map(|terminal| terminal.ended.clone());
+        async move {
+            let mut ended = ended?;
+            let ended = ended.wait_for(Option::is_some).await.map_err(|_| invalid("the terminal was released"))?;
+            Ok(ended.clone().unwrap_or_default())
+        }
     }
 
     fn of(&self, params: &Value) -> io::Result<Arc<Terminal>> {
@@ -254,6 +257,16 @@ mod tests {
         terminals.answer("terminal/kill", &at).unwrap().unwrap();
         assert_eq!(terminals.wait(&at).await.unwrap(), json!({ "exitCode": null, "signal": "signal 9" }));
         assert_eq!(output()["output"], "9äb");
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_waited_for_ends_with_its_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let terminals = terminals(folder.path());
+        let at = made(&terminals, json!({ "command": "sleep", "args": ["1000"] }));
+        let waiting = tokio::spawn(terminals.wait(&at));
+        drop(terminals);
+        assert_eq!(waiting.await.unwrap().unwrap(), json!({ "exitCode": null, "signal": "signal 9" }));
     }
 
     #[tokio::test]

@@ -274,15 +274,10 @@ impl Caldav {
             status if status.is_success() => match reply.headers.get(ETAG).and_then(|etag| etag.to_str().ok()) {
                 Some(etag) => Ok(Stored { id, etag: etag.to_owned() }),
                 // The server stored another text than this one (RFC 4791 §5.3.4): the next look finds the version.
-                None => Ok(Stored { id, etag: self.etag(url).await? }),
+                None => Ok(Stored { id, etag: String::new() }),
             },
             _ => Err(refused(&reply).into()),
         }
-    }
-
-    async fn etag(&self, url: &Url) -> Result<String, Error> {
-        let (found, _) = responses(&self.propfind(url, "0", "<d:getetag/>").await?)?;
-        Ok(found.first().and_then(|one| one.value("getetag").map(Element::text)).unwrap_or_default())
     }
 }
 
@@ -329,11 +324,12 @@ impl Remote for Caldav {
                 changes.gone.push(id);
                 continue;
             }
+            // What the server names is there, also where it does not tell the version.
+            seen.insert(id.clone());
             let Some(etag) = one.value("getetag").map(Element::text) else { continue };
             if known.get(&id) != Some(&etag) {
-                wanted.push(id.clone());
+                wanted.push(id);
             }
-            seen.insert(id);
         }
         if is_whole {
             changes.gone = known.keys().filter(|id| !seen.contains(*id)).cloned().collect();

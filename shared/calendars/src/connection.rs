@@ -77,8 +77,11 @@ fn primary() -> String {
     "primary".into()
 }
 
+/// The API of Google Calendar.
+pub(crate) const GOOGLE: &str = "https://www.googleapis.com/calendar/v3";
+
 fn google() -> String {
-    "https://www.googleapis.com/calendar/v3".into()
+    GOOGLE.into()
 }
 
 fn google_token() -> String {

@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Events of a page, and the most events of a calendar.
 const PAGE: &str = "250";
 const MOST: usize = 5_000;
+/// How often an event is made again after it was deleted.
+const REMADE: usize = 20;
 
 /// A calendar of Google.
 pub struct Google {
@@ -122,7 +124,7 @@ impl Google {
 
     /// The event with this identity that occurrences belong to.
     async fn main(&self, uid: &str) -> Result<Option<Value>, Error> {
-        if let Some(found) = self.get(&id_of(uid)).await? {
+        if let (_, Some(found)) = self.own(uid).await? {
             return Ok(Some(found));
         }
         let mut url = self.events.clone();
@@ -130,6 +132,19 @@ impl Google {
         let answer = json_of(&self.request(Method::GET, &url, None, None).await?)?;
         let items = answer["items"].as_array();
         Ok(items.into_iter().flatten().find(|event| event["recurringEventId"].is_null()).cloned())
+    }
+
+    /// The id of the event that was made here with this identity, and the event, if it is there. Google keeps the id of a deleted event for ever, so one that
+    /// is made again has the next.
+    async fn own(&self, uid: &str) -> Result<(String, Option<Value>), Error> {
+        let mut id = id_of(uid);
+        for _ in 0..REMADE {
+            match self.get(&id).await? {
+                Some(found) if found["status"] == "cancelled" => id = id_of(&format!("{uid}\n{id}")),
+                found => return Ok((id, found)),
+            }
+        }
+        Err(Error::new(Code::Unprocessable, "the event was deleted and made again too often"))
     }
 
     async fn write(&self, method: Method, url: &Url, etag: Option<&str>, body: &Value) -> Result<Stored, Refused> {
@@ -146,11 +161,14 @@ impl Google {
 
     /// Changes an event in this version. Those who take part keep their answers.
     async fn patch(&self, id: &str, etag: &str, event: &Event, groups: &BTreeSet<Group>) -> Result<Stored, Refused> {
-        let before = match groups.contains(&Group::Attendees) {
+        let before = match groups.contains(&Group::Attendees) || groups.contains(&Group::Times) {
             true => self.get(id).await?.ok_or(Refused::Stale)?,
             false => Value::Null,
         };
-        let body = patch_of(event, groups, before["attendees"].as_array().map_or(&[], Vec::as_slice));
+        let mut body = patch_of(event, groups, before["attendees"].as_array().map_or(&[], Vec::as_slice));
+        if let Some(lines) = body.get_mut("recurrence").and_then(Value::as_array_mut) {
+            lines.extend(convert::not_taken(&before, event));
+        }
         self.write(Method::PATCH, &self.event(id)?, Some(etag), &body).await
     }
 }
@@ -244,7 +262,7 @@ impl Remote for Google {
         let Some((occurrence, event)) = events.iter().next() else { return Err(Refused::Stale) };
         if occurrence.is_empty() {
             let mut body = patch_of(event, &everything(), &[]);
-            body["id"] = id_of(uid).into();
+            body["id"] = self.own(uid).await?.0.into();
             body["extendedProperties"] = json!({ "private": { (UID): uid } });
             return self.write(Method::POST, &self.events, None, &body).await;
         }

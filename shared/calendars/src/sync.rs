@@ -101,6 +101,10 @@ impl Calendars {
             Connection::Google { calendar, client_id, client_secret, refresh_token, url, token_url, .. } => {
                 let (http, of_tokens) = (client(url)?, client(token_url)?);
                 let token = self.secret(workspace, token_url, "refresh_token", refresh_token).await?;
+                // The access token opens the calendar as the refresh token does: another address than Google's gets it under a grant of its own alone.
+                if url != connection::GOOGLE {
+                    self.secret(workspace, url, "refresh_token", refresh_token).await?;
+                }
                 let word = match client_secret {
                     Some(word) => Some(self.secret(workspace, token_url, "client_secret", word).await?),
                     None => None,
@@ -132,8 +136,10 @@ impl Calendars {
             let is_own = |file: &domain::FileId| !others.contains(file);
             let here = Here::look(call, &folder, state, &is_own, usual).await?;
             // A folder that was moved or emptied by mistake deletes no calendar.
-            let known: usize = state.objects.values().map(|object| object.events.len()).sum();
-            if here.events.is_empty() && known > MANY {
+            let events = state.objects.values().flat_map(|object| object.events.values());
+            let known: BTreeSet<_> = events.map(|event| event.file).collect();
+            if known.len() > MANY && !here.events.iter().any(|local| known.contains(&local.file)) {
+                let known = known.len();
                 let message = format!("all {known} events are gone from {folder}, so nothing is done elsewhere");
                 return Err(Error::new(Code::Unprocessable, message)
                     .hint(format!("take them out of the trash, or remove {place} to begin anew")));

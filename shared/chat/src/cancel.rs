@@ -2,6 +2,7 @@
 //! sent once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
+    agent,
     keys::{kill_key, model_key, plan_key, tool_key},
     machine::ChatEffect,
     phase::Phase,
@@ -110,6 +111,23 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
     end_at_once(step, Some(stop_id), reason);
 }
 
+/// Ends a turn that waits, for a message that does not. What works for the turn elsewhere is stopped, too.
+pub(crate) fn interrupt(step: &mut Step<'_>, reason: &str) {
+    match step.turn().map(|turn| &turn.phase) {
+        Some(&Phase::Place { call_id, attempt, .. }) => end_if_begun(step, call_id, attempt),
+        Some(Phase::Plan { .. }) => {
+            let stop_id = StopId(step.id());
+            step.stop_executors(stop_id, reason);
+        }
+        Some(Phase::Team) => {
+            let stop_id = StopId(step.id());
+            step.stop_team(stop_id, reason);
+        }
+        _ => {}
+    }
+    end_at_once(step, None, reason);
+}
+
 /// Gives the chat up: its running turn, its queued turns and the rest of its mailbox. No turn begins after this. The
 /// request to stop everything and the command to delete both lead here; the second of the two changes nothing.
 pub(crate) fn give_up(step: &mut Step<'_>, stop_id: StopId) {
@@ -207,8 +225,12 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
     const GIVEN_UP: &str = "given up: it may have taken effect or not";
     let Some(turn) = step.turn() else { return };
     let turn_id = turn.id;
+    // A call whose server asks somebody has begun there.
+    let front = turn.calls.front().filter(|call| turn.tried.is_some_and(|tried| tried.call_id == call.call_id));
+    let is_at_server = front.zip(step.config()).is_some_and(|(call, config)| agent::is_served(config, &call.tool));
     // A call that has begun is only answered; the others are told of, too.
     let begun = turn.calls.front().map(|call| call.call_id).zip(match &turn.phase {
+        _ if is_at_server => Some(GIVEN_UP),
         Phase::Question { .. } => Some(NOT_RUN),
         Phase::Tool { .. } | Phase::Handed { .. } | Phase::Place { attempt: 2.., .. } | Phase::Plan { .. } => {
             Some(GIVEN_UP)

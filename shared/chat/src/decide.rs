@@ -118,11 +118,12 @@ impl Chats {
         let rule = Some(decision.scope)
             .filter(|scope| *scope != RuleScope::Chat)
             .and_then(|scope| Some((serde_json::from_value::<PermissionRule>(asked["always"].clone()).ok()?, scope)));
-        self.send_decision(workspace, chat, command, decision, by).await?;
-        match rule {
-            Some(rule) => self.grant_standing(workspace, chat, rule, by.user()).await,
-            None => Ok(()),
+        // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
+        if let Some(rule) = rule {
+            self.demand_room(workspace).await?;
+            self.grant_standing(workspace, chat, rule, by.user()).await?;
         }
+        self.send_decision(workspace, chat, command, decision, by).await
     }
 
     pub(crate) async fn send_decision(

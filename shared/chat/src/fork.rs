@@ -234,6 +234,18 @@ impl Backwards {
 
     /// Takes the next older event in; true when no older one is needed.
     fn take(&mut self, number: u64, event: ChatEvent) -> Result<bool, Error> {
+        // Also of a turn that runs, and of the one that the fork ends before.
+        let counts = match self.point {
+            ForkPoint::Now | ForkPoint::Before(_) => true,
+            ForkPoint::Seq(seq) => number <= seq,
+            ForkPoint::Turn(_) => self.found,
+        };
+        if let ChatEvent::Rollback { fact } = &event
+            && let RollbackFact::Began { turn_id, .. } = &**fact
+            && counts
+        {
+            self.taken_back.push(*turn_id);
+        }
         if !self.found {
             match (&event, self.point) {
                 (ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }, ForkPoint::Turn(wanted))
@@ -270,12 +282,6 @@ impl Backwards {
         self.is_internal |= matches!(event, ChatEvent::CompactionBegan { internal: true, .. });
         let begins = match &event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some(*turn_id),
-            ChatEvent::Rollback { fact } => {
-                if let RollbackFact::Began { turn_id, .. } = &**fact {
-                    self.taken_back.push(*turn_id);
-                }
-                None
-            }
             _ => None,
         };
         events.extend(copied(event));

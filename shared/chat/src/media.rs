@@ -32,6 +32,11 @@ impl ChatEffects {
             if workspace.demand(workspace::Action::Read, &info.path).is_err() {
                 continue;
             }
+            // Any text can have a reference: the size that it claims is not believed before the content is loaded.
+            let found = workspace.version_info(reference.file, reference.v).await;
+            if found.is_ok_and(|version| version.size != reference.size) {
+                continue;
+            }
             match workspace.version(reference.file, reference.v).await {
                 Ok((_, bytes)) if tools::media_type(&bytes) == Some(reference.media_type) => {
                     let name = reference.path.rsplit('/').next().unwrap_or_default().to_owned();

@@ -89,9 +89,10 @@ impl ChatState {
 }
 
 impl Step<'_> {
-    /// Takes the turn before this one back, which was `stopped` for it. The message of this turn has `meant` a turn. False if nothing has to be waited
-    /// for.
+    /// Takes the turn before this one back, which was `stopped` for a message. Only the message that has `meant` it does so: another one may come
+    /// between the stop and that message. False if nothing has to be waited for.
     pub(crate) fn rolls_back(&mut self, stopped: Option<TurnId>, meant: Option<TurnId>) -> bool {
+        let stopped = stopped.filter(|stopped| meant == Some(*stopped));
         let Some((turn_id, (calls, since))) = stopped.zip(self.state().before()) else {
             if let Some(meant) = meant {
                 self.not_rolled_back(meant);
@@ -175,7 +176,8 @@ impl Chats {
             return Ok(None);
         }
         let Some(target) = crate::steer::target(view, post.expected_turn_id)? else { return Ok(None) };
-        if !view.queued.is_empty() {
+        // With those that no worker has seen yet: a turn that runs takes no message in.
+        if !self.look(workspace, view.chat_id).await?.queued.is_empty() {
             let message = "messages wait behind the turn, and it is not taken back without them";
             return Err(Error::new(Code::Conflict, message).hint("stop the chat, or post with on_busy interrupt"));
         }

@@ -8,7 +8,7 @@ use crate::{ChatMachine, ChatState, Chats, chats::internal, decide::Decision, ph
 use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, CommandId, Error, PermissionId, PermissionRule, Principal, Sha256, Timestamp,
+    ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Sha256, Timestamp,
     UserId, WorkspaceId, event::PermissionOutcome,
 };
 use ports::{Expect, Key, Query, Write};
@@ -93,6 +93,16 @@ impl Chats {
             return Err(Error::not_found("rule", id).hint("GET the workspace's permissions lists its rules"));
         }
         self.table.commit(writes).await.map_err(internal)
+    }
+
+    /// Refuses a rule beyond what is listed: it could be neither seen nor revoked.
+    pub(crate) async fn demand_room(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        let page = self.table.query(&Query::all(format!("{workspace}/rules"), MOST)).await.map_err(internal)?;
+        match page.next.is_none() && page.items.len() < MOST {
+            true => Ok(()),
+            false => Err(Error::new(Code::Conflict, format!("a workspace has {MOST} rules at most"))
+                .hint("revoke those that are not needed, or grant the rule for this chat alone")),
+        }
     }
 
     /// Grants the rule that a request offered beyond its chat.

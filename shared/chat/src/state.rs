@@ -231,7 +231,8 @@ impl ChatState {
                 }
             }
             ChatEvent::Used { usage, model, context_used, context_limit } => {
-                let estimated = self.turn.as_ref().map_or(0, |turn| turn.estimated);
+                // Of the call of the model that was begun last, and not of those that a server of a tool asks for behind it.
+                let estimated = self.turn.as_mut().map_or(0, |turn| std::mem::take(&mut turn.estimated));
                 self.count_context(estimated, *context_used, *context_limit);
                 if let Some(turn) = &mut self.turn {
                     (turn.slots, turn.postponed) = (None, None);

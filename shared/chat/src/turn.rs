@@ -395,8 +395,10 @@ impl<'a> Step<'a> {
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
         let Some(queued) = self.state().queued.front().cloned() else { return };
-        let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } = queued;
-        self.begin(Asked { id, at, content, files, context, limits, may_approve, rolls_back: None, trace });
+        let QueuedTurn { command_id: id, at, content, files, context, limits, next, may_approve, trace } = queued;
+        // The message that has just stopped a turn that waited is the next one.
+        let rolls_back = self.state().stopped_for_rollback.filter(|_| next);
+        self.begin(Asked { id, at, content, files, context, limits, may_approve, rolls_back, trace });
     }
 }
 
@@ -446,7 +448,6 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
     step.push(ChatEvent::TurnQueued(wait));
     if interrupt && is_suspended {
-        let reason = rollback::reason(takes_back);
-        cancel::end_at_once(step, None, reason);
+        cancel::interrupt(step, rollback::reason(takes_back));
     }
 }

@@ -24,6 +24,13 @@ impl Undescribed {
     fn new(reason: &str, message: impl Into<String>) -> Option<Self> {
         Some(Self { reason: reason.into(), message: message.into() })
     }
+
+    /// What the front matter of a Markdown from an earlier conversion tells.
+    pub(crate) fn told(text: &str) -> Option<Self> {
+        let head = text.strip_prefix("---\n")?.split("\n---\n").next()?;
+        let reason = head.lines().find_map(|line| line.strip_prefix("not_described: "))?.trim_matches('"');
+        Self::new(reason, "an earlier conversion of the same content got no description")
+    }
 }
 
 impl Documents {

@@ -121,7 +121,10 @@ impl Documents {
         let known = workspace.converted(sha256, &info.name).await?;
         let outcome = match known {
             Some(Outcome::Done { file_id, v }) => match self.again(workspace, info, file_id, v).await? {
-                Some(text) => Ok((text, None)),
+                Some(text) => {
+                    let undescribed = Undescribed::told(&text);
+                    Ok((text, undescribed))
+                }
                 // That version is gone for good.
                 None => self.converted(workspace, info, before, attempt).await?,
             },

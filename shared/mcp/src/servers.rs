@@ -3,7 +3,7 @@
 use crate::{
     asks::Running,
     bounds,
-    declared::{self, Declared},
+    declared::{self, Declared, How},
     link::{Known, Link, Unlinked},
     oauth::metadata::Challenge,
     parts::Parts,
@@ -329,6 +329,13 @@ impl ToolServers for Servers {
             }),
         };
         self.step(of, &tool, (Some(id), told), begun).await
+    }
+
+    fn sees(&self, of: &ServersOf, server: &str) -> Option<FilePath> {
+        match self.0.declared(of).0.remove(server)?.how {
+            How::Program { folder, confined: true, .. } => Some(folder),
+            How::Program { .. } | How::Http { .. } => None,
+        }
     }
 
     async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {

@@ -43,6 +43,10 @@ pub trait ToolServers: Send + Sync {
         let ServedCall { tool, args, .. } = call;
         Ok(ServedStep::Answered(self.call(of, &tool, args).await?))
     }
+    /// The folder of the workspace that the program of a server sees; none for a server that sees no files. Connects to nothing.
+    fn sees(&self, _: &ServersOf, _: &str) -> Option<FilePath> {
+        None
+    }
     /// The resources and prompts of all servers, as files under [`SERVED_FILES`], by path. Waits as [`ToolServers::tools`] does. No content is in it.
     async fn files(&self, _: &ServersOf, _: Duration) -> Vec<ServedFile> {
         Vec::new()
@@ -220,6 +224,10 @@ impl ToolServers for Together {
             Some(servers) => servers.follow(of, call).await,
             None => Err(Error::not_found("tool", &call.tool)),
         }
+    }
+
+    fn sees(&self, of: &ServersOf, server: &str) -> Option<FilePath> {
+        self.0.iter().find_map(|servers| servers.sees(of, server))
     }
 
     async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {

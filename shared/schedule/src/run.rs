@@ -34,7 +34,8 @@ pub trait Rights: Send + Sync {
 /// The tools, for people who are not there.
 #[async_trait]
 pub trait ToolCalls: Send + Sync {
-    /// Calls a tool as this person; the same call again has no further effect. The answer is that for models.
+    /// Calls a tool as this person; the same call again has no further effect. A call that may have been made before (`is_again`) is not made where it would
+    /// be done twice. The answer is that for models.
     ///
     /// # Errors
     /// Those of the tool.
@@ -45,6 +46,7 @@ pub trait ToolCalls: Send + Sync {
         call: CallId,
         tool: &str,
         args: &Map<String, Value>,
+        is_again: bool,
     ) -> Result<String, Error>;
 }
 
@@ -63,7 +65,7 @@ pub struct ScheduleEffects {
 
 impl ScheduleEffects {
     /// Begins a run once, however often it is called: all ids follow from that of the run.
-    async fn begin(&self, run: Uuid, config: &ScheduleConfig) -> Result<Began, Error> {
+    async fn begin(&self, run: Uuid, config: &ScheduleConfig, is_again: bool) -> Result<Began, Error> {
         let ScheduleConfig { workspace, user, action, .. } = config;
         self.rights.check(*user, *workspace, action).await?;
         let (workspace, by) = (*workspace, Principal::User { id: *user });
@@ -87,7 +89,7 @@ impl ScheduleEffects {
                 Ok(Began::TaskId(task))
             }
             Action::Tool { tool, args } => {
-                let output = self.calls.call(*user, workspace, CallId(command.0), &tool, &args).await?;
+                let output = self.calls.call(*user, workspace, CallId(command.0), &tool, &args, is_again).await?;
                 Ok(Began::Output(output.chars().take(MAX_OUTPUT).collect()))
             }
         }
@@ -98,18 +100,21 @@ impl ScheduleEffects {
 impl EffectRunner<ScheduleMachine> for ScheduleEffects {
     async fn perform(&self, effect: ScheduleEffect, context: EffectContext<ScheduleMachine>) -> ScheduleReport {
         let ScheduleEffect { run, config } = effect;
+        // A worker that died may have made the call.
+        let mut is_again = !context.key.0.ends_with("/1");
         let mut pause = PAUSE;
         for _ in 1..TRIES {
-            match self.begin(run, &config).await {
+            match self.begin(run, &config, is_again).await {
                 Err(error) if passes(&error) && !context.cancelled.is_cancelled() => {
                     tracing::warn!(schedule = %config.schedule, %error, "a run of a schedule is tried again");
                     tokio::time::sleep(pause).await;
                     pause *= 2;
+                    is_again = true;
                 }
                 outcome => return ScheduleReport { run, outcome },
             }
         }
-        ScheduleReport { run, outcome: self.begin(run, &config).await }
+        ScheduleReport { run, outcome: self.begin(run, &config, is_again).await }
     }
 }
 

@@ -366,7 +366,7 @@ impl Registry {
         }
         let (tool, args) = self.checked(name, text)?;
         if let (Some(servers), Some(path)) = (&self.servers, server_files::file_of(name, text)) {
-            return server_files::call(&**servers, &served::of(&call.workspace).await, name, &path, &args).await;
+            return server_files::call(&**servers, &call.workspace, name, &path, &args).await;
         }
         (tool.run)(call, args).await
     }

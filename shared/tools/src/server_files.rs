@@ -10,7 +10,7 @@ use crate::{
 use domain::{Code, Error, FilePath};
 use ports::{SERVED_FILES, ServedFile, ServersOf, ToolServers};
 use serde_json::{Value, json};
-use workspace::Workspace;
+use workspace::{Action, Workspace};
 
 /// The tools that such files are read with.
 const LISTS: &str = "ls";
@@ -34,17 +34,28 @@ pub(crate) fn read_of(tool: &str, args: &str) -> Option<FilePath> {
     file_of(tool, args).filter(|_| tool == READS)
 }
 
+/// A program reads what its sandbox shows it, for a resource and a prompt as for a call of its tools.
+async fn demand(servers: &dyn ToolServers, of: &ServersOf, workspace: &Workspace, server: &str) -> Result<(), Error> {
+    let Some(folder) = servers.sees(of, server) else { return Ok(()) };
+    workspace.demand(Action::Execute, &folder)?;
+    workspace.demand_commands(&folder, false).await?;
+    Ok(())
+}
+
 pub(crate) async fn call(
     servers: &dyn ToolServers,
-    of: &ServersOf,
+    workspace: &Workspace,
     tool: &str,
     path: &FilePath,
     args: &Value,
 ) -> Answer {
+    let of = of(workspace).await;
     if tool == LISTS {
-        return list(&servers.files(of, PATIENCE).await, path);
+        return list(&servers.files(&of, PATIENCE).await, path);
     }
-    let answer = servers.read(of, path).await?;
+    let inside = path.as_str().strip_prefix(SERVED_FILES).and_then(|rest| rest.split('/').nth(1));
+    demand(servers, &of, workspace, inside.unwrap_or_default()).await?;
+    let answer = servers.read(&of, path).await?;
     let first = args["offset"].as_u64().unwrap_or(1).saturating_sub(1) as usize;
     let most = args["limit"].as_u64().map_or(usize::MAX, |limit| limit as usize);
     let is_part = first > 0 || most < usize::MAX;
@@ -92,7 +103,10 @@ impl Registry {
             return Ok(None);
         };
         let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let answer = match servers.prompt(&of(workspace).await, name, args.trim()).await {
+        let of = of(workspace).await;
+        let server = name.split_once("__").map_or(name, |(server, _)| server);
+        demand(&**servers, &of, workspace, server).await?;
+        let answer = match servers.prompt(&of, name, args.trim()).await {
             // No server of the workspace is meant.
             Err(error) if error.code == Code::NotFound && error.hint.is_none() => return Ok(None),
             answer => answer?,

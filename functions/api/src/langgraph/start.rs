@@ -106,7 +106,9 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
         }
         Input::Resume(value) => {
             let data = view.waiting_for.first().map(|open| &open["data"]).ok_or_else(not_asked)?;
-            let id = data["question_id"].as_str().or_else(|| data["permission_id"].as_str()).unwrap_or_default();
+            // A call that was handed out is known by itself.
+            let id = ["question_id", "permission_id", "call_id"].iter().find_map(|key| data[*key].as_str());
+            let id = id.unwrap_or_default();
             let reply = match wire::resumed(&value, id)? {
                 Resumed::Decision { approved, reason } => Reply::Decision { approved, reason },
                 Resumed::Given(value) => Reply::Given(value),

@@ -5,6 +5,7 @@ use organizer::{
     Group, Moment,
     clock::Tz,
     ics::{self, Exported},
+    rule::check_rule,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -130,6 +131,17 @@ fn recurrence(event: &Event) -> Vec<String> {
     // The rules of zones stand before the event.
     let own = text.split_once("BEGIN:VEVENT").map_or("", |(_, own)| own);
     own.lines().filter(|line| line.starts_with("RRULE:") || line.starts_with("EXDATE")).map(str::to_owned).collect()
+}
+
+/// The lines of `recurrence` that an event lacks because they are not taken here: additional dates, and a rule of another kind.
+pub(super) fn not_taken(before: &Value, event: &Event) -> Vec<Value> {
+    let is_lacking = |line: &str| {
+        let rule = line.strip_prefix("RRULE:");
+        let is_refused = |rule: &str| event.item.rrule.is_none() && check_rule("rrule", rule).is_err();
+        line.starts_with("RDATE") || rule.is_some_and(is_refused)
+    };
+    let lines = before["recurrence"].as_array().into_iter().flatten();
+    lines.filter(|line| line.as_str().is_some_and(is_lacking)).cloned().collect()
 }
 
 fn attendees(event: &Event, before: &[Value]) -> Value {

@@ -402,6 +402,17 @@ async fn a_refresh_token_that_was_revoked_is_told_without_its_text() {
 }
 
 #[tokio::test]
+async fn an_access_token_goes_to_no_host_without_a_grant() {
+    let (desk, shared) = connected().await;
+    let text = desk.read("calendars/work.yaml").await;
+    let elsewhere = |line| if str::starts_with(line, "url: ") { "url: https://elsewhere.example" } else { line };
+    let text: Vec<&str> = text.lines().map(elsewhere).collect();
+    desk.put("calendars/work.yaml", &text.join("\n")).await;
+    let refused = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
+    assert_eq!((refused.code, shared.lock().unwrap().access), (Code::Forbidden, 0), "{refused}");
+}
+
+#[tokio::test]
 async fn a_person_agrees_once_and_the_code_is_good_for_its_key_alone() {
     let (shared, url) = stub().await;
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use buildscale_calendars::{Calendars, Egress, Parts};
 use domain::{CallId, Code, Error, FilePath, Principal, WorkspaceId};
-use ports::{Recipient, Secret, SecretRef, Secrets};
+use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use testkit::{
@@ -28,13 +28,14 @@ impl Egress for Anywhere {
     }
 }
 
-/// One password.
+/// One password, which is granted for every host but `elsewhere.example`.
 pub struct One;
 
 #[async_trait]
 impl Secrets for One {
-    async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
-        Ok((*reference == SecretRef::Named("word".into())).then(|| Secret::new("open-sesame")))
+    async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> ports::Result<Option<Secret>> {
+        let is_granted = to.address != Address::Url("https://elsewhere.example");
+        Ok((is_granted && *reference == SecretRef::Named("word".into())).then(|| Secret::new("open-sesame")))
     }
 }
 

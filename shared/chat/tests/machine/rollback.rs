@@ -135,3 +135,16 @@ fn files_that_cannot_go_back_end_the_turn_with_the_reason() {
     assert_eq!(happened.first().map(String::as_str), Some("rollback ended"));
     assert!(happened.last().unwrap().starts_with("done Error"), "{happened:?}");
 }
+
+#[test]
+fn a_message_that_comes_between_the_stop_and_the_rollback_takes_nothing_back() {
+    let mut play = running();
+    let second = turn(&play);
+    let id = play.id();
+    let (stop_id, target) = (StopId(id), Target::This(second.0));
+    let request = StopRequest { stop_id, target, at: play.at(), reason: "rolled_back".into() };
+    play.input(Input::Stop(request));
+    let happened = play.say("and then?");
+    assert!(happened.iter().all(|word| !word.starts_with("rollback")), "{happened:?}");
+    assert!(play.asked.last().unwrap().contains(&"user: second".to_owned()));
+}

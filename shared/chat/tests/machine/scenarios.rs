@@ -268,6 +268,19 @@ fn a_stop_reaches_the_agents_that_work() {
 }
 
 #[test]
+fn a_message_that_interrupts_stops_the_agents_that_work() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending", "pending"]);
+    let members = begun(&play).len();
+    play.say_with("rather so", true);
+    let is_stop = |sent: &&Value| {
+        serde_json::from_value(Value::clone(sent)).is_ok_and(|command| matches!(command, ChatCommand::Stop { .. }))
+    };
+    assert_eq!((play.scheduled.iter().filter(is_stop).count(), play.stopped_plans), (members, 1));
+}
+
+#[test]
 fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people() {
     let team = MemberOf { chat: ChatId(Uuid::from_u128(7)), turn: TurnId(Uuid::from_u128(8)) };
     let mut play = Play::with(|config| config.member = Some(team));

@@ -260,6 +260,18 @@ fn a_stop_ends_a_turn_whose_server_asks() {
 }
 
 #[test]
+fn a_call_that_its_server_has_begun_is_given_up_by_a_stop_and_not_told_of_again() {
+    for waits in [asks, samples] {
+        let mut play = running(|_| {});
+        waits(&mut play);
+        let happened = play.stop();
+        let given_up = "observed false: given up: it may have taken effect or not";
+        assert!(happened.iter().any(|event| event == given_up), "{happened:?}");
+        assert!(happened.iter().all(|event| !event.starts_with("call ")), "{happened:?}");
+    }
+}
+
+#[test]
 fn files_of_servers_are_read_after_a_permission_for_that_server() {
     let mut play = with(|_| {});
     play.say("go");
@@ -274,4 +286,18 @@ fn files_of_servers_are_read_after_a_permission_for_that_server() {
     play.tool("words");
     let other = play.answer("", &[read("/system/mcp/other/prompts/p.md")]);
     assert_eq!(other.last().map(String::as_str), Some("permission_required"));
+}
+
+#[test]
+fn the_request_of_a_server_says_nothing_about_the_size_of_the_chats_context() {
+    let mut play = with(|_| {});
+    play.say(&"word ".repeat(2_400));
+    calls(&mut play, TOOL);
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
+    play.command(ChatCommand::Decide { permission_id, outcome, always: false, reason: None, option_id: None });
+    let call_id = play.state.turn.as_ref().and_then(|turn| turn.calls.front()).map(|call| call.call_id);
+    let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
+    let usage = Usage { input_tokens: 60_000, ..Usage::default() };
+    play.input(Input::Report(Report::Sampled { call_id, usage, model: None }));
+    assert!(play.state.counted.is_none(), "{:?}", play.state.counted);
 }

@@ -107,7 +107,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RollbackFact {
-    /// It is being taken back, before the turn that has begun goes on: requests to the model have none of its messages any more.
+    /// The turn before is being taken back, and the turn that has begun waits: requests to the model have none of its messages any more.
     Began {
         /// The turn that is taken back.
         turn_id: TurnId,
@@ -118,7 +118,7 @@ pub enum RollbackFact {
         /// The time of its first message.
         since: Timestamp,
     },
-    /// It was taken back, as far as it could be.
+    /// The turn before was taken back, as far as it could be.
     Ended {
         /// The turn that was taken back.
         turn_id: TurnId,

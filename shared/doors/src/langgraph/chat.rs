@@ -66,6 +66,7 @@ impl Conversation {
                 self.history.runs.pop();
             }
             _ if self.is_internal => {}
+            // Words that steer are a message once the model reads them.
             ChatEvent::MessageAdded { message } => {
                 self.say(messages::of(message));
                 let (source, next) = match message {
@@ -77,10 +78,6 @@ impl Conversation {
                 };
                 self.point(number, at, source, next);
             }
-            ChatEvent::Steered { words } => {
-                self.say(messages::human(words.command_id.0, &words.content));
-                self.point(number, at, "input", Some(AGENT));
-            }
             ChatEvent::Observed { call_id, tool, output, success, .. } => {
                 self.goes_on(*call_id, at);
                 self.say(messages::tool(*call_id, tool, output, *success));
@@ -88,6 +85,8 @@ impl Conversation {
                     self.point(number, at, "loop", Some(AGENT));
                 }
             }
+            // The call of a server goes on with the answer to its question, and may ask again before it has a result.
+            ChatEvent::CallStarted { call_id, .. } => self.goes_on(*call_id, at),
             ChatEvent::PermissionResolved { .. } => {
                 if let Some(call) = self.waits {
                     self.goes_on(call, at);

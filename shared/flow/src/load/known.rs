@@ -27,11 +27,11 @@ pub struct KnownNames {
     pub embeds: Option<bool>,
 }
 
-/// Whether a name is that of a tool of a server, an HTTP tool of the workspace, or the web.
+/// Whether a name is that of a tool of a server, an HTTP tool or a tool in code of the workspace, or the web.
 pub(super) fn is_served(name: &str) -> bool {
     let of_server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
     of_server.is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        || name.strip_prefix("http__").is_some_and(|tool| !tool.is_empty())
+        || ["http__", "code__"].iter().any(|kind| name.strip_prefix(*kind).is_some_and(|tool| !tool.is_empty()))
         || ["web_fetch", "web_search"].contains(&name)
 }
 
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn tools_of_servers_are_known_by_the_form_of_their_names() {
         let known = KnownNames::default();
-        for name in ["mcp__git__git_log", "http__open_ticket", "web_fetch", "web_search"] {
+        for name in ["mcp__git__git_log", "http__open_ticket", "code__ring", "web_fetch", "web_search"] {
             assert_eq!(known.builtin(name), Some(name));
         }
-        for other in ["mcp__git", "mcp____x", "http__", "web_other", "mcp_search"] {
+        for other in ["mcp__git", "mcp____x", "http__", "code__", "web_other", "mcp_search"] {
             assert_eq!(known.builtin(other), None, "{other}");
         }
     }

@@ -166,8 +166,9 @@ impl AccountParts {
         }
     }
 
-    fn learn(&self, client: &Client, tokens: &Tokens) {
-        self.known.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token).chain(&client.secret));
+    /// Has the credentials of an account taken out of all that is written down.
+    fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        self.known.learn(secrets.into_iter().filter(|secret| is_random(secret.expose())));
     }
 
     /// Begins a sign-in: the address for the person.
@@ -197,7 +198,8 @@ impl AccountParts {
             None => grant::register(fetch, &found.issuer, redirect).await.map_err(told)?,
         };
         let (state, verifier) = (seal::random_text().map_err(told)?, seal::random_text().map_err(told)?);
-        self.known.learn([&Secret::new(&*verifier)].into_iter().chain(&client.secret));
+        self.known.learn([&Secret::new(&*verifier)]);
+        self.learn(&client.secret);
         // RFC 7636 §4.2.
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::of(verifier.as_bytes()).as_bytes());
         let scope = registered.scope.or(found.scope);
@@ -262,7 +264,7 @@ impl AccountParts {
             Ok(tokens) => tokens,
             Err(NoTokens::Refused(why) | NoTokens::Failed(why)) => return Err(refused(&holder.server, &why)),
         };
-        self.learn(&client, &tokens);
+        self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
         let account = self.account(issuer, client, resource, tokens, None);
         self.write(&holder, &account, None, Expect::Any).await?;
         Ok(holder)
@@ -300,7 +302,7 @@ impl AccountParts {
                 return Ok(None);
             };
             let secrets = [&account.access_token].into_iter().chain(&account.refresh_token);
-            self.known.learn(secrets.chain(&account.client.secret));
+            self.learn(secrets.chain(&account.client.secret));
             let (token, now) = (account.token(), self.clock.now());
             let is_refused = Some(token.secret.expose()) == refused;
             if !is_refused && token.is_good(now) {
@@ -333,7 +335,7 @@ impl AccountParts {
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("resource", &*account.resource)];
         let (account, answer) = match grant::tokens(fetch, &account.issuer, &account.client, &pairs).await {
             Ok(tokens) => {
-                self.learn(&account.client, &tokens);
+                self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
                 let Account { issuer, client, resource, refresh_token, .. } = account;
                 let renewed = self.account(issuer, client, resource, tokens, refresh_token);
                 let token = renewed.token();
@@ -365,8 +367,39 @@ impl AccountParts {
     }
 }
 
+/// Whether a text that an issuer has chosen may be taken out of everything that this host writes down, in every workspace: it looks like a credential, and
+/// not like a word, a digest or an id that somebody else uses.
+fn is_random(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._~+/=:|".contains(c);
+    let is_name = text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    (20..=4_096).contains(&text.len())
+        && text.chars().all(fits)
+        && text.contains(|c: char| c.is_ascii_digit())
+        && !is_name
+}
+
 /// The place of a sign-in that waits. The row does not tell the state: only the browser of the person has it.
 fn pending_at(state: &str) -> (Key, String) {
     let digest = Sha256::of(state.as_bytes());
     (Key::new(format!("mcp-sign-in/{digest}"), "pending"), json!(["sign-in", digest.to_string()]).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_has_no_words_and_no_ids_of_others_taken_out_of_what_is_written() {
+        assert!(is_random("access-019bf537-f228-7cd3-aa1c-3da8af302e12"));
+        let long = "x1".repeat(3_000);
+        for word in [
+            "function",
+            "internationalization",
+            "019bf537-f228-7cd3-aa1c-3da8af302e12",
+            "\"turn_id\":\"019bf537-f228",
+            &long,
+        ] {
+            assert!(!is_random(word), "{word}");
+        }
+    }
 }

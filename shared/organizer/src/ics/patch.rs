@@ -4,7 +4,7 @@ use super::{
     read,
     write::{Lines, YEARS, properties, stamps, time_zone},
 };
-use crate::{Entity, Group, Item, clock::Tz, group::occurrence, kind::Kind};
+use crate::{Entity, Group, Item, clock::Tz, group::occurrence, kind::Kind, rule::check_rule};
 use chrono::Datelike as _;
 use domain::{Code, Error, Timestamp};
 use std::collections::BTreeSet;
@@ -95,10 +95,17 @@ impl Piece {
     fn is_of(&self, wanted: &str, lines: &[&str], usual: Tz) -> bool {
         let Self::Event(event) = self else { return false };
         // Zones of the calendar count for the event, too.
-        let zone = lines.iter().filter(|line| property(line).0 == "X-WR-TIMEZONE").map(|line| (*line).to_owned());
+        let mut is_in_zone = false;
+        let zones = lines.iter().filter(|line| {
+            let marks = |word: &str| line.trim().eq_ignore_ascii_case(word);
+            is_in_zone |= marks("BEGIN:VTIMEZONE");
+            let counts = is_in_zone || property(line).0 == "X-WR-TIMEZONE";
+            is_in_zone &= !marks("END:VTIMEZONE");
+            counts
+        });
         let alone: Vec<String> = ["BEGIN:VCALENDAR".to_owned()]
             .into_iter()
-            .chain(zone)
+            .chain(zones.map(|line| (*line).to_owned()))
             .chain(event.iter().cloned())
             .chain(["END:VCALENDAR".to_owned()])
             .collect();
@@ -188,6 +195,8 @@ fn changed(event: &mut Vec<String>, entity: &Entity, item: &Item, groups: &BTree
                     None => continue,
                 }
             }
+            // One that is not taken here, so that the event lacks it.
+            "RRULE" if is_own && item.rrule.is_none() && check_rule("rrule", value).is_err() => {}
             name if is_own && groups.iter().any(|group| names(*group).contains(&name)) => continue,
             _ => {}
         }

@@ -191,6 +191,9 @@ impl<'a> Event<'a> {
             self.problem("it has no start, and was left out");
             return None;
         };
+        // A rule that begins at a moment goes by the clock of UTC, and not by that of the reader.
+        let is_in_utc = matches!(start, Moment::At(_)) && self.all("RRULE").next().is_some();
+        let zone = zone.or_else(|| is_in_utc.then(|| "UTC".to_owned()));
         let mut fields = Map::new();
         let title = self.text("SUMMARY", 200).unwrap_or_else(|| "(no title)".into());
         let mut put = |name: &str, value: Option<Value>| {

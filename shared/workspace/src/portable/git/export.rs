@@ -217,7 +217,7 @@ impl History<'_> {
     /// A commit of these edits; none for a change that is nothing to Git.
     async fn commit(&self, change: Option<Uuid>, author: &str, when: Timestamp, edits: Vec<Edit>) -> Result<()> {
         let mut known = Vec::with_capacity(edits.len());
-        for edit in edits {
+        for edit in edits.into_iter().filter(|edit| !edit.is_gits()) {
             let version = match &edit {
                 Edit::Put { file, v, .. } => match self.version(*file, *v).await? {
                     Some(version) => Some((*file, version)),

@@ -19,6 +19,18 @@ pub(super) enum Edit {
     Remove { path: String },
 }
 
+impl Edit {
+    /// Whether it is about a path that Git takes for its own.
+    pub fn is_gits(&self) -> bool {
+        let (Self::Put { path, .. } | Self::Remove { path } | Self::Move { to: path, .. }) = self;
+        is_gits(path)
+    }
+}
+
+fn is_gits(path: &str) -> bool {
+    path.split('/').any(|name| name.eq_ignore_ascii_case(".git"))
+}
+
 /// The files at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Places {
@@ -98,11 +110,17 @@ impl Places {
             Op::Moved => {
                 let Some(from) = change.from.as_ref().map(FilePath::as_str) else { return Vec::new() };
                 let moved = self.take(from, is_file.then_some(file));
-                let edit = |(rest, _): &(String, FileId)| Edit::Move {
-                    from: format!("{from}{rest}"),
-                    to: format!("{path}{rest}"),
+                let edit = |(rest, file): &(String, FileId)| {
+                    let (from, to, file) = (format!("{from}{rest}"), format!("{path}{rest}"), *file);
+                    match (is_gits(&from), is_gits(&to)) {
+                        (false, false) => Some(Edit::Move { from, to }),
+                        (false, true) => Some(Edit::Remove { path: from }),
+                        // It was left out where it was.
+                        (true, false) => self.last.get(&file).map(|v| Edit::Put { path: to, file, v: *v }),
+                        (true, true) => None,
+                    }
                 };
-                let edits = moved.iter().map(edit).collect();
+                let edits = moved.iter().filter_map(edit).collect();
                 self.bring(path, moved);
                 edits
             }

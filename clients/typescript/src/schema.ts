@@ -72,7 +72,7 @@ export interface paths {
         put?: never;
         /**
          * Takes a request of another agent (Agent2Agent 1.0 over JSON-RPC): `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`,
-         *     `SubscribeToTask`, `GetExtendedAgentCard`. A task is a turn, and its context is the chat.
+         *     `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its context is the chat.
          */
         post: operations["take_a2a_request"];
         delete?: never;
@@ -278,6 +278,26 @@ export interface paths {
         post?: never;
         /** Takes an API key back, for good. Again is harmless. */
         delete: operations["revoke_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/mcp/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Completes a sign-in at an MCP server: the server's issuer sends the person's browser here. It needs no credential: `state` names a sign-in that an admin
+         *     has begun, once.
+         */
+        get: operations["complete_mcp_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -714,12 +734,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Lists the rules that were granted in a chat with `always`, the oldest first. */
+        get: operations["list_permissions"];
         put?: never;
         post?: never;
         /**
-         * Takes back all rules that were granted in a chat with `always`. A turn that runs keeps them until it ends or waits for a person. Again
-         *     is harmless.
+         * Takes back the rules that were granted in a chat with `always`: the one of `rule_id`, or all of them. A turn that runs keeps them until it
+         *     ends or waits for a person. All of them again is harmless; a rule that is not there is `NOT_FOUND`.
          */
         delete: operations["forget_permissions"];
         options?: never;
@@ -738,7 +759,7 @@ export interface paths {
         put?: never;
         /**
          * Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the
-         *     request offers, for this chat; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
+         *     request offers, for this chat or as far as `scope` says; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
          */
         post: operations["decide_permission"];
         delete?: never;
@@ -793,7 +814,7 @@ export interface paths {
         };
         /** Gives a content, at the address that `GET …/files/:fid/address` gave. It never changes, so its ETag is its SHA-256. */
         get: operations["download"];
-        /** Takes a content, at the address that `POST …/uploads` gave, and no other than was announced there. The body is the content as it is. */
+        /** Takes a content, or the part of it, at the address that `POST …/uploads` gave, and no other than was announced there. The body is its bytes as they are. */
         put: operations["upload"];
         post?: never;
         delete?: never;
@@ -1356,6 +1377,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins a sign-in at an MCP server (OAuth 2.1). A person opens `authorize_url` in a browser; the server's issuer sends the browser back here, and the
+         *     workspace has its account then. Nothing of it is shown.
+         */
+        post: operations["authorize_mcp_server"];
+        /** Forgets the account at an MCP server. The tokens are deleted here; the server's issuer is not asked to revoke them. */
+        delete: operations["sign_out_of_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/mcp/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The MCP servers that a workspace can use, by name, and whether each answers. It connects to those that are not connected, and waits 10 seconds at most. */
+        get: operations["list_mcp_servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/members": {
         parameters: {
             query?: never;
@@ -1404,6 +1463,24 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the rules that were granted for all chats of the workspace, and the caller's own. */
+        get: operations["list_standing_rules"];
+        put?: never;
+        post?: never;
+        /** Revokes a rule of the workspace, or of the caller: calls that it covers are asked about again, at once and in every chat. */
+        delete: operations["revoke_standing_rule"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1924,7 +2001,8 @@ export interface paths {
         put?: never;
         /**
          * An address to which a content is sent, as it is, up to 5 GB; anything else is refused there. Then make a file, or a version, with
-         *     its `sha256` instead of its content. Without a `request` the content is short: send it with the file, or by `PUT …/content`.
+         *     its `sha256` instead of its content. Without a `request` and `parts` the content is short: send it with the file, or by `PUT …/content`.
+         * @description With `parts` the address is that of the next part that is missing. Send that part, and ask again, until none is missing.
          */
         post: operations["create_upload"];
         delete?: never;
@@ -1940,7 +2018,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tokens, money and calls of the turns that ended on these days. */
+        /**
+         * Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
+         *     descriptions of documents.
+         */
         get: operations["get_usage"];
         put?: never;
         post?: never;
@@ -3004,6 +3085,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/threads/{thread_id}/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the rules of a thread, the oldest first. */
+        get: operations["list_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/threads/{thread_id}/rules/{rule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes one rule: calls that it covers are asked about again. A turn that runs keeps it until it ends or waits for a person. */
+        delete: operations["revoke_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/threads/{thread_id}/session-history": {
         parameters: {
             query?: never;
@@ -3186,7 +3301,10 @@ export interface components {
              * @example Compare the two drafts and write a recommendation
              */
             message: string;
-            /** @description The treatment of a message that comes while a turn runs: `enqueue`, `reject` or `interrupt`. */
+            /**
+             * @description The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
+             *     it, and its further events are the answer.
+             */
             on_busy?: components["schemas"]["OnBusy"];
             /** @description The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away. */
             project_focus?: Record<string, unknown> | null;
@@ -3195,6 +3313,12 @@ export interface components {
              * @description The session that goes on; a new one without it.
              */
             session_id?: string | null;
+            /**
+             * @description Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
+             *     On AWS nothing is streamed here.
+             * @default true
+             */
+            stream: boolean;
         };
         /** @description The personas of a workspace. */
         Agents: {
@@ -3446,6 +3570,7 @@ export interface components {
              * @description When it last began or ended an interaction.
              */
             active_at: string;
+            agents_usage?: components["schemas"]["Usage"] | null;
             approval?: components["schemas"]["Approval"] | null;
             /**
              * Format: uuid
@@ -3804,7 +3929,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatTeamStartedEvent"] | components["schemas"]["ChatMemberEndedEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatCallHandedOutEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatCompactedEvent"] | components["schemas"]["ChatCompactionSkippedEvent"] | components["schemas"]["ChatCompactionUndoneEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
+        ChatEvent: components["schemas"]["ChatTurnStartedEvent"] | components["schemas"]["ChatWaitingEvent"] | components["schemas"]["ChatThoughtEvent"] | components["schemas"]["ChatChunkEvent"] | components["schemas"]["ChatMessageEvent"] | components["schemas"]["ChatCallEvent"] | components["schemas"]["ChatObservationEvent"] | components["schemas"]["ChatAgentSessionEvent"] | components["schemas"]["ChatAgentPlanEvent"] | components["schemas"]["ChatAgentUpdateEvent"] | components["schemas"]["ChatFileUpdatedEvent"] | components["schemas"]["ChatPlanStepEvent"] | components["schemas"]["ChatTeamStartedEvent"] | components["schemas"]["ChatMemberEndedEvent"] | components["schemas"]["ChatPermissionRequiredEvent"] | components["schemas"]["ChatPermissionResolvedEvent"] | components["schemas"]["ChatPermissionsForgottenEvent"] | components["schemas"]["ChatQuestionEvent"] | components["schemas"]["ChatCallHandedOutEvent"] | components["schemas"]["ChatModeChangedEvent"] | components["schemas"]["ChatPlanApprovedEvent"] | components["schemas"]["ChatUsageEvent"] | components["schemas"]["ChatCompactedEvent"] | components["schemas"]["ChatCompactionSkippedEvent"] | components["schemas"]["ChatCompactionUndoneEvent"] | components["schemas"]["ChatRolledBackEvent"] | components["schemas"]["ChatDoneEvent"] | components["schemas"]["ChatStoppedEvent"] | components["schemas"]["ChatErrorEvent"] | components["schemas"]["ChatResetEvent"];
         /** @description A file has a new version, a new place, or is gone. */
         ChatFileUpdated: {
             /** @description The author. */
@@ -3846,6 +3971,7 @@ export interface components {
             error?: components["schemas"]["InnerError"] | null;
             /** @description Why it ended: a stop reason, or `stopped`. */
             stop_reason: string;
+            usage?: components["schemas"]["Usage"] | null;
         };
         /** @description The event `member_ended` of a chat. */
         ChatMemberEndedEvent: {
@@ -4027,10 +4153,12 @@ export interface components {
              */
             id: number;
         };
-        /** @description A person took back all rules of the chat. */
+        /** @description A person took back rules of the chat. */
         ChatPermissionsForgotten: {
             /** @description The person. */
             by: string;
+            /** @description The rule that was taken back; left out for all of them. */
+            rule_id?: string | null;
         };
         /** @description The event `permissions_forgotten` of a chat. */
         ChatPermissionsForgottenEvent: {
@@ -4177,6 +4305,43 @@ export interface components {
              * @enum {string}
              */
             event: "reset";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /** @description The turn before was taken back, as `on_busy: rollback` asks for: its messages count no more, and its changes of files are undone. */
+        ChatRolledBack: {
+            /**
+             * Format: int64
+             * @description How many changes were taken back.
+             */
+            changes: number;
+            code?: components["schemas"]["ErrorCode"] | null;
+            /** @description The first 100 files that stay as they are, because others changed them since. */
+            kept: string[];
+            /** @description The same, for people. */
+            message?: string | null;
+            /**
+             * Format: uuid
+             * @description The rewind of its files, which another rewind takes back; left out where it changed none.
+             */
+            rewind_id?: string | null;
+            /**
+             * Format: uuid
+             * @description The turn that was taken back.
+             */
+            turn_id: string;
+        };
+        /** @description The event `rolled_back` of a chat. */
+        ChatRolledBackEvent: {
+            data: components["schemas"]["ChatRolledBack"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "rolled_back";
             /**
              * Format: int64
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -4600,6 +4765,8 @@ export interface components {
              * @example use the staging database
              */
             reason?: string | null;
+            /** @description With `always`: how far the rule goes. */
+            scope?: components["schemas"]["RuleScope"];
         };
         /** @description A persona or a skill. */
         Described: {
@@ -5029,6 +5196,18 @@ export interface components {
             /** @description Whether to give up the part that failed again and again instead of trying it once more. */
             drop?: boolean;
         };
+        /** @description A rule by which calls are allowed without a question. */
+        GrantedRule: {
+            /** @description The rule. */
+            rule: components["schemas"]["PermissionRule"];
+            /**
+             * @description Its id: the same for the same rule in every chat.
+             * @example 9f86d081884c7d65
+             */
+            rule_id: string;
+            /** @description The rule in words. */
+            words: string;
+        };
         /** @description The version of a file that started a task, and the tasks that led to this version. */
         Handoff: {
             /** @description The tasks that led here, the first one first: each but the first was started by a file that the one before it wrote. */
@@ -5254,6 +5433,30 @@ export interface components {
         HubPaths: {
             /** @description Absolute paths of folders. */
             paths: string[];
+        };
+        /** @description A rule that is revoked. */
+        HubRevoked: {
+            ruleId: string;
+            /** @description Always `revoked`. */
+            status: string;
+            /** Format: uuid */
+            threadId: string;
+        };
+        /** @description A rule by which calls are allowed without a question. */
+        HubRule: {
+            /** @description The rule. */
+            rule: components["schemas"]["PermissionRule"];
+            /** @description Its id: the same for the same rule in every thread. */
+            ruleId: string;
+            /** @description The rule in words. */
+            words: string;
+        };
+        /** @description The rules of a thread. */
+        HubRules: {
+            /** @description The oldest first. */
+            rules: components["schemas"]["HubRule"][];
+            /** Format: uuid */
+            threadId: string;
         };
         /** @description The messages of one of the agent's own sessions. */
         HubSessionHistory: {
@@ -5553,6 +5756,46 @@ export interface components {
             /** @description All its tags, in order. */
             tags: string[];
         };
+        /** @description A server of tools that speaks the Model Context Protocol. */
+        McpServer: {
+            /** @description The name that it is declared with. */
+            name: string;
+            /** @description Why it cannot be used. */
+            reason?: string | null;
+            /** @description Whether the workspace has an account there. */
+            signed_in: boolean;
+            /** @description Whether it can be used. */
+            state: components["schemas"]["McpServerState"];
+            /** @description How many tools it gives. */
+            tools: number;
+            /** @description The way to it. */
+            transport: components["schemas"]["McpTransport"];
+        };
+        /** @description The servers of a workspace. */
+        McpServerList: {
+            /** @description By name. */
+            servers: components["schemas"]["McpServer"][];
+        };
+        /**
+         * @description Whether a server can be used.
+         * @enum {string}
+         */
+        McpServerState: "connected" | "connecting" | "needs_sign_in" | "failed";
+        /** @description A sign-in that waits for a person. */
+        McpSignIn: {
+            /** @description The address that the person opens in a browser. */
+            authorize_url: string;
+            /**
+             * Format: date-time
+             * @description Until when the answer is waited for.
+             */
+            expires_at: string;
+        };
+        /**
+         * @description The way to a server.
+         * @enum {string}
+         */
+        McpTransport: "stdio" | "http" | "none";
         /** @description The caller's own role and rights. */
         Me: {
             /** @description The rights of this credential. */
@@ -5864,7 +6107,7 @@ export interface components {
             content: string;
             /**
              * Format: uuid
-             * @description With `on_busy: steer`: the turn that the words are for. `CONFLICT` when another one runs, or none.
+             * @description With `on_busy: steer` and `rollback`: the turn that is meant. `CONFLICT` when another one runs, or none.
              */
             expected_turn_id?: string | null;
             /** @description Files to attach, by id. */
@@ -5947,7 +6190,7 @@ export interface components {
          * @description The treatment of a message that comes while a turn runs.
          * @enum {string}
          */
-        OnBusy: "enqueue" | "reject" | "interrupt" | "steer";
+        OnBusy: "enqueue" | "reject" | "interrupt" | "steer" | "rollback";
         /**
          * @description A kind of change.
          * @enum {string}
@@ -6419,6 +6662,16 @@ export interface components {
          * @enum {string}
          */
         Role: "owner" | "admin" | "editor" | "member" | "viewer";
+        /** @description The rules of a chat. */
+        Rules: {
+            /** @description Each with its id, the oldest first. */
+            permissions: components["schemas"]["GrantedRule"][];
+        };
+        /**
+         * @description How far a granted rule goes.
+         * @enum {string}
+         */
+        RuleScope: "chat" | "person" | "workspace";
         /** @description Options of a re-run. */
         RunAgain: {
             /**
@@ -6537,6 +6790,16 @@ export interface components {
             input?: unknown;
             /** @enum {string} */
             kind: "task";
+        } | {
+            /** @description Its arguments. */
+            args?: Record<string, unknown>;
+            /** @enum {string} */
+            kind: "tool";
+            /**
+             * @description The tool.
+             * @example sync_calendar
+             */
+            tool: string;
         };
         /** @description Changes of a schedule; what is left out stays. */
         ScheduleChanges: {
@@ -6583,6 +6846,8 @@ export interface components {
              */
             due?: string | null;
             error?: components["schemas"]["InnerError"] | null;
+            /** @description The answer of the tool that it called: its first 1,000 characters. */
+            output?: string | null;
             /**
              * Format: uuid
              * @description Its id.
@@ -7086,6 +7351,37 @@ export interface components {
             status: components["schemas"]["TaskStatus"];
             /** @description The tool. */
             tool: string;
+        };
+        /** @description A rule by which calls are allowed in more than one chat. */
+        StandingRule: {
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            at: string;
+            /**
+             * Format: uuid
+             * @description The person who granted it.
+             */
+            by: string;
+            /** @description The folder of the machine that its paths are in, where a coding agent asked. */
+            cwd?: string | null;
+            /** @description The rule. */
+            rule: components["schemas"]["PermissionRule"];
+            /**
+             * @description Its id.
+             * @example 9f86d081884c7d65
+             */
+            rule_id: string;
+            /** @description How far it goes: `workspace` or `person`. */
+            scope: components["schemas"]["RuleScope"];
+            /** @description The rule in words. */
+            words: string;
+        };
+        /** @description The rules of a workspace, and those of the caller in it. */
+        StandingRules: {
+            /** @description In no certain order. */
+            permissions: components["schemas"]["StandingRule"][];
         };
         /** @description Answers to a human step, one by each question's name. */
         StepAnswers: {
@@ -8474,6 +8770,28 @@ export interface components {
             /** @description Always `cancelled`; the stream tells when it has. */
             status: string;
         };
+        /** @description A part of a content. */
+        UploadPart: {
+            /**
+             * Format: int64
+             * @description Where it begins in the content, in bytes.
+             */
+            from: number;
+            /**
+             * Format: int64
+             * @description Its length in bytes.
+             */
+            size: number;
+        };
+        /** @description How far an upload in parts has come. */
+        UploadProgress: {
+            next?: components["schemas"]["UploadPart"] | null;
+            /**
+             * Format: int64
+             * @description How many bytes of the content are there.
+             */
+            received: number;
+        };
         /** @description Usage. */
         Usage: {
             /**
@@ -8496,28 +8814,6 @@ export interface components {
              * @description Tokens written, reasoning included.
              */
             output_tokens: number;
-        };
-        /** @description A part of a content. */
-        UploadPart: {
-            /**
-             * Format: int64
-             * @description Where it begins in the content, in bytes.
-             */
-            from: number;
-            /**
-             * Format: int64
-             * @description Its length in bytes.
-             */
-            size: number;
-        };
-        /** @description How far an upload in parts has come. */
-        UploadProgress: {
-            next?: components["schemas"]["UploadPart"] | null;
-            /**
-             * Format: int64
-             * @description How many bytes of the content are there.
-             */
-            received: number;
         };
         /** @description The usage of models. */
         Used: {
@@ -8566,6 +8862,11 @@ export interface components {
             day: string;
             /** @description The model; null for the default one. */
             model?: string | null;
+            /**
+             * Format: uuid
+             * @description The chat that it works for, as an executor or in a team.
+             */
+            parent_chat_id?: string | null;
         };
         /** @description The usage of a model outside of turns, on one day and for one purpose. */
         UsedFor: components["schemas"]["Worked"] & {
@@ -9303,6 +9604,15 @@ export interface components {
                 "application/json": components["schemas"]["ErrorEnvelope"];
             };
         };
+        /** @description `UPSTREAM_REFUSED` */
+        "502-UPSTREAM_REFUSED": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorEnvelope"];
+            };
+        };
         /** @description `UPSTREAM_UNAVAILABLE` */
         "503-UPSTREAM_UNAVAILABLE": {
             headers: {
@@ -9632,6 +9942,15 @@ export interface operations {
                     "text/event-stream": components["schemas"]["AgentEvent"];
                 };
             };
+            /** @description Without a stream: the session that takes the message. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Found"];
+                };
+            };
             400: components["responses"]["400-INVALID_ARGUMENT"];
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
@@ -9943,6 +10262,42 @@ export interface operations {
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    complete_mcp_sign_in: {
+        parameters: {
+            query: {
+                /** @description The code for tokens. */
+                code?: string;
+                /** @description Why there is none. */
+                error?: string;
+                /** @description The issuer. */
+                iss?: string;
+                /** @description The sign-in that it answers. */
+                state: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workspace has its account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            404: components["responses"]["404-NOT_FOUND"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-INTERNAL"];
+            502: components["responses"]["502-UPSTREAM_REFUSED"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
     };
@@ -11175,9 +11530,44 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
-    forget_permissions: {
+    list_permissions: {
         parameters: {
             query?: never;
+            header?: never;
+            path: {
+                /** @description The chat. */
+                chat_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    forget_permissions: {
+        parameters: {
+            query?: {
+                /** @description The rule [default: all of them]. */
+                rule_id?: string;
+            };
             header?: never;
             path: {
                 /** @description The chat. */
@@ -13120,6 +13510,111 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    authorize_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The server, by the name that it is declared with. */
+                server: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address for the person. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpSignIn"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-INTERNAL"];
+            502: components["responses"]["502-UPSTREAM_REFUSED"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    sign_out_of_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server, by the name that it is declared with. */
+                server: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no account. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-INTERNAL"];
+            502: components["responses"]["502-UPSTREAM_REFUSED"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_mcp_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerList"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
     list_members: {
         parameters: {
             query?: {
@@ -13295,6 +13790,69 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_standing_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StandingRules"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    revoke_standing_rule: {
+        parameters: {
+            query: {
+                /** @description The rule. */
+                rule_id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
         };
     };
@@ -14652,6 +15210,8 @@ export interface operations {
     get_usage: {
         parameters: {
             query?: {
+                /** @description Only this chat, with the agents that work for it: its executors, or its team. */
+                chat_id?: string;
                 /**
                  * @description The first day, in UTC; 29 days before the last one when none.
                  * @example 2026-11-01
@@ -17446,6 +18006,70 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The thread. */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubRules"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    revoke_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `ruleId` of the list. */
+                rule_id: string;
+                /** @description The thread. */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubRevoked"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
         };
     };

@@ -76,6 +76,7 @@ impl Rule {
 
 /// One rule of a chat.
 #[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OneRule {
     /// The rule [default: all of them].

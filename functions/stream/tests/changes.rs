@@ -366,8 +366,10 @@ async fn a_client_that_does_not_read_costs_no_reads_of_the_table() {
     assert_eq!(client.seen.len(), 100);
 }
 
-/// The blocks of a merged stream: cursor, name, and of an event of an actor its number and name.
-fn blocks(text: &str) -> Vec<(u64, String, Option<(u64, String)>)> {
+/// A block of a merged stream: cursor, name, and of an event of an actor its number and name.
+type Block = (u64, String, Option<(u64, String)>);
+
+fn blocks(text: &str) -> Vec<Block> {
     let parsed = text.split("\n\n").filter_map(|block| {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
         let (id, event, data) = (field("id: ")?.parse().ok()?, field("event: ")?.to_owned(), field("data: ")?);

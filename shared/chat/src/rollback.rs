@@ -69,8 +69,9 @@ impl ChatState {
                 let (turn_id, attempt, calls, since) = (*turn_id, *attempt, calls.clone(), *since);
                 self.set_phase(Phase::Rollback { turn_id, attempt, calls, since }, None);
             }
-            RollbackFact::Ended { .. } => {
-                if matches!(self.turn.as_ref().map(|turn| &turn.phase), Some(Phase::Rollback { .. })) {
+            RollbackFact::Ended { turn_id, .. } => {
+                let running = self.turn.as_ref().map(|turn| &turn.phase);
+                if matches!(running, Some(Phase::Rollback { turn_id: going_back, .. }) if going_back == turn_id) {
                     self.set_phase(Phase::Begun, None);
                 }
             }

@@ -440,7 +440,9 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     let Some(turn) = step.turn() else { return step.begin(asked) };
     let is_suspended = turn.phase.is_suspended();
     let takes_back = asked.rolls_back.filter(|meant| *meant == turn.id);
-    if let Some(other) = asked.rolls_back.filter(|_| takes_back.is_none()) {
+    // One that is just being taken back, for another message, is told of by the end of that.
+    let is_going_back = |meant: TurnId| matches!(turn.phase, Phase::Rollback { turn_id, .. } if turn_id == meant);
+    if let Some(other) = asked.rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
         step.not_rolled_back(other);
     }
     let Asked { id: command_id, at, content, files, context, limits, may_approve, trace, .. } = asked;

@@ -295,6 +295,7 @@ async fn a_person_signs_in_at_the_server_of_the_sdk() {
     for port in [port, auth] {
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             assert!(Instant::now() < until, "it does not listen");
+            // poll: a process of others tells nobody that it listens.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -77,8 +77,8 @@ impl Config {
         let Route::Provider(kind) = route else { return Err(wrong("a script sees nothing".into())) };
         let redactor = Redactor::new(router::secrets(&config));
         let provider = Provider::new(kind, config.clone(), Arc::new(Http::default()), redactor)?;
-        let (full, retry) = (format!("{}/{name}", kind.name()), config.retry.clone());
-        Ok(Arc::new(Model { provider, form: Form::of(kind), model: name.to_owned(), full, retry }))
+        let (model, retry) = (format!("{}/{name}", kind.name()), config.retry.clone());
+        Ok(Arc::new(Model { provider, form: Form::of(kind), name: name.to_owned(), model, retry }))
     }
 }
 
@@ -86,19 +86,21 @@ impl Config {
 struct Model {
     provider: Provider,
     form: Form,
+    /// Its name at the provider.
+    name: String,
+    /// Its name with that of the provider.
     model: String,
-    full: String,
     retry: RetryPolicy,
 }
 
 #[async_trait]
 impl Describer for Model {
     fn model(&self) -> &str {
-        &self.full
+        &self.model
     }
 
     fn takes(&self, media_type: &str, length: usize) -> Result<(), NotTaken> {
-        match self.form.takes(&self.model, media_type) {
+        match self.form.takes(&self.name, media_type) {
             false => Err(NotTaken::Type),
             true if length > self.form.longest() => Err(NotTaken::Longer(self.form.longest())),
             true => Ok(()),
@@ -112,13 +114,13 @@ impl Describer for Model {
         }
         let mut attempt = 1;
         loop {
-            let asked = self.provider.describe(self.form, &self.model, media_type, &content);
+            let asked = self.provider.describe(self.form, &self.name, media_type, &content);
             let failure = match timeout(LASTS, asked).await {
                 Ok(Ok(described)) => return Ok(described),
                 Ok(Err(failure)) => failure,
                 Err(_) => ModelError::Unavailable("its description did not come in time".into()),
             };
-            match self.retry.again(&failure, attempt, &self.full).filter(|wait| *wait <= HELD) {
+            match self.retry.again(&failure, attempt, &self.model).filter(|wait| *wait <= HELD) {
                 Some(wait) => sleep(wait).await,
                 None => return Err(failure),
             }

@@ -30,7 +30,7 @@ pub mod table;
 
 pub use calendar::{Item, Occurrence};
 pub use entity::Entity;
-pub use frontmatter as front_matter;
+pub use frontmatter::{self as front_matter};
 pub use group::Group;
 pub use kind::{Kind, Scope};
 pub use recurrence::{Moment, Span, clock};

@@ -138,6 +138,12 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     let (info, mut bytes) = (content.info, content.bytes);
     let digest = info.sha256;
     let hash = digest.map(|digest| digest.to_string()).unwrap_or_default();
+    // A model that can sees or hears the file beside its words; of a PDF with Markdown it has the words alone.
+    let media = media_type(&bytes).filter(|_| !is_program(call));
+    let reference = media.map(|media_type| {
+        let (file, v, size) = (info.file_id, info.v, info.size);
+        MediaRef { path: path.to_string(), media_type, file, v, size }.tag()
+    });
     let mut about = json!({ "path": path, "file_id": info.file_id, "v": info.v, "size": info.size, "hash": hash });
     if !args.raw.unwrap_or(false)
         && let Some(markdown) = call.workspace.markdown_of(&info).await?
@@ -148,10 +154,8 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     let Some(content) = as_text(&bytes) else {
         let why = info.conversion.as_ref().map(unconverted).unwrap_or_default();
         let mut text = format!("[{path} is a binary file of {} bytes{why}; hash {hash}]", info.size);
-        if let Some(media_type) = media_type(&bytes).filter(|_| !is_program(call)) {
-            let (file, v, size) = (info.file_id, info.v, info.size);
-            let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
-            text.push_str(&format!("\n{}", reference.tag()));
+        if let Some(reference) = reference {
+            text.push_str(&format!("\n{reference}"));
         }
         return Ok(Part { path, digest, text, truncated: false, result: with(about, json!({ "binary": true })) });
     };
@@ -164,7 +168,10 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         (None, false) => numbered(&path, content, args, room, &hash)?,
     };
     // A node gets the data; the text for a model stays short, because a node does not read it.
-    let text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
+    let mut text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
+    if let Some(reference) = reference.filter(|_| media != Some("application/pdf")) {
+        text.push_str(&format!("\n{reference}"));
+    }
     Ok(Part { path, digest, text, truncated, result: with(about, more) })
 }
 

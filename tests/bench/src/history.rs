@@ -6,7 +6,8 @@ use futures::StreamExt;
 use models::Scripted;
 use ports::{Model, ModelRequest};
 use serde_json::Value;
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc};
+use tokio::time::Instant;
 
 /// Messages of a chat: half of them a person's, half the model's.
 const LENGTHS: [usize; 3] = [10, 1_000, 10_000];

@@ -4,12 +4,15 @@ use crate::parts;
 use doors::{a2a, acp, agui, ai_sdk, langgraph, mcp, openai};
 use serde_json::{Map, Value};
 
+/// A parser of requests: it is fed the body, and the fields of the body.
+type Feed = fn(&Value, &Map<String, Value>);
+
 /// The first line is a protocol, the rest a body. Another first line is a body for all of them.
 pub(crate) fn requests(bytes: &[u8]) {
     let (name, body) = parts(bytes);
     let Ok(body) = serde_json::from_str::<Value>(&body) else { return };
     let fields = body.as_object().cloned().unwrap_or_default();
-    let protocols: [(&str, fn(&Value, &Map<String, Value>)); 7] = [
+    let protocols: [(&str, Feed); 7] = [
         ("openai", |_, fields| _ = (openai::completion(fields), openai::response(fields))),
         ("ai_sdk", |_, fields| _ = ai_sdk::request(fields)),
         ("ag_ui", |_, fields| _ = agui::request(fields)),

@@ -58,6 +58,12 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
     held.into_iter().filter_map(Held::err).collect()
 }
 
+/// The chats that a person made and did not delete, and those of the agents that were begun for them.
+pub(crate) fn chats_of(world: &World, person: &Person) -> BTreeSet<ChatId> {
+    let own = person.chats.iter().copied().filter(|chat| !person.deleted.contains_key(chat));
+    own.flat_map(|chat| agents_of(&world.log(chat, 1)).into_iter().chain([chat])).collect()
+}
+
 /// The agents that were begun for a chat.
 fn agents_of(log: &must::Log) -> BTreeSet<ChatId> {
     let members = |event: &ChatEvent| match event {
@@ -97,12 +103,12 @@ pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, person: &Per
     let mut disk = BTreeSet::new();
     walk(&workspace.latest(), "", &mut disk);
     // The file of a deleted chat is to be gone like any other: it is in the trash.
-    let chats: Vec<&ChatId> = person.chats.iter().filter(|chat| !person.deleted.contains_key(chat)).collect();
+    let chats = chats_of(world, person);
     let files: Vec<String> = chats.iter().map(|chat| format!("/chats/{chat}.md")).collect();
     disk.retain(|file| !files.contains(&file.path));
     let mut wrong: Vec<Violation> = must::latest_agrees_with_the_index(&index, &disk).err().into_iter().collect();
     for (chat, file) in chats.iter().zip(&files) {
-        let log = world.log(**chat, 1);
+        let log = world.log(*chat, 1);
         if !log.is_empty() {
             let path = workspace.latest().join(file.trim_start_matches('/'));
             let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -115,14 +115,10 @@ async fn after_a_start(world: &World, machine: usize, person: &Person) -> Vec<Vi
     let workspaces = world.workspaces(machine);
     let transcript = Transcript::new(world.patient_table(), workspaces.clone());
     until_done(async || workspaces.repair_all().await).await;
-    for chat in person.chats.iter().filter(|chat| has_file(world, person, **chat)) {
-        until_done(async || transcript.catch_up(world.workspace, *chat).await).await;
+    for chat in check::chats_of(world, person).into_iter().filter(|chat| !world.log(*chat, 1).is_empty()) {
+        until_done(async || transcript.catch_up(world.workspace, chat).await).await;
     }
     check::on_disk(world, &workspaces, person).await
-}
-
-fn has_file(world: &World, person: &Person, chat: domain::ChatId) -> bool {
-    !world.log(chat, 1).is_empty() && !person.deleted.contains_key(&chat)
 }
 
 /// Each entry has its time and the random id of its step, so nothing that happened otherwise has the same digest.

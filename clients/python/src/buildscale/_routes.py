@@ -63,6 +63,8 @@ from .schema import (
     HubNewTurn,
     HubOneThread,
     HubPaths,
+    HubRevoked,
+    HubRules,
     HubSessionHistory,
     HubSessions,
     HubThread,
@@ -76,6 +78,8 @@ from .schema import (
     Made,
     MadeKey,
     Marked,
+    McpServerList,
+    McpSignIn,
     Me,
     Member,
     MemberPage,
@@ -102,6 +106,7 @@ from .schema import (
     Resume,
     Rewind,
     RewindRequest,
+    Rules,
     RunAgain,
     Sandbox,
     Schedule,
@@ -112,6 +117,7 @@ from .schema import (
     SearchRequest,
     Setup,
     Skills,
+    StandingRules,
     StepAnswers,
     StreamToOpen,
     TagCounts,
@@ -168,6 +174,7 @@ Readable: TypeAlias = Literal[
     '/api/v1/flow-schemas',
     '/api/v1/flow-schemas/{name}',
     '/api/v1/keys',
+    '/api/v1/mcp/callback',
     '/api/v1/models',
     '/api/v1/workspaces',
     '/api/v1/workspaces/{workspace_id}',
@@ -180,6 +187,7 @@ Readable: TypeAlias = Literal[
     '/api/v1/workspaces/{workspace_id}/chats/{chat_id}',
     '/api/v1/workspaces/{workspace_id}/chats/{chat_id}/context',
     '/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events',
+    '/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions',
     '/api/v1/workspaces/{workspace_id}/contents/{sha256}',
     '/api/v1/workspaces/{workspace_id}/evaluations',
     '/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}',
@@ -203,8 +211,10 @@ Readable: TypeAlias = Literal[
     '/api/v1/workspaces/{workspace_id}/flows',
     '/api/v1/workspaces/{workspace_id}/flows/{flow}',
     '/api/v1/workspaces/{workspace_id}/flows/{flow}/graph',
+    '/api/v1/workspaces/{workspace_id}/mcp/servers',
     '/api/v1/workspaces/{workspace_id}/members',
     '/api/v1/workspaces/{workspace_id}/members/me',
+    '/api/v1/workspaces/{workspace_id}/permissions',
     '/api/v1/workspaces/{workspace_id}/sandbox',
     '/api/v1/workspaces/{workspace_id}/schedules',
     '/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}',
@@ -254,6 +264,7 @@ Readable: TypeAlias = Literal[
     '/v1/threads/{thread_id}/config-options',
     '/v1/threads/{thread_id}/events',
     '/v1/threads/{thread_id}/history',
+    '/v1/threads/{thread_id}/rules',
     '/v1/threads/{thread_id}/session-history',
     '/v1/threads/{thread_id}/sessions',
     '/v1/threads/{thread_id}/slash-commands',
@@ -282,6 +293,17 @@ class CancelRunQuery(TypedDict):
     wait: NotRequired[str]
     # `interrupt`: what was done stays.
     action: NotRequired[str]
+
+
+class CompleteMcpSignInQuery(TypedDict):
+    # The sign-in that it answers.
+    state: str
+    # The code for tokens.
+    code: NotRequired[str]
+    # Why there is none.
+    error: NotRequired[str]
+    # The issuer.
+    iss: NotRequired[str]
 
 
 DiffTasksQuery = TypedDict('DiffTasksQuery', {
@@ -342,6 +364,11 @@ class FindArtifactsQuery(TypedDict):
     limit: NotRequired[int]
     # The `next_cursor` of the page before.
     cursor: NotRequired[str]
+
+
+class ForgetPermissionsQuery(TypedDict):
+    # The rule [default: all of them].
+    rule_id: NotRequired[str]
 
 
 class GetChatQuery(TypedDict):
@@ -430,6 +457,8 @@ GetUsageQuery = TypedDict('GetUsageQuery', {
     'from': 'NotRequired[str]',
     # The last day, in UTC; today when none.
     'to': 'NotRequired[str]',
+    # Only this chat, with the agents that work for it: its executors, or its team.
+    'chat_id': 'NotRequired[str]',
 })
 
 
@@ -618,6 +647,11 @@ class RemoveTagQuery(TypedDict):
     tag: str
 
 
+class RevokeStandingRuleQuery(TypedDict):
+    # The rule.
+    rule_id: str
+
+
 class SearchPathsQuery(TypedDict):
     # The beginning of a path; the allowed roots without it.
     q: NotRequired[str]
@@ -712,6 +746,9 @@ class Routes(Protocol):
     def get(self, route: Literal['/api/v1/keys'], /, *, query: ListKeysQuery | None = None, headers: Mapping[str, str] | None = None) -> ApiKeyPage: ...
 
     @overload
+    def get(self, route: Literal['/api/v1/mcp/callback'], /, *, query: CompleteMcpSignInQuery, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
     def get(self, route: Literal['/api/v1/models'], /, *, headers: Mapping[str, str] | None = None) -> Models: ...
 
     @overload
@@ -746,6 +783,9 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events'], /, *, workspace_id: str, chat_id: str, query: WatchChatQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Rules: ...
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/contents/{sha256}'], /, *, workspace_id: str, sha256: str, query: DownloadQuery, headers: Mapping[str, str] | None = None) -> None: ...
@@ -817,10 +857,16 @@ class Routes(Protocol):
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/flows/{flow}/graph'], /, *, workspace_id: str, flow: str, query: DrawFlowQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/servers'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> McpServerList: ...
+
+    @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, query: ListMembersQuery | None = None, headers: Mapping[str, str] | None = None) -> MemberPage: ...
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/me'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Me: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> StandingRules: ...
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/sandbox'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Sandbox: ...
@@ -970,6 +1016,9 @@ class Routes(Protocol):
     def get(self, route: Literal['/v1/threads/{thread_id}/history'], /, *, thread_id: str, query: GetThreadHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> HubHistory: ...
 
     @overload
+    def get(self, route: Literal['/v1/threads/{thread_id}/rules'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubRules: ...
+
+    @overload
     def get(self, route: Literal['/v1/threads/{thread_id}/session-history'], /, *, thread_id: str, query: GetSessionHistoryQuery, headers: Mapping[str, str] | None = None) -> HubSessionHistory: ...
 
     @overload
@@ -991,7 +1040,7 @@ class Routes(Protocol):
     def post(self, route: Literal['/a2a/{workspace_id}'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
-    def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+    def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None | Found: ...
 
     @overload
     def post(self, route: Literal['/api/v1/dead-letters/redrive'], /, *, body: RedriveRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Redriven: ...
@@ -1027,6 +1076,12 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve'], /, *, workspace_id: str, chat_id: str, body: Approval, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Turn: ...
 
     @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
+
+    @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact'], /, *, workspace_id: str, chat_id: str, body: NewCompaction, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> AcceptedCompaction: ...
 
     @overload
@@ -1037,12 +1092,6 @@ class Routes(Protocol):
 
     @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}'], /, *, workspace_id: str, chat_id: str, permission_id: str, body: Decision, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
-
-    @overload
-    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
-
-    @overload
-    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
 
     @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume'], /, *, workspace_id: str, chat_id: str, body: Resume, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
@@ -1076,6 +1125,9 @@ class Routes(Protocol):
 
     @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any | None: ...
+
+    @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> McpSignIn: ...
 
     @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, body: NewMember, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Member: ...
@@ -1294,7 +1346,7 @@ class Routes(Protocol):
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Accepted: ...
 
     @overload
-    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Accepted: ...
+    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, query: ForgetPermissionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Accepted: ...
 
     @overload
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/files/{file_id}'], /, *, workspace_id: str, file_id: str, headers: Mapping[str, str] | None = None) -> Change: ...
@@ -1309,7 +1361,13 @@ class Routes(Protocol):
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/files/{file_id}/tags'], /, *, workspace_id: str, file_id: str, query: RemoveTagQuery, headers: Mapping[str, str] | None = None) -> Marked: ...
 
     @overload
+    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, query: RevokeStandingRuleQuery, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/sandbox'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> None: ...
@@ -1334,6 +1392,9 @@ class Routes(Protocol):
 
     @overload
     def delete(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubDeletedThread: ...
+
+    @overload
+    def delete(self, route: Literal['/v1/threads/{thread_id}/rules/{rule_id}'], /, *, thread_id: str, rule_id: str, headers: Mapping[str, str] | None = None) -> HubRevoked: ...
 
     def delete(self, route: str, /, **request: Any) -> Any:
         return self._json('delete', route, **request)
@@ -1432,6 +1493,9 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/api/v1/keys'], /, *, query: ListKeysQuery | None = None, headers: Mapping[str, str] | None = None) -> ApiKeyPage: ...
 
     @overload
+    async def get(self, route: Literal['/api/v1/mcp/callback'], /, *, query: CompleteMcpSignInQuery, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
     async def get(self, route: Literal['/api/v1/models'], /, *, headers: Mapping[str, str] | None = None) -> Models: ...
 
     @overload
@@ -1466,6 +1530,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events'], /, *, workspace_id: str, chat_id: str, query: WatchChatQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Rules: ...
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/contents/{sha256}'], /, *, workspace_id: str, sha256: str, query: DownloadQuery, headers: Mapping[str, str] | None = None) -> None: ...
@@ -1537,10 +1604,16 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/flows/{flow}/graph'], /, *, workspace_id: str, flow: str, query: DrawFlowQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/servers'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> McpServerList: ...
+
+    @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, query: ListMembersQuery | None = None, headers: Mapping[str, str] | None = None) -> MemberPage: ...
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/me'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Me: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> StandingRules: ...
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/sandbox'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Sandbox: ...
@@ -1690,6 +1763,9 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/v1/threads/{thread_id}/history'], /, *, thread_id: str, query: GetThreadHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> HubHistory: ...
 
     @overload
+    async def get(self, route: Literal['/v1/threads/{thread_id}/rules'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubRules: ...
+
+    @overload
     async def get(self, route: Literal['/v1/threads/{thread_id}/session-history'], /, *, thread_id: str, query: GetSessionHistoryQuery, headers: Mapping[str, str] | None = None) -> HubSessionHistory: ...
 
     @overload
@@ -1711,7 +1787,7 @@ class AsyncRoutes(Protocol):
     async def post(self, route: Literal['/a2a/{workspace_id}'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
-    async def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+    async def post(self, route: Literal['/api/agent/stream'], /, *, query: AgentStreamQuery | None = None, body: AgentRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None | Found: ...
 
     @overload
     async def post(self, route: Literal['/api/v1/dead-letters/redrive'], /, *, body: RedriveRequest, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Redriven: ...
@@ -1747,6 +1823,12 @@ class AsyncRoutes(Protocol):
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve'], /, *, workspace_id: str, chat_id: str, body: Approval, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Turn: ...
 
     @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
+
+    @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact'], /, *, workspace_id: str, chat_id: str, body: NewCompaction, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> AcceptedCompaction: ...
 
     @overload
@@ -1757,12 +1839,6 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}'], /, *, workspace_id: str, chat_id: str, permission_id: str, body: Decision, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
-
-    @overload
-    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take'], /, *, workspace_id: str, chat_id: str, call_id: str, body: Taker, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> ChatCallHandedOut: ...
-
-    @overload
-    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}'], /, *, workspace_id: str, chat_id: str, call_id: str, body: CallResult, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume'], /, *, workspace_id: str, chat_id: str, body: Resume, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Accepted: ...
@@ -1796,6 +1872,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp'], /, *, workspace_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any | None: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> McpSignIn: ...
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, body: NewMember, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Member: ...
@@ -2014,7 +2093,7 @@ class AsyncRoutes(Protocol):
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/compact'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Accepted: ...
 
     @overload
-    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None) -> Accepted: ...
+    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions'], /, *, workspace_id: str, chat_id: str, query: ForgetPermissionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Accepted: ...
 
     @overload
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/files/{file_id}'], /, *, workspace_id: str, file_id: str, headers: Mapping[str, str] | None = None) -> Change: ...
@@ -2029,7 +2108,13 @@ class AsyncRoutes(Protocol):
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/files/{file_id}/tags'], /, *, workspace_id: str, file_id: str, query: RemoveTagQuery, headers: Mapping[str, str] | None = None) -> Marked: ...
 
     @overload
+    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+
+    @overload
+    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, query: RevokeStandingRuleQuery, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/sandbox'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> None: ...
@@ -2054,6 +2139,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def delete(self, route: Literal['/v1/threads/{thread_id}'], /, *, thread_id: str, headers: Mapping[str, str] | None = None) -> HubDeletedThread: ...
+
+    @overload
+    async def delete(self, route: Literal['/v1/threads/{thread_id}/rules/{rule_id}'], /, *, thread_id: str, rule_id: str, headers: Mapping[str, str] | None = None) -> HubRevoked: ...
 
     async def delete(self, route: str, /, **request: Any) -> Any:
         return await self._json('delete', route, **request)

@@ -61,12 +61,16 @@ class AgentRequest(TypedDict):
     entity_id: NotRequired[str | None]
     # The words: at most 200 KiB of UTF-8.
     message: str
-    # The treatment of a message that comes while a turn runs: `enqueue`, `reject` or `interrupt`.
+    # The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
+    # it, and its further events are the answer.
     on_busy: NotRequired[OnBusy]
     # The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away.
     project_focus: NotRequired[dict[str, Any] | None]
     # The session that goes on; a new one without it.
     session_id: NotRequired[str | None]
+    # Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
+    # On AWS nothing is streamed here.
+    stream: NotRequired[bool]
 
 
 class Agents(TypedDict):
@@ -273,6 +277,7 @@ class Chat(TypedDict):
 
     # When it last began or ended an interaction.
     active_at: str
+    agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
     # Its id.
     chat_id: str
@@ -545,7 +550,7 @@ class ChatErrorEvent(TypedDict):
 
 
 # One block of a chat's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatTeamStartedEvent | ChatMemberEndedEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatCallHandedOutEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
+ChatEvent: TypeAlias = "ChatTurnStartedEvent | ChatWaitingEvent | ChatThoughtEvent | ChatChunkEvent | ChatMessageEvent | ChatCallEvent | ChatObservationEvent | ChatAgentSessionEvent | ChatAgentPlanEvent | ChatAgentUpdateEvent | ChatFileUpdatedEvent | ChatPlanStepEvent | ChatTeamStartedEvent | ChatMemberEndedEvent | ChatPermissionRequiredEvent | ChatPermissionResolvedEvent | ChatPermissionsForgottenEvent | ChatQuestionEvent | ChatCallHandedOutEvent | ChatModeChangedEvent | ChatPlanApprovedEvent | ChatUsageEvent | ChatCompactedEvent | ChatCompactionSkippedEvent | ChatCompactionUndoneEvent | ChatRolledBackEvent | ChatDoneEvent | ChatStoppedEvent | ChatErrorEvent | ChatResetEvent"
 
 
 class ChatFileUpdated(TypedDict):
@@ -579,6 +584,7 @@ class ChatMemberEnded(TypedDict):
     error: NotRequired[InnerError | None]
     # Why it ended: a stop reason, or `stopped`.
     stop_reason: str
+    usage: NotRequired[Usage | None]
 
 
 class ChatMemberEndedEvent(TypedDict):
@@ -732,10 +738,12 @@ class ChatPermissionResolvedEvent(TypedDict):
 
 
 class ChatPermissionsForgotten(TypedDict):
-    """A person took back all rules of the chat."""
+    """A person took back rules of the chat."""
 
     # The person.
     by: str
+    # The rule that was taken back; left out for all of them.
+    rule_id: NotRequired[str | None]
 
 
 class ChatPermissionsForgottenEvent(TypedDict):
@@ -840,6 +848,32 @@ class ChatResetEvent(TypedDict):
     data: StreamReset
     # The block's `event:` field.
     event: Literal['reset']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
+class ChatRolledBack(TypedDict):
+    """The turn before was taken back, as `on_busy: rollback` asks for: its messages count no more, and its changes of files are undone."""
+
+    # How many changes were taken back.
+    changes: int
+    code: NotRequired[ErrorCode | None]
+    # The first 100 files that stay as they are, because others changed them since.
+    kept: list[str]
+    # The same, for people.
+    message: NotRequired[str | None]
+    # The rewind of its files, which another rewind takes back; left out where it changed none.
+    rewind_id: NotRequired[str | None]
+    # The turn that was taken back.
+    turn_id: str
+
+
+class ChatRolledBackEvent(TypedDict):
+    """The event `rolled_back` of a chat."""
+
+    data: ChatRolledBack
+    # The block's `event:` field.
+    event: Literal['rolled_back']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
 
@@ -1026,6 +1060,7 @@ class ChatWithHistory(TypedDict):
 
     # When it last began or ended an interaction.
     active_at: str
+    agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
     # Its id.
     chat_id: str
@@ -1218,6 +1253,8 @@ class Decision(TypedDict):
     outcome: Outcome
     # With `declined`: why, in words that the agent reads; at most 1,000 characters.
     reason: NotRequired[str | None]
+    # With `always`: how far the rule goes.
+    scope: NotRequired[RuleScope]
 
 
 class Described(TypedDict):
@@ -1577,6 +1614,17 @@ class GoOn(TypedDict):
     drop: NotRequired[bool]
 
 
+class GrantedRule(TypedDict):
+    """A rule by which calls are allowed without a question."""
+
+    # The rule.
+    rule: PermissionRule
+    # Its id: the same for the same rule in every chat.
+    rule_id: str
+    # The rule in words.
+    words: str
+
+
 class Handoff(TypedDict):
     """The version of a file that started a task, and the tasks that led to this version."""
 
@@ -1796,6 +1844,34 @@ class HubPaths(TypedDict):
 
     # Absolute paths of folders.
     paths: list[str]
+
+
+class HubRevoked(TypedDict):
+    """A rule that is revoked."""
+
+    ruleId: str
+    # Always `revoked`.
+    status: str
+    threadId: str
+
+
+class HubRule(TypedDict):
+    """A rule by which calls are allowed without a question."""
+
+    # The rule.
+    rule: PermissionRule
+    # Its id: the same for the same rule in every thread.
+    ruleId: str
+    # The rule in words.
+    words: str
+
+
+class HubRules(TypedDict):
+    """The rules of a thread."""
+
+    # The oldest first.
+    rules: list[HubRule]
+    threadId: str
 
 
 class HubSessionHistory(TypedDict):
@@ -2039,6 +2115,47 @@ class Marked(TypedDict):
     path: str
     # All its tags, in order.
     tags: list[str]
+
+
+class McpServer(TypedDict):
+    """A server of tools that speaks the Model Context Protocol."""
+
+    # The name that it is declared with.
+    name: str
+    # Why it cannot be used.
+    reason: NotRequired[str | None]
+    # Whether the workspace has an account there.
+    signed_in: bool
+    # Whether it can be used.
+    state: McpServerState
+    # How many tools it gives.
+    tools: int
+    # The way to it.
+    transport: McpTransport
+
+
+class McpServerList(TypedDict):
+    """The servers of a workspace."""
+
+    # By name.
+    servers: list[McpServer]
+
+
+# Whether a server can be used.
+McpServerState: TypeAlias = "Literal['connected', 'connecting', 'needs_sign_in', 'failed']"
+
+
+class McpSignIn(TypedDict):
+    """A sign-in that waits for a person."""
+
+    # The address that the person opens in a browser.
+    authorize_url: str
+    # Until when the answer is waited for.
+    expires_at: str
+
+
+# The way to a server.
+McpTransport: TypeAlias = "Literal['stdio', 'http', 'none']"
 
 
 class Me(TypedDict):
@@ -2289,7 +2406,7 @@ class NewMessage(TypedDict):
 
     # The words: at most 200 KiB of UTF-8.
     content: str
-    # With `on_busy: steer`: the turn that the words are for. `CONFLICT` when another one runs, or none.
+    # With `on_busy: steer` and `rollback`: the turn that is meant. `CONFLICT` when another one runs, or none.
     expected_turn_id: NotRequired[str | None]
     # Files to attach, by id.
     files: NotRequired[list[str]]
@@ -2349,7 +2466,7 @@ class NodeTally(TypedDict):
 
 
 # The treatment of a message that comes while a turn runs.
-OnBusy: TypeAlias = "Literal['enqueue', 'reject', 'interrupt', 'steer']"
+OnBusy: TypeAlias = "Literal['enqueue', 'reject', 'interrupt', 'steer', 'rollback']"
 
 
 # A kind of change.
@@ -2773,6 +2890,17 @@ RewindStep = TypedDict('RewindStep', {
 Role: TypeAlias = "Literal['owner', 'admin', 'editor', 'member', 'viewer']"
 
 
+# How far a granted rule goes.
+RuleScope: TypeAlias = "Literal['chat', 'person', 'workspace']"
+
+
+class Rules(TypedDict):
+    """The rules of a chat."""
+
+    # Each with its id, the oldest first.
+    permissions: list[GrantedRule]
+
+
 # Options of a re-run.
 RunAgain = TypedDict('RunAgain', {
     # The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
@@ -2841,7 +2969,7 @@ class Schedule(TypedDict):
 
 
 # The work that begins when a schedule is due.
-ScheduleAction: TypeAlias = "ScheduleActionChat | ScheduleActionMessage | ScheduleActionTask"
+ScheduleAction: TypeAlias = "ScheduleActionChat | ScheduleActionMessage | ScheduleActionTask | ScheduleActionTool"
 
 
 class ScheduleActionChat(TypedDict):
@@ -2876,6 +3004,16 @@ class ScheduleActionTask(TypedDict):
     # Its input.
     input: NotRequired[Any]
     kind: Literal['task']
+
+
+class ScheduleActionTool(TypedDict):
+    """A call of a tool, as `POST …/tools` makes it."""
+
+    # Its arguments.
+    args: NotRequired[dict[str, Any]]
+    kind: Literal['tool']
+    # The tool.
+    tool: str
 
 
 class ScheduleChanges(TypedDict):
@@ -2916,6 +3054,8 @@ class ScheduleRun(TypedDict):
     # The time that it was due; left out for one that a person asked for.
     due: NotRequired[str | None]
     error: NotRequired[InnerError | None]
+    # The answer of the tool that it called: its first 1,000 characters.
+    output: NotRequired[str | None]
     # Its id.
     run: str
     # The task that it began.
@@ -3290,6 +3430,32 @@ class StageTool(TypedDict):
     status: TaskStatus
     # The tool.
     tool: str
+
+
+class StandingRule(TypedDict):
+    """A rule by which calls are allowed in more than one chat."""
+
+    # When it was granted.
+    at: str
+    # The person who granted it.
+    by: str
+    # The folder of the machine that its paths are in, where a coding agent asked.
+    cwd: NotRequired[str | None]
+    # The rule.
+    rule: PermissionRule
+    # Its id.
+    rule_id: str
+    # How far it goes: `workspace` or `person`.
+    scope: RuleScope
+    # The rule in words.
+    words: str
+
+
+class StandingRules(TypedDict):
+    """The rules of a workspace, and those of the caller in it."""
+
+    # In no certain order.
+    permissions: list[StandingRule]
 
 
 class StepAnswers(TypedDict):
@@ -4509,6 +4675,8 @@ class UsedBy(TypedDict):
     day: str
     # The model; null for the default one.
     model: NotRequired[str | None]
+    # The chat that it works for, as an executor or in a team.
+    parent_chat_id: NotRequired[str | None]
 
 
 class UsedFor(TypedDict):
@@ -4543,6 +4711,7 @@ UsedIn = TypedDict('UsedIn', {
     # All together.
     'total': 'Used',
 })
+
 
 # The work of a model outside of turns.
 UsedPurpose: TypeAlias = "Literal['embedding', 'description']"
@@ -4729,6 +4898,19 @@ class WebhookWithSecret(TypedDict):
     secret: str
     # The webhook.
     webhook: Webhook
+
+
+class Worked(TypedDict):
+    """The usage of a model outside of turns."""
+
+    # Model calls.
+    calls: int
+    # US dollars; 0 where the price is not known.
+    cost_usd: float
+    # Tokens read.
+    input_tokens: int
+    # Tokens written.
+    output_tokens: int
 
 
 class Workspace(TypedDict):

@@ -37,6 +37,7 @@ async fn browse(url: &str) -> Result<String> {
 #[tokio::test]
 async fn an_agent_works_under_an_account_after_an_admin_has_signed_in() -> Result {
     let data = tempfile::tempdir()?;
+    std::fs::write(data.path().join(LOG), "")?;
     let (origin, _server) = guarded().await?;
     let script = data.path().join("who.yaml");
     std::fs::write(&script, SCRIPT)?;

@@ -51,16 +51,7 @@ impl S3Blobs {
                 break;
             }
         }
-        // Only what was looked at: a writer that is faster has the content itself there by now.
-        let (found, head) = self.stored(&key, upload.digest(), None).await?;
-        if found == Stored::Intact {
-            return Ok(Progress::Whole);
-        }
-        let delete = self.client.delete_object().bucket(&self.bucket).key(&key).set_if_match(head.etag);
-        match delete.send().await {
-            Err(error) if matches!(status(&error), Some(404 | 412)) => {}
-            deleted => drop(deleted.map_err(|error| unavailable(WHAT, &error))?),
-        }
+        self.delete_object(&key).await?;
         let digest = upload.digest();
         Err(Error::Invalid(format!("the parts that came are not the content {digest}: send it from the beginning")))
     }

@@ -361,7 +361,8 @@ mod tests {
         assert!(matches!(blobs.resume("w", &first, FOR).await, Err(Error::Invalid(_))));
         assert_eq!(blobs.forget_unfinished(SystemClock.now() - UNFINISHED).await.unwrap(), 0);
         // Of one a part came lately.
-        let old = SystemTime::now() - UNFINISHED - Duration::from_secs(1);
+        let now = u64::try_from(SystemClock.now().as_millis()).unwrap();
+        let old = SystemTime::UNIX_EPOCH + Duration::from_millis(now) - UNFINISHED - Duration::from_secs(1);
         for (position, folder) in folders(&blobs.0.uploads("w")).unwrap().iter().enumerate() {
             let names = if position == 0 { vec![PARTS] } else { vec![CONTENT, PARTS] };
             let times = fs::FileTimes::new().set_modified(old);

@@ -51,7 +51,7 @@ async fn each_provider_gets_the_content_in_its_own_form() {
     });
     let (text, usage, path, body) = described("anthropic/claude-haiku-4-5", "image/webp", anthropic).await;
     assert_eq!((text.as_str(), usage, path.as_str()), ("a dog", (7, 2), "/v1/messages"));
-    assert!(body.contains(r#""source":{"data":"AQID","media_type":"image/webp","type":"base64"}"#), "{body}");
+    assert!(body.contains(r#""source":{"type":"base64","media_type":"image/webp","data":"AQID"}"#), "{body}");
 
     let gemini = json!({
         "candidates": [{"content": {"parts": [{"text": "hm", "thought": true}, {"text": "a film"}]}}],
@@ -60,7 +60,7 @@ async fn each_provider_gets_the_content_in_its_own_form() {
     let (text, usage, path, body) = described("gemini/gemini-2.5-flash", "video/mp4", gemini).await;
     assert_eq!((text.as_str(), usage), ("a film", (9, 7)));
     assert_eq!(path, "/v1beta/models/gemini-2.5-flash:generateContent");
-    assert!(body.contains(r#""inline_data":{"data":"AQID","mime_type":"video/mp4"}"#), "{body}");
+    assert!(body.contains(r#""inline_data":{"mime_type":"video/mp4","data":"AQID"}"#), "{body}");
 
     let bedrock = json!({
         "output": {"message": {"content": [{"text": "a bird"}]}}, "usage": {"inputTokens": 5, "outputTokens": 6},
@@ -99,5 +99,5 @@ async fn a_model_takes_the_types_and_lengths_of_its_provider() {
     let refused = open(&server, "openai/test-sees").describe("text/plain", Bytes::new()).await;
     assert!(matches!(refused, Err(ModelError::Rejected(_))));
     assert!(server.requests().await.is_empty(), "what is not taken is not sent");
-    assert!(matches!(config("http://127.0.0.1:9").describer("demo"), Err(ConfigError::Describing { .. })));
+    assert!(matches!(config("http://127.0.0.1:9").describer("scripted/demo"), Err(ConfigError::Describing { .. })));
 }

@@ -38,6 +38,7 @@ export default function SchedulesPage({workspace}: {workspace: string}) {
 function told(action: Schedule['action']): string {
   if (action.kind === 'chat') return action.goal;
   if (action.kind === 'task') return `the flow ${action.flow}`;
+  if (action.kind === 'tool') return action.tool;
   return action.content;
 }
 

@@ -6,7 +6,8 @@ use chat::TurnUsage;
 use domain::{ChatEvent, StopReason, Timestamp, Usage};
 use std::collections::BTreeMap;
 
-/// Each step of the plan was done by one agent, once, and all of them if the chat says so.
+/// Each step of the plan was done by one agent, once, and all of them if the chat says so. An agent that is stopped may have done a step in the plan and
+/// not tell of it.
 pub fn steps_were_done_once(log: &Log, agents: &[Vec<Entry<ChatEvent>>]) -> Held {
     const NAME: &str = "steps_were_done_once";
     let mut done: BTreeMap<u32, usize> = BTreeMap::new();
@@ -26,8 +27,12 @@ pub fn steps_were_done_once(log: &Log, agents: &[Vec<Entry<ChatEvent>>]) -> Held
         }
         _ => None,
     });
+    let is_stopped = |event: &ChatEvent| matches!(event, ChatEvent::Stopped { .. });
+    let was_stopped = agents.iter().flat_map(|log| events(log)).any(is_stopped);
     match all {
-        Some(all) if all != done.len() => broken(NAME, format!("{} of {all} steps were done", done.len())),
+        Some(all) if all != done.len() && !was_stopped => {
+            broken(NAME, format!("{} of {all} steps were done", done.len()))
+        }
         _ => Ok(()),
     }
 }

@@ -19,7 +19,7 @@ export interface CodeTool {
   effects?: 'read' | 'write';
   /** How long a call waits for a program, in seconds: 1 to 86,400, an hour by default. Then it fails. */
   timeoutS?: number;
-  /** Runs a call. The result is what the agent reads: a text, or any value as JSON. What it throws, the agent reads as a failure. */
+  /** Runs a call. The result is what the agent reads: a text, or any value as JSON. The agent reads an error that it throws as a failure. */
   run(args: any, call: CodeCall): unknown;
 }
 

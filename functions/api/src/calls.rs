@@ -57,7 +57,7 @@ pub(crate) struct CallResult {
     is_error: bool,
 }
 
-/// Who took a call, as it is kept.
+/// The taker of a call, as it is kept.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Taken {

@@ -123,7 +123,7 @@ pub(crate) async fn may_begin(
         Action::Task { .. } => demand(caller, role, identity::Action::Run),
         Action::Tool { tool, .. } => {
             demand(caller, role, identity::Action::Write)?;
-            // What it writes may begin a flow, by the right that its maker has when it is due.
+            // A file that the tool writes may begin a flow, by the right that the maker of the schedule has when it is due.
             demand(caller, role, identity::Action::Run)?;
             // On AWS only workers have tools that reach the network: such a one is looked up when it is due.
             match tool.as_str() {

@@ -14,7 +14,7 @@ use axum::extract::State;
 use domain::{CallId, FilePath, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// The tool that agents search with.
@@ -86,18 +86,7 @@ pub(crate) async fn search(
 ) -> Answer<axum::Json<Value>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let args = serde_json::to_string(&asked).map_err(|_| crate::error::internal())?;
-    let (seen, call_id) = (BTreeMap::new(), CallId(ids.id("call")));
-    let call = Call {
-        workspace,
-        call_id,
-        by,
-        chat: None,
-        seen: &seen,
-        plan_path: None,
-        claims: None,
-        waited: None,
-        may_run: false,
-    };
+    let call = Call::outside(workspace, CallId(ids.id("call")), by);
     let outcome = context.tools.call(&call, TOOL, &args).await;
     match outcome.error {
         Some(error) => Err(error.into()),

@@ -15,7 +15,7 @@ use domain::{CallId, Error};
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A call of a tool.
@@ -64,12 +64,9 @@ pub(crate) async fn call_tool(
         return Err(Error::storage_full().into());
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    // People may edit a file without a read before: they look at it while they write.
-    let seen = BTreeMap::new();
-    let call_id = CallId(ids.id("call"));
     let may_run = caller.scopes.has(Action::Run);
-    let call =
-        Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, claims: None, waited: None, may_run };
+    // No read comes before it: people look at a file while they write.
+    let call = Call { may_run, ..Call::outside(workspace, CallId(ids.id("call")), by) };
     let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
     Ok(axum::Json(schema::ToolResult {
         success: outcome.success,

@@ -24,7 +24,7 @@ pub struct FrontendDeps {
     pub has_room: HasRoom,
     /// The dead letters, where this process may read and send them again.
     pub dead_letters: Option<Arc<dyn DeadLetterQueue>>,
-    /// What does not work as it should, for `/ready`.
+    /// Faults that do not stop the service, for `/ready`.
     pub notes: Vec<Note>,
     /// The folders of the machine that threads may work in.
     pub folders: Option<Arc<dyn Folders>>,

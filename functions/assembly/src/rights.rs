@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CallId, Code, Error, Principal, UserId, WorkspaceId};
 use identity::{Action, Caller, Members};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use tools::{Call, Registry};
 use workspace::{Access, Workspaces};
 
@@ -67,18 +67,8 @@ impl schedule::ToolCalls for MemberCalls {
         if is_again {
             self.tools.check_repeat(&opened, tool).await?;
         }
-        let (seen, may_run) = (BTreeMap::new(), role.is_some_and(|role| role.may(Action::Run)));
-        let call = Call {
-            workspace: opened,
-            call_id: call,
-            by,
-            chat: None,
-            seen: &seen,
-            plan_path: None,
-            claims: None,
-            waited: None,
-            may_run,
-        };
+        let may_run = role.is_some_and(|role| role.may(Action::Run));
+        let call = Call { may_run, ..Call::outside(opened, call, by) };
         let outcome = self.tools.call(&call, tool, &Value::Object(args.clone()).to_string()).await;
         match outcome.error {
             Some(error) => Err(error),

@@ -324,7 +324,7 @@ impl Remote for Caldav {
                 changes.gone.push(id);
                 continue;
             }
-            // What the server names is there, also where it does not tell the version.
+            // An object that the server names is there, also where it does not tell the version.
             seen.insert(id.clone());
             let Some(etag) = one.value("getetag").map(Element::text) else { continue };
             if known.get(&id) != Some(&etag) {
@@ -388,7 +388,7 @@ impl Remote for Caldav {
     }
 }
 
-/// What a server tells of a place.
+/// The properties that a server tells of a place.
 struct Response {
     href: String,
     /// The status of the whole, for one that is gone.

@@ -1,8 +1,8 @@
 //! Requests to calendars elsewhere: bounded answers, no redirects, and errors without addresses.
 
-use domain::{Code, Error};
+use domain::{Code, Error, text};
 use reqwest::{Client, Method, Response, StatusCode, header::HeaderMap};
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -67,16 +67,8 @@ async fn read(response: &mut Response) -> Result<String, Error> {
 }
 
 fn unreachable(error: &reqwest::Error) -> Error {
-    // The error itself has the address in its text, its cause has not.
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
-    }
-    let why = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    match error.is_timeout() {
-        true => Error::new(Code::Timeout, "the calendar server does not answer in time"),
-        false => Error::new(Code::UpstreamUnavailable, format!("the calendar server cannot be reached{why}")),
-    }
+    let code = if error.is_timeout() { Code::Timeout } else { Code::UpstreamUnavailable };
+    Error::new(code, format!("no answer of the calendar server: {}", text::unreachable(error, error.is_timeout())))
 }
 
 /// The error of an answer that is no success.

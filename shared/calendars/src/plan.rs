@@ -1,4 +1,4 @@
-//! What is to be done about one object, by what both sides had last and have now. Pure.
+//! The plan for one object, made of the versions that both sides had last and have now. Pure.
 
 use crate::{
     merge::{Digests, changed, merge},
@@ -43,7 +43,7 @@ pub enum FileChange {
     Remove,
 }
 
-/// What is to be done about an object.
+/// The action that an object needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the calendar elsewhere.

@@ -1,4 +1,4 @@
-//! What a calendar elsewhere has to do.
+//! The operations that a calendar elsewhere offers.
 
 use async_trait::async_trait;
 use domain::{Error, Timestamp};
@@ -56,7 +56,7 @@ pub struct Changes {
     pub gone: Vec<String>,
     /// The token of the calendar as it is now; none where it has no such tokens.
     pub token: Option<String>,
-    /// What could not be read, for people.
+    /// The objects that could not be read, for people.
     pub problems: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ pub struct State {
     /// Why the last one did not, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Failed>,
-    /// What is left to do, for people: the next sync tries it again.
+    /// The work that is left, for people: the next sync tries it again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// The changes of both sides that met, the last ones.
@@ -55,7 +55,7 @@ pub struct Conflict {
     pub path: FilePath,
     /// Its version with the values of this side, which `GET …/versions` still has.
     pub v: u64,
-    /// What became of it, for people.
+    /// Its outcome, for people.
     pub what: String,
 }
 

@@ -1,5 +1,5 @@
-//! One sync of a connected calendar: the changes of both sides are planned object by object and carried out, there first. What could not be done is told,
-//! and done by the next sync: the token of the calendar moves on only when nothing is left.
+//! One sync of a connected calendar: the changes of both sides are planned object by object and carried out, there first. A failure is told,
+//! and tried again by the next sync: the token of the calendar moves on only when nothing is left.
 
 mod carry_out;
 mod here;

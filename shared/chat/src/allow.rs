@@ -90,7 +90,7 @@ fn of_file(effects: &Effects) -> Option<PermissionRule> {
     is_only.then(|| PermissionRule::File { path: one.path.clone() })
 }
 
-/// The rule for a tool of a server. What its arguments mean is known to the server alone, so they are no part of it. A file of a server is read under a rule
+/// The rule for a tool of a server. The server alone knows the meaning of its arguments, so they are no part of the rule. A file of a server is read under a rule
 /// for this server's files: no tool has such a name.
 fn of_tool(request: &GateRequest<'_>) -> PermissionRule {
     let file = request.effects.touches.first().filter(|_| !tools::is_served(request.tool));

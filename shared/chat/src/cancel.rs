@@ -111,7 +111,7 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
     end_at_once(step, Some(stop_id), reason);
 }
 
-/// Ends a turn that waits, for a message that does not. What works for the turn elsewhere is stopped, too.
+/// Ends a turn that waits, for a message that does not. Executors, agents of a team and a command that work for the turn are stopped, too.
 pub(crate) fn interrupt(step: &mut Step<'_>, reason: &str) {
     match step.turn().map(|turn| &turn.phase) {
         Some(&Phase::Place { call_id, attempt, .. }) => end_if_begun(step, call_id, attempt),

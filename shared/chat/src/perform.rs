@@ -287,7 +287,7 @@ impl ChatEffects {
     }
 }
 
-/// The ear for the words of a server, and the words. What comes faster than it is written down is dropped.
+/// The ear for the words of a server, and the words. Words that come faster than they are written down are dropped.
 fn listening() -> (Told, mpsc::Receiver<String>) {
     let (sender, words) = mpsc::channel(1);
     let told = move |words| drop(sender.try_send(words));

@@ -25,7 +25,7 @@ impl Undescribed {
         Some(Self { reason: reason.into(), message: message.into() })
     }
 
-    /// What the front matter of a Markdown from an earlier conversion tells.
+    /// Reads the description from the front matter of a Markdown of an earlier conversion.
     pub(crate) fn told(text: &str) -> Option<Self> {
         let head = text.strip_prefix("---\n")?.split("\n---\n").next()?;
         let reason = head.lines().find_map(|line| line.strip_prefix("not_described: "))?.trim_matches('"');

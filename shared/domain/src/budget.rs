@@ -17,14 +17,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What is left of the tokens and the money without this usage.
+    /// The tokens and the money that remain after this usage.
     #[must_use]
     pub fn without(self, used: Usage) -> Self {
         let tokens = self.tokens.saturating_sub(used.input_tokens + used.output_tokens);
         Self { tokens, cost_usd: (self.cost_usd - used.cost_usd).max(0.0), ..self }
     }
 
-    /// What is left of the tokens and the money without what is set aside.
+    /// The tokens and the money that remain after this part is set aside.
     #[must_use]
     pub fn beside(self, aside: Self) -> Self {
         let tokens = self.tokens.saturating_sub(aside.tokens);

@@ -53,7 +53,7 @@ pub enum Right {
 pub struct Leave {
     /// The user.
     pub user: UserId,
-    /// What may be done with the content.
+    /// The operation that the ticket allows.
     pub right: Right,
 }
 

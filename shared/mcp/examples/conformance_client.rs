@@ -59,7 +59,7 @@ fn servers(url: String) -> Result<Servers, String> {
     Servers::new(&BTreeMap::from([("suite".to_owned(), config)]), parts)
 }
 
-/// What a person does with a browser.
+/// Follows a sign-in as a person does with a browser.
 async fn sign_in(servers: &Servers, of: &ServersOf) -> Result<(), String> {
     let asked = servers.sign_in(of, "suite", REDIRECT).await.map_err(|error| error.message)?;
     let http = Anywhere.client(&asked.url, true)?;

@@ -31,7 +31,7 @@ const MAX_TOLD: usize = 500;
 /// The most calls of a connection that wait for people. The oldest gives way: its turn may have been stopped.
 const MAX_PARKED: usize = 32;
 
-/// What a server wants.
+/// A request of a server to the client.
 pub(crate) enum Wanted {
     /// A form, filled in by a person.
     Form { message: String, form: Value },
@@ -176,7 +176,7 @@ pub(crate) fn question(server: &str, message: &str, form: &Value) -> Question {
     }
 }
 
-/// What the server is told. Values that the person left out are the defaults of the form.
+/// The answer for the server. Values that the person left out are the defaults of the form.
 fn result(form: &Value, reply: Value) -> ElicitResult {
     let action = match reply["action"].as_str() {
         Some("accept") => ElicitationAction::Accept,

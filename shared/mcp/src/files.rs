@@ -4,7 +4,7 @@
 use crate::{
     bounds,
     link::{LIST, Link, MAX_PAGES},
-    shelf::{MAX_FILES, MAX_PROMPTS, Shelved, Thing, arguments},
+    shelf::{MAX_FILES, MAX_PROMPTS, Shelved, Source, arguments},
 };
 use domain::{Code, Error};
 use futures::FutureExt;
@@ -96,8 +96,8 @@ impl Link {
             let result = self.in_time(read.boxed()).await?;
             return Ok(Some(bounds::contents(&result.contents)));
         }
-        match files.iter().find(|file| file.path == path).map(|file| &file.thing) {
-            Some(Thing::Prompt { name, .. }) => self.prompt(name, "").await,
+        match files.iter().find(|file| file.path == path).map(|file| &file.source) {
+            Some(Source::Prompt { name, .. }) => self.prompt(name, "").await,
             _ => Ok(None),
         }
     }
@@ -108,8 +108,8 @@ impl Link {
     /// Those of [`ports::ToolServers::prompt`].
     pub async fn prompt(&self, wanted: &str, words: &str) -> Result<Option<ServedAnswer>, Error> {
         let files = self.files().await.map_err(|why| Error::new(Code::UpstreamUnavailable, why))?;
-        let known = files.iter().find_map(|file| match &file.thing {
-            Thing::Prompt { name, arguments } if name == wanted => Some((arguments, &file.about)),
+        let known = files.iter().find_map(|file| match &file.source {
+            Source::Prompt { name, arguments } if name == wanted => Some((arguments, &file.about)),
             _ => None,
         });
         let Some((known, about)) = known else { return Ok(None) };

@@ -19,9 +19,9 @@ const MAX_ABOUT: usize = 300;
 /// The longest address of a resource, in bytes.
 const MAX_URI: usize = 2_048;
 
-/// What a file is at its server.
+/// The source of a file at its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum Source {
     /// A resource, by its address.
     Resource(String),
     /// A template of addresses.
@@ -35,7 +35,7 @@ pub(crate) enum Thing {
 pub(crate) struct Shelved {
     pub path: String,
     pub about: String,
-    pub thing: Thing,
+    pub source: Source,
 }
 
 impl Shelved {
@@ -46,7 +46,7 @@ impl Shelved {
     pub fn resource(server: &str, resource: &Resource) -> Option<Self> {
         let path = path_of(server, &resource.uri)?;
         let about = about(&resource.name, resource.description.as_deref());
-        Some(Self { path, about, thing: Thing::Resource(resource.uri.clone()) })
+        Some(Self { path, about, source: Source::Resource(resource.uri.clone()) })
     }
 
     /// Only templates of the simplest kind, whose variables are whole names of a path (RFC 6570 §3.2.2).
@@ -57,7 +57,7 @@ impl Shelved {
         (is_simple && path.contains('{')).then_some(Self {
             path,
             about,
-            thing: Thing::Template(template.uri_template.clone()),
+            source: Source::Template(template.uri_template.clone()),
         })
     }
 
@@ -72,14 +72,14 @@ impl Shelved {
         }
         let arguments = arguments.iter().map(|one| (one.name.clone(), one.required == Some(true))).collect();
         let path = format!("{SERVED_FILES}/{server}/prompts/{}.md", prompt.name);
-        is_name.then(|| Self { path, about: told, thing: Thing::Prompt { name: prompt.name.clone(), arguments } })
+        is_name.then(|| Self { path, about: told, source: Source::Prompt { name: prompt.name.clone(), arguments } })
     }
 
     /// The address of the resource that this path means, if it is this file.
     pub fn address(&self, path: &str) -> Option<String> {
-        match &self.thing {
-            Thing::Resource(uri) => (self.path == path).then(|| uri.clone()),
-            Thing::Template(template) => {
+        match &self.source {
+            Source::Resource(uri) => (self.path == path).then(|| uri.clone()),
+            Source::Template(template) => {
                 let (own, asked): (Vec<_>, Vec<_>) = (self.path.split('/').collect(), path.split('/').collect());
                 let mut uri = template.clone();
                 for (own, asked) in own.iter().zip(&asked) {
@@ -91,7 +91,7 @@ impl Shelved {
                 }
                 (own.len() == asked.len()).then_some(uri)
             }
-            Thing::Prompt { .. } => None,
+            Source::Prompt { .. } => None,
         }
     }
 }

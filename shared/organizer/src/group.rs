@@ -21,7 +21,7 @@ pub enum Group {
     Status,
     /// Whether the time is taken.
     Busy,
-    /// Who takes part.
+    /// The people that take part.
     Attendees,
     /// Its tags.
     Tags,

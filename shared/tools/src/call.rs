@@ -28,6 +28,15 @@ pub struct Call<'a> {
     pub may_run: bool,
 }
 
+impl Call<'_> {
+    /// A call that no chat makes: nothing was read before it, it has no plan, it does not wait, and no file that it writes starts a flow.
+    pub fn outside(workspace: Workspace, call_id: CallId, by: Principal) -> Self {
+        static NOTHING: BTreeMap<FilePath, Option<Sha256>> = BTreeMap::new();
+        let (seen, chat, plan_path, claims, waited) = (&NOTHING, None, None, None, None);
+        Self { workspace, call_id, by, chat, seen, plan_path, claims, waited, may_run: false }
+    }
+}
+
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

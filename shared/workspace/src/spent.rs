@@ -1,4 +1,4 @@
-//! What models did for a workspace outside of turns: vectors of passages and queries, descriptions of documents. One item per day, purpose and model adds it
+//! The work of models for a workspace outside of turns: vectors of passages and queries, descriptions of documents. One item per day, purpose and model adds it
 //! up. It is noted after the model answered: a crash in between loses the note of that one request.
 
 use crate::{Result, Workspace, error};

@@ -28,7 +28,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
             if converted.markdown != expected.markdown {
                 return Err("a process of its own reads something else".into());
             }
-            // What a process costs by itself.
+            // The cost of a process by itself.
             let began = Instant::now();
             converter.convert("a.csv", Bytes::from_static(b"a,b\n1,2\n")).await.map_err(told)?;
             begun.add(began.elapsed());

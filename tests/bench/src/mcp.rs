@@ -80,18 +80,7 @@ fn servers(words: &[String]) -> Result<Servers> {
 }
 
 async fn call(embedded: &Embedded, registry: &Registry) -> Result<()> {
-    let seen = BTreeMap::new();
-    let call = Call {
-        workspace: embedded.workspace.clone(),
-        call_id: CallId(SystemClock.id()),
-        by: Principal::local(),
-        chat: None,
-        seen: &seen,
-        plan_path: None,
-        claims: None,
-        waited: None,
-        may_run: true,
-    };
+    let call = Call::outside(embedded.workspace.clone(), CallId(SystemClock.id()), Principal::local());
     let outcome = registry.call(&call, "mcp__bench__echo", r#"{"message": "hello"}"#).await;
     if outcome.output.contains("hello") { Ok(()) } else { Err(outcome.output.into()) }
 }

@@ -5,7 +5,6 @@ use domain::{CallId, Principal};
 use ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
     fmt::Write,
     fs,
     path::Path,
@@ -70,18 +69,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
 
 /// The files in which the tool finds the pattern.
 async fn grep(embedded: &Embedded, pattern: &str) -> Result<usize> {
-    let seen = BTreeMap::new();
-    let call = Call {
-        workspace: embedded.workspace.clone(),
-        call_id: CallId(SystemClock.id()),
-        by: Principal::local(),
-        chat: None,
-        seen: &seen,
-        plan_path: None,
-        claims: None,
-        waited: None,
-        may_run: true,
-    };
+    let call = Call::outside(embedded.workspace.clone(), CallId(SystemClock.id()), Principal::local());
     let args = json!({ "pattern": pattern, "limit": 2000 }).to_string();
     let outcome = Registry::builtin().call(&call, "grep", &args).await;
     match outcome.result.get("files").and_then(Value::as_u64) {

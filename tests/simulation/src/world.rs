@@ -36,7 +36,7 @@ pub struct World {
     pub model: Arc<dyn Model>,
     /// While it is set, the model panics at messages that say `poison`.
     pub poison: Arc<AtomicBool>,
-    /// What coding agents were given, told, asked and heard.
+    /// The prompts, updates, questions and answers of coding agents.
     pub book: Book,
     /// The workspace that everything happens in.
     pub workspace: WorkspaceId,

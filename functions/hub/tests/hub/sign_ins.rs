@@ -28,7 +28,7 @@ async fn guarded() -> Result<(String, Child)> {
     Ok((origin, child))
 }
 
-/// What the browser of a person who agrees does: from the issuer back to the hub.
+/// Follows a sign-in as the browser of a person who agrees: from the issuer back to the hub.
 async fn browse(url: &str) -> Result<String> {
     let http = reqwest::Client::builder().no_proxy().build()?;
     Ok(http.get(url).send().await?.text().await?)

@@ -11,7 +11,7 @@ use domain::Sha256;
 use ports::{Announced, Error, Part, Progress, Result, validate};
 use std::{collections::HashMap, time::Duration};
 
-/// What S3 keeps of a part.
+/// A part, as S3 lists it.
 struct Kept {
     etag: Option<String>,
     checksum: Option<String>,

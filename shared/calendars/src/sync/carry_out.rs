@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use tools::{Call, organizer::event_file};
 use workspace::Expect;
 
-/// What became of a plan.
+/// The outcome of a plan.
 pub(super) enum Outcome {
     /// Both sides are the same.
     Done {

@@ -26,12 +26,12 @@ pub(super) struct Local {
     pub sha256: Option<Sha256>,
     pub uid: String,
     pub occurrence: String,
-    what: What,
+    content: Content,
 }
 
-/// What is known of a file.
+/// The content of a file, as far as it is understood.
 #[derive(Clone, Debug)]
-enum What {
+enum Content {
     /// Its content is that of the last sync, with these values.
     Unread(Digests),
     Read(Box<Event>),
@@ -40,17 +40,17 @@ enum What {
 impl Local {
     /// Its values, of the groups that the other side has.
     pub fn values(&self, carries: impl Fn(Group) -> bool) -> Digests {
-        match &self.what {
-            What::Unread(values) => values.clone(),
-            What::Read(event) => digests(event, carries),
+        match &self.content {
+            Content::Unread(values) => values.clone(),
+            Content::Read(event) => digests(event, carries),
         }
     }
 
     /// The event, which is read where it was not needed before.
     pub async fn event(&self, workspace: &Workspace, usual: Tz) -> Result<Event, Error> {
-        match &self.what {
-            What::Read(event) => Ok((**event).clone()),
-            What::Unread(_) => read(workspace, &self.path, usual)
+        match &self.content {
+            Content::Read(event) => Ok((**event).clone()),
+            Content::Unread(_) => read(workspace, &self.path, usual)
                 .await?
                 .ok_or_else(|| Error::new(Code::Unprocessable, format!("{} is no event with times", self.path))),
         }
@@ -93,24 +93,24 @@ impl Here {
                 let (file, path, v, sha256) = (info.file_id, info.path, info.v, info.sha256);
                 let before = known.get(&file);
                 if let Some((uid, occurrence, event)) = before.filter(|(_, _, event)| event.sha256 == sha256) {
-                    let what = What::Unread(event.values.clone());
+                    let content = Content::Unread(event.values.clone());
                     let (uid, occurrence) = ((*uid).to_owned(), (*occurrence).to_owned());
-                    events.push(Local { file, path, v, sha256, uid, occurrence, what });
+                    events.push(Local { file, path, v, sha256, uid, occurrence, content });
                     continue;
                 }
                 match (read(&call.workspace, &path, usual).await, before) {
                     (Ok(Some(event)), before) => {
                         let uid = before.map(|(uid, ..)| (*uid).to_owned());
                         let uid = uid.or_else(|| event.uid().map(str::to_owned)).unwrap_or_else(|| uid_of(file));
-                        let (occurrence, what) = (event.occurrence(), What::Read(Box::new(event)));
-                        events.push(Local { file, path, v, sha256, uid, occurrence, what });
+                        let (occurrence, content) = (event.occurrence(), Content::Read(Box::new(event)));
+                        events.push(Local { file, path, v, sha256, uid, occurrence, content });
                     }
                     // It counts as it was, so that nothing is deleted elsewhere.
                     (Ok(None), Some((uid, occurrence, event))) => {
                         problems.push(format!("{path} has no times that can be read: it stays as it was elsewhere"));
-                        let what = What::Unread(event.values.clone());
+                        let content = Content::Unread(event.values.clone());
                         let (uid, occurrence) = ((*uid).to_owned(), (*occurrence).to_owned());
-                        events.push(Local { file, path, v, sha256, uid, occurrence, what });
+                        events.push(Local { file, path, v, sha256, uid, occurrence, content });
                     }
                     (Ok(None), None) => problems.push(format!("{path} has no times that can be read, and is left out")),
                     (Err(error), _) if error.code == Code::NotFound => {}

@@ -102,18 +102,7 @@ impl Desk {
     }
 
     pub async fn sync_at(&self, path: &FilePath) -> Result<Value, Error> {
-        let seen = BTreeMap::new();
-        let call = Call {
-            workspace: self.files.clone(),
-            call_id: CallId(Uuid::now_v7()),
-            by: self.by.clone(),
-            chat: None,
-            seen: &seen,
-            plan_path: None,
-            claims: None,
-            waited: None,
-            may_run: true,
-        };
+        let call = Call::outside(self.files.clone(), CallId(Uuid::now_v7()), self.by.clone());
         self.calendars.sync(&call, path).await.map(|synced| synced.result)
     }
 

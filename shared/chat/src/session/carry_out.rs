@@ -276,7 +276,7 @@ impl Step<'_> {
         }
     }
 
-    /// An executor reports. Of one whose step has ended, or whose plan is gone, the usage counts, and nothing else.
+    /// Takes in the report of an executor. If its step has ended or its plan is gone, only the usage counts.
     pub fn executor_ended(&mut self, answer: AgentAnswer) {
         let Some((step, since)) = self.running_plan().and_then(|run| run.of(answer.chat)) else {
             return self.late(answer.chat, answer.usage);

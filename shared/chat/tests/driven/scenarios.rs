@@ -238,7 +238,7 @@ async fn steps_of_a_team_wait_for_those_that_they_need() {
     });
     assert!(titles.clone().all(|title| STEPS.contains(&title)), "{:?}", titles.collect::<Vec<_>>());
 
-    // What the team used is in the view of the chat, and in the records of its agents.
+    // The usage of the team is in the view of the chat, and in the records of its agents.
     let view = hub.chats.get(hub.workspace, chat).await.unwrap();
     let records = hub.chats.usage(hub.workspace, "2000-01-01", "2999-12-31").await.unwrap();
     let of_agents = records.iter().filter(|record| record.parent_chat_id == Some(chat));

@@ -75,7 +75,7 @@ fn told(play: &Play) -> (Usage, Usage) {
 }
 
 proptest! {
-    /// What executors are given and what was used never exceed the limits of the turn, and each use is counted once.
+    /// The budgets of executors and the usage never exceed the limits of the turn, and each use is counted once.
     #[test]
     fn a_turn_and_its_executors_stay_within_its_limits_and_no_use_is_lost_or_counted_twice(
         max_tokens in 300..60_000_u64,

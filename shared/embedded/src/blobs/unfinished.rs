@@ -110,7 +110,7 @@ impl Archive {
         }
         let content = whole.join(CONTENT);
         let kept = self.keep_upload(space, upload, &content);
-        // What is not the announced content is of no use, and what was kept has left the folder. Any other failure leaves it for the next request.
+        // A content that is not the announced one is of no use, and one that was kept has left the folder. Any other failure leaves it for the next request.
         if !matches!(kept, Err(Error::Unavailable { .. })) {
             absent_as_none(fs::remove_dir_all(whole)).map_err(failed)?;
         }

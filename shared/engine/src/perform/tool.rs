@@ -16,7 +16,6 @@ use flow::{
     policy::Use,
 };
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use tokio::time::Instant;
 use tools::Call;
 
@@ -103,18 +102,7 @@ impl TaskEffects {
         // The same call after a crash, another one when it is tried again by decision.
         let call_id = call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
-        let seen = BTreeMap::new();
-        let call = Call {
-            workspace,
-            call_id,
-            by,
-            chat: None,
-            seen: &seen,
-            plan_path: None,
-            claims: None,
-            waited: Some(run.waited),
-            may_run: true,
-        };
+        let call = Call { waited: Some(run.waited), may_run: true, ..Call::outside(workspace, call_id, by) };
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
         gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {

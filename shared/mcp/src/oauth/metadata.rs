@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The longest scope that is asked for, in bytes.
 const MAX_SCOPE: usize = 1_024;
 
-/// What a server says in `WWW-Authenticate` about the sign-in that it needs.
+/// The parts of `WWW-Authenticate` about the sign-in that a server needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Challenge {
     /// The address of the metadata of the resource.

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The result of a sync.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Synced {
-    /// What changed, for models and people.
+    /// The changes, for models and people.
     pub output: String,
     /// The same as data.
     pub result: Value,

@@ -123,17 +123,7 @@ impl Hands {
 
     pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> Outcome {
         let (workspace, by, chat) = (self.workspace.clone(), self.by.clone(), self.chat);
-        let call = Call {
-            workspace,
-            call_id,
-            by,
-            chat,
-            seen: &self.seen,
-            plan_path: None,
-            claims: None,
-            waited: None,
-            may_run: true,
-        };
+        let call = Call { chat, seen: &self.seen, may_run: true, ..Call::outside(workspace, call_id, by) };
         let outcome = self.registry.call(&call, tool, args).await;
         assert_eq!(outcome.success, outcome.error.is_none());
         assert!(outcome.output.len() < 60_000, "an answer is capped");

@@ -144,7 +144,7 @@ impl Places {
         }
     }
 
-    /// What is left to be as it is now: only where records are missing.
+    /// The edits that lead to the tree of today. There are some only where records are missing.
     pub fn towards(&self, now: &Self, versions: impl Fn(FileId) -> Option<u64>) -> Vec<Edit> {
         let gone = self.tree.keys().filter(|path| !now.tree.contains_key(*path));
         let gone = gone.map(|path| Edit::Remove { path: path.clone() });

@@ -4,7 +4,7 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::ApiError, langgraph, login, login::Login, mcp_servers};
+use crate::{StreamContext, access::Standing, error::ApiError, login, login::Login, mcp_servers};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -34,6 +34,8 @@ const OPEN: [&str; 9] = [
 ];
 /// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
+/// Below it are the routes of LangGraph's protocol: `x-api-key` has a token there.
+const LANGGRAPH: &str = "/langgraph/";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// How a browser makes a request (W3C Fetch Metadata §2.2).
@@ -228,7 +230,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// The token of `x-api-key`, where clients of LangGraph send it.
 fn api_key(parts: &Parts) -> Option<&str> {
-    let given = parts.headers.get("x-api-key").filter(|_| parts.uri.path().starts_with(langgraph::BASE))?;
+    let given = parts.headers.get("x-api-key").filter(|_| parts.uri.path().starts_with(LANGGRAPH))?;
     given.to_str().ok().map(str::trim).filter(|token| !token.is_empty())
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     StreamContext,
+    description::Text,
     error::{self, Answer},
     extract::Operator,
     metrics::Requests,
-    openapi::Text,
     schema::Health,
 };
 use axum::{

@@ -26,8 +26,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::IntoParams;
 
-/// Below it are the routes of this door: `x-api-key` has a token there.
-pub(crate) const BASE: &str = "/langgraph/";
 /// Entries of a task's log that are read at once.
 const PAGE: usize = 128;
 /// The most threads, states or items that are answered at once.

@@ -26,6 +26,7 @@ mod converse;
 mod cors;
 mod dead_letters;
 mod described;
+mod description;
 mod error;
 mod evaluations;
 mod events;
@@ -204,7 +205,7 @@ fn served(routes: described::Routes, context: Arc<StreamContext>) -> axum::Route
         .layer(from_fn_with_state(context.clone(), room::demand))
         .layer(from_fn_with_state(context, auth::authorise))
         .layer(axum::Extension(requests))
-        .layer(axum::Extension(openapi::Text::of(descriptions)))
+        .layer(axum::Extension(description::Text::of(descriptions)))
         .layer(from_fn_with_state(serving, observe::observe));
     match cors {
         Some(cors) => router.layer(cors),

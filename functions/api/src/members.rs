@@ -6,16 +6,15 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     schema,
-    workspaces::{InWorkspace, Paging},
+    workspaces::{InWorkspace, Paging, welcome},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Error, Principal, UserId, WorkspaceId};
+use domain::{Error, UserId, WorkspaceId};
 use http::StatusCode;
-use identity::{Acting, Action, Caller, Member, Role, Subject};
+use identity::{Acting, Action, Role, Subject};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::Profile;
 
 /// The member of a path.
 #[derive(Deserialize, IntoParams)]
@@ -132,19 +131,4 @@ pub(crate) async fn remove_member(
     }
     context.base.members().remove(at.workspace_id, at.user_id, Acting::of(&caller, role)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Makes the home of a member.
-pub(crate) async fn welcome(context: &Context, workspace: WorkspaceId, member: &Member) -> Result<(), Error> {
-    let role = member.role.to_string();
-    let profile = Profile { user: member.user_id, name: member.subject.as_deref(), role: &role };
-    context.base.workspaces.welcome(workspace, &profile).await
-}
-
-/// Makes the home of the maker of a workspace. The machine's own person is no member, and has a home without a profile.
-pub(crate) async fn welcome_founder(context: &Context, workspace: WorkspaceId, founder: &Caller) -> Result<(), Error> {
-    if founder.user == Principal::local().user() {
-        return Ok(());
-    }
-    welcome(context, workspace, &context.base.members().get(workspace, founder.user).await?).await
 }

@@ -6,8 +6,7 @@ use crate::{
     error::Answer,
     extract::{By, Pieces, Query},
     idempotency::Ids,
-    members::welcome_founder,
-    workspaces::InWorkspace,
+    workspaces::{InWorkspace, welcome_founder},
 };
 use axum::{
     body::Body,

@@ -6,7 +6,6 @@ use crate::{
     error::Answer,
     extract::{By, Json, Query, page_length},
     idempotency::Ids,
-    members::welcome_founder,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -14,11 +13,11 @@ use domain::{Code, CommandId, Error, Principal, TaskPhase, WorkspaceId};
 use engine::TaskFilter;
 use futures::future::join_all;
 use http::{StatusCode, header};
-use identity::Action;
+use identity::{Action, Caller, Member};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::WorkspacePage;
+use workspace::{Profile, WorkspacePage};
 
 /// The workspace of a path.
 #[derive(Deserialize, IntoParams)]
@@ -159,4 +158,19 @@ pub(crate) async fn delete_workspace(
     context.base.workspaces.delete(at.workspace_id).await?;
     context.base.members().dissolve(at.workspace_id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes the home of a member.
+pub(crate) async fn welcome(context: &Context, workspace: WorkspaceId, member: &Member) -> Result<(), Error> {
+    let role = member.role.to_string();
+    let profile = Profile { user: member.user_id, name: member.subject.as_deref(), role: &role };
+    context.base.workspaces.welcome(workspace, &profile).await
+}
+
+/// Makes the home of the maker of a workspace. The machine's own person is no member, and has a home without a profile.
+pub(crate) async fn welcome_founder(context: &Context, workspace: WorkspaceId, founder: &Caller) -> Result<(), Error> {
+    if founder.user == Principal::local().user() {
+        return Ok(());
+    }
+    welcome(context, workspace, &context.base.members().get(workspace, founder.user).await?).await
 }

@@ -1,15 +1,15 @@
 //! `buildscale files`: the files of a workspace, by path.
 
+mod transfer;
+
 use crate::{
     args::{FilesArgs, FilesCommand},
     client::{Body, Client},
     content::{Local, Progress},
     failure::{CliError, Exit},
-    lists::moment,
     locate::{self, absolute},
     output::{Look, Output, one_line},
-    table::{Table, when},
-    transfer,
+    table::{Table, moment, when},
     value::{number, text},
 };
 use ::client::UploadPart;

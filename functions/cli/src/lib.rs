@@ -19,6 +19,7 @@ mod acp;
 mod answers;
 mod args;
 mod asks;
+mod auth;
 mod chat;
 mod client;
 mod content;
@@ -54,7 +55,6 @@ mod table;
 mod tail;
 mod tasks;
 mod threads;
-mod transfer;
 mod turns;
 mod usage;
 mod value;
@@ -133,7 +133,7 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::DeadLetters(args) => dead_letters::run(args, out).await?,
-        Command::Auth(args) => login::run(args, out).await?,
+        Command::Auth(args) => auth::run(args, out).await?,
         Command::Agents(args) => lists::agents(&Client::new(&args.connection)?, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
         Command::Key(args) => people::key(args, out).await?,

@@ -188,23 +188,3 @@ pub(crate) async fn agents(client: &Client, out: &mut Output) -> Result<(), CliE
         false => out.notice(format_args!("they may work in {}", roots.join(", "))),
     }
 }
-
-/// A time to the second: `2025-11-05 09:12:44Z`.
-pub(crate) fn moment(time: &str) -> String {
-    match (time.get(..10), time.get(11..19)) {
-        (Some(day), Some(second)) if time.is_ascii() => format!("{day} {second}Z"),
-        _ => one_line(time, 24),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments() {
-        assert_eq!(moment("2025-11-05T09:12:44.123Z"), "2025-11-05 09:12:44Z");
-        assert_eq!(moment(""), "");
-        assert_eq!(moment("ääääääääääääääääääääääääää"), "äääääääääääääääääääääää…");
-    }
-}

@@ -4,10 +4,9 @@ use crate::{
     args::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
     client::{Body, Client},
     failure::CliError,
-    lists::moment,
     locate,
     output::{Look, Output, one_line},
-    table::{Table, when},
+    table::{Table, moment, when},
     value::{list, text},
 };
 use ports::{Clock, SystemClock};

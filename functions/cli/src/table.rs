@@ -84,14 +84,22 @@ fn line(cells: &[Cell], columns: &[usize], cut: bool, out: &mut Output) -> Resul
 
 /// A time for a column: how long ago it was on a terminal, the moment elsewhere.
 pub(crate) fn when(time: &str, out: &Output) -> String {
-    if out.width().is_some() { since(time) } else { crate::lists::moment(time) }
+    if out.width().is_some() { since(time) } else { moment(time) }
+}
+
+/// A time to the second: `2025-11-05 09:12:44Z`.
+pub(crate) fn moment(time: &str) -> String {
+    match (time.get(..10), time.get(11..19)) {
+        (Some(day), Some(second)) if time.is_ascii() => format!("{day} {second}Z"),
+        _ => one_line(time, 24),
+    }
 }
 
 /// How long ago a time was, for people.
 pub(crate) fn since(time: &str) -> String {
     match time.parse::<Timestamp>() {
         Ok(at) => ago(SystemClock.now().since(at).as_secs()),
-        Err(_) => crate::lists::moment(time),
+        Err(_) => moment(time),
     }
 }
 
@@ -108,6 +116,13 @@ fn ago(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments() {
+        assert_eq!(moment("2025-11-05T09:12:44.123Z"), "2025-11-05 09:12:44Z");
+        assert_eq!(moment(""), "");
+        assert_eq!(moment("ääääääääääääääääääääääääää"), "äääääääääääääääääääääää…");
+    }
 
     #[test]
     fn the_widest_columns_give_way_first() {

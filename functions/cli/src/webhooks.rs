@@ -225,7 +225,7 @@ fn show_deliveries(deliveries: &[Value], out: &mut Output) -> Result<(), CliErro
     for one in deliveries {
         let next = match text(one, "next_at") {
             "" => String::new(),
-            time => crate::lists::moment(time),
+            time => crate::table::moment(time),
         };
         table.row(vec![
             (when(text(one, "timestamp"), out), None),

@@ -1,8 +1,11 @@
 //! The feed of one actor: listens to the bus, heals from the log, and wakes the subscriptions when its window moves.
 
+mod block;
+mod shared;
+
+pub(crate) use shared::Shared;
+
 use crate::{
-    block::Blocks,
-    feeds::Shared,
     frame::{self, Event, Kind},
     lock,
     metrics::{count, uncount},
@@ -14,6 +17,7 @@ use actor::{
     ActorId, Entry,
     log::{next_number, read_after},
 };
+use block::Blocks;
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, TaskEvent};
 use futures::{StreamExt, stream};

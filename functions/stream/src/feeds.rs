@@ -2,9 +2,8 @@
 
 use crate::{
     cursor::{Cursor, Position, Start},
-    feed::Feed,
+    feed::Shared,
     frame::Kind,
-    lock,
     metrics::Metrics,
     options::FeedOptions,
     subscription::Subscription,
@@ -12,26 +11,12 @@ use crate::{
 use actor::log::next_number;
 use domain::ActorRef;
 use ports::{Bus, Table};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, Weak},
-};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The feeds of all watched actors. Cheap to clone; clones share one state.
 #[derive(Clone)]
 pub struct Feeds(Arc<Shared>);
-
-/// The parts that every feed needs.
-pub(crate) struct Shared {
-    pub(crate) table: Arc<dyn Table>,
-    pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) options: FeedOptions,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) shutdown: CancellationToken,
-    /// A feed is found here while its task or a subscription holds it. A hold is only gained under this lock.
-    feeds: Mutex<HashMap<ActorRef, Weak<Feed>>>,
-}
 
 impl Feeds {
     /// Feeds over the log in `table` and the hints of `bus`. Cancelling `shutdown` ends every stream, each with a hint when
@@ -43,7 +28,7 @@ impl Feeds {
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) -> Self {
-        Self(Arc::new(Shared { table, bus, options, metrics, shutdown, feeds: Mutex::default() }))
+        Self(Arc::new(Shared::new(table, bus, options, metrics, shutdown)))
     }
 
     /// The counters that this counts in.
@@ -84,35 +69,5 @@ impl Feeds {
             next = next_number(&*self.0.table, feed.actor()).await?.max(next);
         }
         Ok(Subscription::new(feed, Position::resolve(cursor, start, oldest, next)))
-    }
-}
-
-impl Shared {
-    fn find(self: &Arc<Self>, actor: ActorRef, kind: Kind) -> Arc<Feed> {
-        let mut feeds = lock(&self.feeds);
-        if let Some(feed) = feeds.get(&actor).and_then(Weak::upgrade) {
-            return feed;
-        }
-        let feed = Arc::new(Feed::new(actor, kind, self.clone()));
-        feeds.insert(actor, Arc::downgrade(&feed));
-        feed
-    }
-
-    /// Takes `feed` out when its task is the only one that holds it.
-    pub(crate) fn retire(&self, feed: &Arc<Feed>) -> bool {
-        let mut feeds = lock(&self.feeds);
-        let alone = Arc::strong_count(feed) == 1;
-        if alone {
-            feeds.remove(&feed.watched());
-        }
-        alone
-    }
-
-    /// Forgets a feed that is gone, unless a new one has taken its place.
-    pub(crate) fn dropped(&self, actor: ActorRef) {
-        let mut feeds = lock(&self.feeds);
-        if feeds.get(&actor).is_some_and(|feed| feed.strong_count() == 0) {
-            feeds.remove(&actor);
-        }
     }
 }

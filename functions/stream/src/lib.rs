@@ -26,7 +26,6 @@
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
 
-mod block;
 mod changes;
 mod cursor;
 mod feed;

@@ -3,22 +3,22 @@
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, Entry, Envelope, HoldRequest, Input, Machine, Step, StopRequest, Target,
-    Tree, View,
+    ActorId, Announcement, Content, Decision, EffectRunner, Entry, EntryObserver, Envelope, Executor, HoldRequest,
+    Input, Letters, Machine, Step, StopRequest, Target, Tree, View,
     draft::Draft,
     effect::{Reported, Running},
+    failure::DriveError,
     load::Loaded,
     log,
     mailbox::Unreadable,
     retry::while_unavailable,
-    runtime::Ports,
     trial::Trial,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
 use futures::StreamExt;
-use ports::{Delivery, Error, Expect, Key, Subscription, Write};
-use std::{collections::HashSet, time::Duration};
+use ports::{Bus, Clock, Delivery, Error, Expect, Key, KnownSecrets, QueueSender, Subscription, Table, Write};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -29,41 +29,18 @@ const SKIPPED_NUMBERS: u64 = 1 << 20;
 /// How often a worker looks for a request to stop whose announcement the bus lost.
 const CONTROL_CHECKED_EVERY: Duration = Duration::from_secs(2);
 
-/// Why a drive ended before its actor was at rest.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DriveError {
-    /// Another worker wrote the next entry: this one does not own the actor.
-    #[error("another worker drives this actor")]
-    Lost,
-    #[error(transparent)]
-    Port(#[from] Error),
-    /// It is of a version that knows more: that is for a worker of that version.
-    #[error("this cannot be read here: {0}")]
-    Newer(String),
-    #[error("panicked: {0}")]
-    Panicked(String),
-    /// No worker of this version can do it: the actor has to be paused.
-    #[error("{0}")]
-    Poison(String),
-    #[error("the machine says that effects are in flight, and none is")]
-    Stranded,
-}
-
-impl DriveError {
-    /// Whether it is the actor's own, and not of the stores, of another worker or of a newer version.
-    pub fn is_own(&self) -> bool {
-        match self {
-            Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
-            // Unreadable data pauses the actor at once.
-            Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
-            Self::Port(Error::Unavailable { .. } | Error::Damaged(_)) => false,
-        }
-    }
-
-    /// Whether a worker of another version may well be able to do it, and this one never will.
-    pub fn is_for_another_version(&self) -> bool {
-        matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_)))
-    }
+/// The ports and settings that actors of one kind are driven with.
+pub(crate) struct Ports<M: Machine> {
+    pub machine: M,
+    pub perform: Arc<dyn EffectRunner<M>>,
+    pub table: Arc<dyn Table>,
+    pub queue: Arc<dyn QueueSender>,
+    pub bus: Arc<dyn Bus>,
+    pub clock: Arc<dyn Clock>,
+    pub follow: Arc<dyn EntryObserver<M>>,
+    pub letters: Option<Arc<dyn Letters<M>>>,
+    pub secrets: KnownSecrets,
+    pub executor: Executor,
 }
 
 /// The requests to stop or hold the tree that an actor works in.

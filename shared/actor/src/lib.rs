@@ -12,6 +12,7 @@ mod draft;
 mod drive;
 mod effect;
 mod executor;
+mod failure;
 pub mod held;
 mod kind;
 mod load;
@@ -20,10 +21,9 @@ pub mod machine;
 pub mod mailbox;
 mod newer;
 mod nudge;
-mod redact;
 mod retry;
 mod runtime;
-mod step;
+mod target;
 mod trial;
 mod warm;
 
@@ -34,10 +34,10 @@ pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after, read_before};
 pub use machine::{
     Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Letters, Machine, NoObserver, OutboxMessage,
-    StopRequest, Target, Tree, View,
+    Step, StopRequest, Tree, View,
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
-pub use step::Step;
+pub use target::Target;
 pub use trial::Quarantine;

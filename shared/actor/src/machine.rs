@@ -1,6 +1,11 @@
 //! The trait that the runtime requires of a state machine: pure functions only.
 
-use crate::{ActorId, Entry, Step};
+mod redact;
+mod step;
+
+pub use step::Step;
+
+use crate::{ActorId, Entry, Target};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
@@ -237,21 +242,6 @@ pub struct HoldRequest {
     pub path: Vec<uuid::Uuid>,
     /// When it was asked for.
     pub at: Timestamp,
-}
-
-/// The targets of a request to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Target {
-    /// The work with this id, which the requester saw running.
-    This(uuid::Uuid),
-    /// Nothing was seen running: the first work that was asked for before the request.
-    First,
-    /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is
-    /// already in its mailbox.
-    Everything,
-    /// The actor and all that works for it: see [`Tree`].
-    Tree,
 }
 
 /// The decision of a machine on one input.

@@ -2,7 +2,8 @@
 
 use crate::{
     ActorId, EffectRunner, EntryObserver, Executor, Letters, Machine,
-    drive::{Drive, DriveError, Ended},
+    drive::{Drive, Ended, Ports},
+    failure::DriveError,
     load::Loaded,
     log::next_number,
     newer,
@@ -71,20 +72,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024 }
     }
-}
-
-/// The ports and settings that actors of one kind are driven with.
-pub(crate) struct Ports<M: Machine> {
-    pub machine: M,
-    pub perform: Arc<dyn EffectRunner<M>>,
-    pub table: Arc<dyn Table>,
-    pub queue: Arc<dyn QueueSender>,
-    pub bus: Arc<dyn Bus>,
-    pub clock: Arc<dyn Clock>,
-    pub follow: Arc<dyn EntryObserver<M>>,
-    pub letters: Option<Arc<dyn Letters<M>>>,
-    pub secrets: KnownSecrets,
-    pub executor: Executor,
 }
 
 /// Drives the actors of one machine.

@@ -21,7 +21,7 @@
 //! Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never
 //! failed costs nothing of this: the note is first read with the second delivery.
 
-use crate::{ActorId, drive::DriveError, log, retry::while_unavailable};
+use crate::{ActorId, failure::DriveError, log, retry::while_unavailable};
 use domain::Timestamp;
 use ports::{Clock, Delivery, Error, Expect, Result, Table, Write};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,16 @@
 //! Requests of JSON, by the segments of the resource's path below `/api/v1`.
 
-use crate::{Answer, Error, address, repeat::Repeat};
+mod events;
+mod raw;
+mod repeat;
+
+pub use events::{Connection, Event, Reset};
+pub use raw::Answer;
+pub(crate) use repeat::pause;
+
+use crate::{Error, address};
 use bytes::Bytes;
+use repeat::Repeat;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use std::{

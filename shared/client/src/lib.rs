@@ -55,18 +55,13 @@ mod how_to {}
 mod address;
 mod client;
 mod error;
-mod events;
-mod raw;
-mod repeat;
 mod sse;
 mod transfer;
 mod watch;
 
 pub use address::parse_url;
-pub use client::{Body, Client};
+pub use client::{Answer, Body, Client, Connection, Event, Reset};
 pub use error::{Error, Refusal, causes};
-pub use events::{Connection, Event, Reset};
-pub use raw::Answer;
 pub use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 pub use sse::{Frame, Parser, TooLong};
 pub use transfer::{Address, PART, UploadPart, UploadProgress};

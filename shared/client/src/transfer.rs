@@ -1,6 +1,6 @@
 //! Contents by address: long ones go past the routes of files, at an address that the hub gives and wherever that is.
 
-use crate::{Client, Error, address, repeat::pause};
+use crate::{Client, Error, address, client::pause};
 use reqwest::{Method, Response, Url};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

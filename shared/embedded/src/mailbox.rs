@@ -5,7 +5,7 @@
 
 use crate::{
     lanes::{Claim, Lanes, Place},
-    messages::Lazy,
+    messages::{Arrival, Lazy},
 };
 use domain::Timestamp;
 use ports::{MAX_BATCH, URGENT};
@@ -20,16 +20,6 @@ use tokio::time::Instant;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// A sleeping machine stops the monotonic clock, and a person may set the date: a wait for a date is looked at again after this.
 const DATE_CHECK: Duration = Duration::from_secs(60);
-
-/// A message that is now in the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    pub seq: i64,
-    pub group: String,
-    pub deliver_at: Option<Timestamp>,
-    pub priority: i8,
-    pub attempts: u32,
-}
 
 /// A message that was just taken.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
 //! repeated send harmless, also after a restart.
 
-use crate::mailbox::Arrival;
 use domain::Timestamp;
 use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -23,6 +22,16 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX messages_by_id ON messages (grp, id);
     CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
     CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;";
+
+/// A message that is now in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub seq: i64,
+    pub group: String,
+    pub deliver_at: Option<Timestamp>,
+    pub priority: i8,
+    pub attempts: u32,
+}
 
 /// A change that no caller waits for. It is written with the next commit; the newest one of a message wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,48 +9,19 @@
 
 use crate::{
     mailbox::{Mailbox, Taken},
+    mailroom::Mailroom,
     messages,
     readers::{Readers, failed},
-    writer::{Request, Writer},
+    request::Request,
+    writer::Writer,
 };
 use async_trait::async_trait;
 use ports::{
     Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,
 };
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::Instant};
-
-/// The mailbox and the bell of waiting receivers; shared with the writer, which adds sent messages.
-pub(crate) struct Mailroom {
-    mailbox: Mutex<Mailbox>,
-    bell: Notify,
-}
-
-impl Mailroom {
-    pub fn new(mailbox: Mailbox) -> Self {
-        Self { mailbox: Mutex::new(mailbox), bell: Notify::new() }
-    }
-
-    pub fn lock(&self) -> MutexGuard<'_, Mailbox> {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Rings once for each waiter that has a reason to look.
-    pub fn ring(&self, wakes: usize) {
-        (0..wakes).for_each(|_| self.bell.notify_one());
-    }
-
-    /// Ends all waiting.
-    pub fn close(&self) {
-        self.lock().closed = true;
-        self.bell.notify_waiters();
-        self.bell.notify_one();
-    }
-}
 
 /// The queue of a [`Store`](crate::Store).
 pub struct SqliteQueue {

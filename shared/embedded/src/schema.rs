@@ -4,10 +4,10 @@
 //! transaction, so after any failure it has the old schema or the new one. A newer one, and one from before the first release, is left
 //! as it is.
 //!
-//! To change the schema: change `SCHEMA` in `table.rs`, `messages.rs` or `views`, add to [`STEPS`] the step that brings a store of the version
+//! To change the schema: change `SCHEMA` in `items.rs`, `messages.rs` or `views`, add to [`STEPS`] the step that brings a store of the version
 //! before to the same, and add a dump of the new version to `tests/golden`. The dumps of older versions stay: a test opens each of them.
 
-use crate::{messages, table, views};
+use crate::{items, messages, views};
 use rusqlite::Connection;
 
 /// The first version that was released.
@@ -37,7 +37,7 @@ pub(crate) fn bring_up_to_date(connection: &Connection, found: i64) -> rusqlite:
 
 fn make(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = connection.unchecked_transaction()?;
-    transaction.execute_batch(table::SCHEMA)?;
+    transaction.execute_batch(items::SCHEMA)?;
     transaction.execute_batch(messages::SCHEMA)?;
     transaction.execute_batch(views::SCHEMA)?;
     transaction.execute_batch(views::planner::SCHEMA)?;

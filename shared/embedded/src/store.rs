@@ -3,15 +3,17 @@
 use crate::{
     checkpoint::Checkpointer,
     mailbox::Mailbox,
+    mailroom::Mailroom,
     messages,
     open::{Lock, OpenError},
-    queue::{Mailroom, SqliteQueue},
+    queue::SqliteQueue,
     readers::Readers,
+    request::Request,
     reserve::Reserve,
     schema,
     stats::{Counters, Stats},
     table::SqliteTable,
-    writer::{Request, Writer, WriterThread},
+    writer::{Writer, WriterThread},
 };
 use domain::Timestamp;
 use ports::{Clock, Table};

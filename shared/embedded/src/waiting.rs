@@ -3,7 +3,7 @@
 //! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits delays the single commit of
 //! another one by a transaction, and not by a thousand commits. Requests of one party stay in order.
 
-use crate::writer::Request;
+use crate::request::Request;
 use ports::Turns;
 
 /// The most rows of one transaction, unless one request has more: a few milliseconds of work.

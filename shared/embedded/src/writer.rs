@@ -9,18 +9,18 @@
 
 use crate::{
     checkpoint::Checkpointer,
-    mailbox::Arrival,
-    messages::{self, Lazy},
+    items,
+    mailroom::Mailroom,
+    messages::{self, Arrival, Lazy},
     open::Lock,
-    queue::Mailroom,
     readers::{failed, is_damage, is_full},
+    request::{Answer, Request},
     reserve::Reserve,
     stats::{Counters, add},
-    table,
     waiting::Waiting,
 };
 use domain::Timestamp;
-use ports::{Clock, Error, QueueMessage, Result, Write};
+use ports::{Clock, Error, Result};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
@@ -49,62 +49,6 @@ const LINGER: Duration = Duration::from_micros(100);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often expired items are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
-pub(crate) type Answer<T> = oneshot::Sender<Result<T>>;
-
-/// The requests to the writer.
-pub(crate) enum Request {
-    Commit {
-        writes: Vec<Write>,
-        answer: Answer<()>,
-    },
-    Send {
-        messages: Vec<QueueMessage>,
-        answer: Answer<()>,
-    },
-    Redrive {
-        group: String,
-        answer: Answer<usize>,
-    },
-    /// No caller waits for it.
-    Lazy {
-        seq: i64,
-        change: Lazy,
-    },
-    /// Writes lazy changes now.
-    Flush {
-        answer: Answer<()>,
-    },
-    Ping {
-        answer: Answer<()>,
-    },
-    /// Looks how much room the disk has.
-    Look,
-    Close {
-        answer: Answer<()>,
-    },
-}
-
-impl Request {
-    /// The partition or the group that it is about; nothing for one that is about the whole store.
-    pub fn place(&self) -> &str {
-        match self {
-            Self::Commit { writes, .. } => writes.first().map_or("", |write| &write.key().pk),
-            Self::Send { messages, .. } => messages.first().map_or("", |message| &message.group),
-            Self::Redrive { group, .. } => group,
-            Self::Lazy { .. } | Self::Flush { .. } | Self::Ping { .. } | Self::Look | Self::Close { .. } => "",
-        }
-    }
-
-    /// How many rows it writes, and how many bytes of bodies.
-    pub fn weight(&self) -> (usize, usize) {
-        match self {
-            Self::Commit { writes, .. } => (writes.len(), writes.iter().map(write_bytes).sum()),
-            Self::Send { messages, .. } => (messages.len(), messages.iter().map(|message| message.body.len()).sum()),
-            _ => (1, 0),
-        }
-    }
-}
 
 /// The way to the writer.
 #[derive(Clone)]
@@ -300,7 +244,7 @@ impl WriterThread {
         for request in requests {
             written.outcomes.push(match request {
                 Request::Commit { writes, .. } => {
-                    let outcome = table::commit(connection, writes, now)?;
+                    let outcome = items::commit(connection, writes, now)?;
                     add(&self.counters.conflicts, usize::from(outcome.is_err()));
                     Outcome::Done(outcome)
                 }
@@ -318,7 +262,7 @@ impl WriterThread {
             });
         }
         if now >= self.next_sweep {
-            let (items, more_items) = table::sweep(connection, now)?;
+            let (items, more_items) = items::sweep(connection, now)?;
             let (messages, more_messages) = messages::sweep(connection, now)?;
             written.swept = items + messages;
             if !(more_items || more_messages) {
@@ -428,13 +372,6 @@ fn gather(requests: &Receiver<Request>, group: &mut Vec<Request>, companions: us
                 std::thread::yield_now();
             }
         }
-    }
-}
-
-fn write_bytes(write: &Write) -> usize {
-    match write {
-        Write::Put { body, .. } => body.len(),
-        Write::Delete { .. } | Write::Check { .. } => 0,
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::{
     catalog::SCRIPTED,
     config::Effort,
+    egress::EgressPolicy,
     kind::Kind,
     provider::{Http, Provider},
     retry::{RetryPolicy, Retrying},
@@ -15,18 +16,6 @@ use ports::{Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest,
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Limits the addresses that providers of flows may reach. The author of a flow must not make the host connect to services that only the
-/// host can reach.
-pub trait EgressPolicy: Send + Sync {
-    /// Checks whether a provider may have this address.
-    ///
-    /// # Errors
-    /// The reason why not, in words and without the address.
-    fn check(&self, url: &str) -> Result<(), String>;
-    /// The builder of a client that cannot reach forbidden addresses, after name resolution.
-    fn client(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder;
-}
 
 /// Opens models for flows. Prices, retries and reasoning are the installation's if a flow does not set them.
 pub struct Adapters {

@@ -3,6 +3,7 @@
 use crate::{
     failure,
     price::Price,
+    retry::SIGN_OF_LIFE,
     secret::Redactor,
     wire::{Decoding, Ending, Tokens},
 };
@@ -102,7 +103,3 @@ impl Reading {
         }
     }
 }
-
-/// A sign of life while an answer has nothing to show, as when a long tool call is being written: it keeps [`crate::Retrying`] from giving
-/// up, which also swallows it.
-pub(crate) const SIGN_OF_LIFE: Delta = Delta::Reasoning(String::new());

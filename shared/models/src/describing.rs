@@ -3,8 +3,7 @@
 use crate::{
     catalog::{Catalog, Route},
     config::{Config, ConfigError},
-    kind::Kind,
-    provider::{Http, Provider},
+    provider::{Http, Provider, describe::Form},
     retry::{HELD, RetryPolicy},
     router,
     secret::Redactor,
@@ -17,52 +16,6 @@ use tokio::time::{sleep, timeout};
 
 /// How long one request may take.
 const LASTS: Duration = Duration::from_secs(60);
-
-/// How a model is asked about a content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// OpenAI's chat completions, which OpenRouter, Ollama and most servers speak, too.
-    OpenAi,
-    /// Anthropic's messages.
-    Anthropic,
-    /// Gemini's `generateContent`.
-    Gemini,
-    /// Bedrock's Converse.
-    Bedrock,
-}
-
-impl Form {
-    fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Self::OpenAi,
-            Kind::Anthropic => Self::Anthropic,
-            Kind::Gemini => Self::Gemini,
-            Kind::Bedrock => Self::Bedrock,
-        }
-    }
-
-    /// The longest content in bytes: what the providers take, less what its form in JSON adds.
-    fn longest(self) -> usize {
-        match self {
-            Self::Anthropic | Self::Bedrock => 3_750_000,
-            Self::OpenAi | Self::Gemini => 14_000_000,
-        }
-    }
-
-    /// Whether the provider documents this type for its models. One that a certain model does not take is refused by it.
-    fn takes(self, model: &str, media_type: &str) -> bool {
-        const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-        const FILMS: [&str; 4] = ["video/mp4", "video/quicktime", "video/webm", "video/mpeg"];
-        let is_audio = media_type.starts_with("audio/");
-        PICTURES.contains(&media_type)
-            || match self {
-                Self::Gemini => is_audio || FILMS.contains(&media_type),
-                Self::Bedrock => model.contains("nova") && FILMS.contains(&media_type),
-                Self::OpenAi => model.contains("audio") && ["audio/wav", "audio/mpeg"].contains(&media_type),
-                Self::Anthropic => false,
-            }
-    }
-}
 
 impl Config {
     /// The describer of a model, named as models are, such as `gemini/gemini-2.5-flash`. Makes no connection.

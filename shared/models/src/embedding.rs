@@ -4,7 +4,7 @@ use crate::{
     catalog::{Catalog, Route},
     config::{Config, ConfigError},
     kind::Kind,
-    provider::{Http, Provider},
+    provider::{Http, Provider, embed::Form},
     retry::{HELD, RetryPolicy},
     router,
     secret::Redactor,
@@ -16,42 +16,6 @@ use tokio::time::{sleep, timeout};
 
 /// How long one request may take.
 const LASTS: Duration = Duration::from_secs(60);
-
-/// How a model is asked for vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// OpenAI's `embeddings`, which OpenRouter, Ollama and most servers speak, too.
-    OpenAi,
-    /// Gemini's `batchEmbedContents`.
-    Gemini,
-    /// Amazon Titan at Bedrock, a text per request.
-    Titan,
-    /// Cohere at Bedrock.
-    Cohere,
-}
-
-impl Form {
-    fn of(kind: Kind, model: &str) -> Option<Self> {
-        match kind {
-            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Some(Self::OpenAi),
-            Kind::Gemini => Some(Self::Gemini),
-            Kind::Bedrock if model.contains("titan-embed") => Some(Self::Titan),
-            Kind::Bedrock if model.contains("cohere.embed") => Some(Self::Cohere),
-            Kind::Bedrock | Kind::Anthropic => None,
-        }
-    }
-
-    /// As many as the providers take, or fewer: a passage has up to about a thousand tokens.
-    fn most_texts(self, kind: Kind) -> usize {
-        match self {
-            // Of a machine of one's own a request should not take minutes.
-            Self::OpenAi if kind == Kind::Ollama => 16,
-            Self::OpenAi | Self::Cohere => 96,
-            Self::Gemini => 100,
-            Self::Titan => 16,
-        }
-    }
-}
 
 impl Config {
     /// The embedder of a model, named as models are, such as `openai/text-embedding-3-small`; with vectors of this length, where the model lets one

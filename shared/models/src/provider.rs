@@ -1,15 +1,15 @@
 //! One provider behind HTTP.
 
-mod describe;
-mod embed;
+pub(crate) mod describe;
+pub(crate) mod embed;
 #[cfg(test)]
 mod files;
 
 use crate::{
-    adapters::EgressPolicy,
     answer::Answer,
     catalog::{self, AUTO},
     config::{Config, ConfigError, Effort},
+    egress::EgressPolicy,
     failure,
     kind::Kind,
     price,

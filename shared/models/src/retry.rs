@@ -3,7 +3,6 @@
 //! A short wait happens here. A longer one is handed to the caller ([`ModelError::Postponed`]), who can wait without holding a worker: a
 //! second of a worker costs about as much as a delayed letter and its two log entries.
 
-use crate::answer::SIGN_OF_LIFE;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -15,6 +14,9 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
+/// A sign of life while an answer has nothing to show, as when a long tool call is being written: it keeps [`crate::Retrying`] from giving
+/// up, which also swallows it.
+pub(crate) const SIGN_OF_LIFE: Delta = Delta::Reasoning(String::new());
 /// The longest wait between two attempts that is waited here.
 pub(crate) const HELD: Duration = Duration::from_secs(1);
 

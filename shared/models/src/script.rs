@@ -13,7 +13,7 @@
 //!   - {text: Hello, chunks: 3, delay_ms: 100}
 //! ```
 
-use crate::{scripted::Scene, template};
+use crate::{scene::Scene, template};
 use domain::Usage;
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de::Error as _};

@@ -5,11 +5,12 @@
 
 use crate::{
     check::check,
+    scene::Scene,
     script::{Fault, Rule, Script, ScriptError, Step},
     template,
 };
 use async_trait::async_trait;
-use domain::{Message, Usage, event::StopReason};
+use domain::{Usage, event::StopReason};
 use futures::{StreamExt, stream};
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::Value;
@@ -37,46 +38,6 @@ enum Play {
     Script(Script),
     Demo,
     Function(Answerer),
-}
-
-/// The view of a request for a script.
-pub(crate) struct Scene<'a> {
-    /// The system text.
-    pub(crate) system: &'a str,
-    /// The last words of a person.
-    pub(crate) user: &'a str,
-    /// The number of the turn, from 1.
-    pub(crate) turn: usize,
-    /// How many answers the model has given in this turn.
-    pub(crate) position: usize,
-    /// The results of this turn, in order.
-    pub(crate) results: Vec<Outcome<'a>>,
-    /// How many messages there are.
-    pub(crate) messages: usize,
-}
-
-/// The result of one call.
-pub(crate) struct Outcome<'a> {
-    pub(crate) output: &'a str,
-    pub(crate) success: bool,
-}
-
-impl<'a> Scene<'a> {
-    fn of(request: &'a ModelRequest) -> Self {
-        let (system, messages) = (&*request.system, request.messages.len());
-        let mut scene = Self { system, user: "", turn: 0, position: 0, results: Vec::new(), messages };
-        for message in &request.messages {
-            match message.as_ref() {
-                Message::User { content, .. } => {
-                    scene = Self { user: content, turn: scene.turn + 1, position: 0, results: Vec::new(), ..scene };
-                }
-                Message::Assistant { .. } => scene.position += 1,
-                Message::Tool { output, success, .. } => scene.results.push(Outcome { output, success: *success }),
-                Message::System { .. } => {}
-            }
-        }
-        scene
-    }
 }
 
 /// The next event of an answer.

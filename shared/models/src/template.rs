@@ -1,6 +1,6 @@
 //! `{{…}}` in scripts: references to the request that a script answers.
 
-use crate::scripted::Scene;
+use crate::scene::Scene;
 use serde_json::Value;
 use std::str::FromStr;
 

@@ -17,7 +17,7 @@ mod responses;
 mod sse;
 
 #[cfg(test)]
-mod corpus;
+mod corpus_tests;
 
 use crate::config::Effort;
 use base64::{Engine as _, engine::general_purpose::STANDARD};

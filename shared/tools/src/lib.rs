@@ -23,6 +23,7 @@ mod ask;
 mod call;
 mod caps;
 mod command;
+mod confined;
 mod disk;
 mod edit;
 mod effects;
@@ -30,6 +31,7 @@ mod exec;
 mod find;
 mod glob;
 mod grep;
+mod kind;
 mod list;
 mod media;
 pub mod organizer;
@@ -39,22 +41,23 @@ mod recall;
 mod registry;
 mod relate;
 mod search;
-mod served;
-mod server_files;
+mod searches;
 mod write;
 
 pub use ask::parse_questions;
 pub use call::{Call, Outcome};
 pub use caps::cap;
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
+pub use confined::confined;
 pub use disk::{check_glob, is_at};
-pub use effects::{Access, Effects, Touch, confined};
+pub use effects::{Access, Effects, Touch};
+pub use kind::ToolKind;
 pub use media::{MediaRef, media_type};
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};
 pub use recall::NAME as SEARCH;
-pub use registry::{CommandTool, Functions, Registry, ToolKind, unknown};
-pub use schema::check_answers;
-pub use search::{check_search, search_folder};
-pub use served::{
+pub use registry::served::{
     DECLARED as SERVERS, Followed, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served, of as servers_of,
 };
+pub use registry::{CommandTool, Functions, Registry, unknown};
+pub use schema::check_answers;
+pub use searches::{check_search, search_folder};

@@ -1,6 +1,8 @@
 //! All tools, by name.
 
 mod optional;
+pub(crate) mod served;
+mod server_files;
 
 use crate::{
     args,
@@ -9,9 +11,11 @@ use crate::{
     command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
-    exec, find, glob, grep, list,
+    exec, find, glob, grep,
+    kind::ToolKind,
+    list,
     organizer::CalendarSync,
-    plan, read, recall, relate, served, server_files, write,
+    plan, read, recall, relate, write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec, json_length};
 use futures::future::BoxFuture;
@@ -23,23 +27,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock, OnceLock};
 use workspace::{Action, Workspace};
-
-/// The kinds of tools, by their effects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolKind {
-    /// It looks, and can be run again at will.
-    Read,
-    /// It writes a file, once under one call id.
-    Write,
-    /// It makes folders, moves or removes, once under one call id.
-    Arrange,
-    /// It runs a command: once under one call id, with an unknown outcome if it is interrupted.
-    Exec,
-    /// It is not run: it suspends the turn until people have answered.
-    Ask,
-    /// A server of others runs it, which does what it likes: it may have taken effect when it is interrupted.
-    Served,
-}
 
 type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
 

@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const LIFE: u64 = 3600;
 
 /// A login that a person has yet to confirm.
-pub(super) struct Grant {
+pub(crate) struct Grant {
     http: Http,
     offer: Offer,
     device_code: Secret,
@@ -72,7 +72,7 @@ impl Step {
 }
 
 /// The words of an error of OAuth (RFC 6749 §5.2).
-pub(super) fn reason(body: &Value) -> String {
+pub(crate) fn reason(body: &Value) -> String {
     match (text(body, "error"), text(body, "error_description")) {
         ("", _) => "its answer is none of OAuth 2.0".to_owned(),
         (code, "") => one_line(code, 60),
@@ -82,7 +82,7 @@ pub(super) fn reason(body: &Value) -> String {
 
 impl Grant {
     /// Asks the issuer for a code.
-    pub(super) async fn begin(http: Http, offer: Offer) -> Result<Self, CliError> {
+    pub(crate) async fn begin(http: Http, offer: Offer) -> Result<Self, CliError> {
         let mut fields = vec![("client_id", offer.client_id.as_str())];
         if !offer.scope.is_empty() {
             fields.push(("scope", &offer.scope));
@@ -121,7 +121,7 @@ impl Grant {
     }
 
     /// Tells the person what to do.
-    pub(super) fn tell(&self, out: &mut Output) -> Result<(), CliError> {
+    pub(crate) fn tell(&self, out: &mut Output) -> Result<(), CliError> {
         let (page, whole) = (&self.at.0, self.at.1.as_ref());
         if out.is_json() {
             return out.json(&json!({
@@ -140,7 +140,7 @@ impl Grant {
     }
 
     /// Asks until the person has confirmed it, or declined, or has not come in time.
-    pub(super) async fn wait(self, hub: &Url, out: &mut Output) -> Result<Saved, CliError> {
+    pub(crate) async fn wait(self, hub: &Url, out: &mut Output) -> Result<Saved, CliError> {
         let mut interval = self.interval;
         let fields =
             [("grant_type", GRANT), ("device_code", self.device_code.expose()), ("client_id", &self.offer.client_id)];

@@ -13,7 +13,7 @@ const LONGEST: usize = 256 * 1024;
 
 /// A client of issuers.
 #[derive(Clone)]
-pub(super) struct Http {
+pub(crate) struct Http {
     /// For servers elsewhere.
     away: reqwest::Client,
     /// For servers on this machine: no proxy would find them.
@@ -21,13 +21,13 @@ pub(super) struct Http {
 }
 
 /// An answer, with the body where that is JSON.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) body: Value,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
 }
 
 impl Http {
-    pub(super) fn new() -> Result<Self, CliError> {
+    pub(crate) fn new() -> Result<Self, CliError> {
         let build = |here: bool| {
             let mut builder = reqwest::Client::builder()
                 .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
@@ -49,12 +49,12 @@ impl Http {
     }
 
     /// Reads `url`.
-    pub(super) async fn get(&self, url: &Url) -> Result<Answer, CliError> {
+    pub(crate) async fn get(&self, url: &Url) -> Result<Answer, CliError> {
         self.send(url, self.to(url).get(url.clone())).await
     }
 
     /// Sends a form to `url`.
-    pub(super) async fn post(&self, url: &Url, fields: &[(&str, &str)]) -> Result<Answer, CliError> {
+    pub(crate) async fn post(&self, url: &Url, fields: &[(&str, &str)]) -> Result<Answer, CliError> {
         // As a query has it, which is as a form has it.
         let mut form = url.clone();
         form.query_pairs_mut().clear().extend_pairs(fields);
@@ -79,21 +79,21 @@ impl Http {
 }
 
 /// An address as people read it; a query may hold a secret.
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.as_str().trim_end_matches('/').to_owned()
 }
 
 /// Whether the connection is private: HTTPS, or this machine.
-pub(super) fn is_private(url: &Url) -> bool {
+pub(crate) fn is_private(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
     url.scheme() == "https" || url.scheme() == "http" && is_here
 }
 
 /// The URL that an issuer or a hub names, if a token may be sent there.
-pub(super) fn endpoint(text: &str) -> Option<Url> {
+pub(crate) fn endpoint(text: &str) -> Option<Url> {
     text.parse().ok().filter(|url: &Url| is_private(url) && url.has_host())
 }
 

@@ -12,20 +12,20 @@ use serde_json::Value;
 
 /// All that a login needs to know.
 #[derive(Clone, Debug)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     /// The issuer, exactly as it calls itself.
-    pub(super) issuer: String,
-    pub(super) device_endpoint: Url,
-    pub(super) token_endpoint: Url,
-    pub(super) revocation_endpoint: Option<Url>,
-    pub(super) client_id: String,
+    pub(crate) issuer: String,
+    pub(crate) device_endpoint: Url,
+    pub(crate) token_endpoint: Url,
+    pub(crate) revocation_endpoint: Option<Url>,
+    pub(crate) client_id: String,
     /// Words with blanks between.
-    pub(super) scope: String,
-    pub(super) audience: Option<String>,
+    pub(crate) scope: String,
+    pub(crate) audience: Option<String>,
 }
 
 /// The way in at this hub.
-pub(super) async fn of(hub: &Url) -> Result<Offer, CliError> {
+pub(crate) async fn of(hub: &Url) -> Result<Offer, CliError> {
     let http = Http::new()?;
     let resource = resource(&http, hub).await?;
     let Some(issuer) = list(&resource, "authorization_servers").first().and_then(Value::as_str) else {

@@ -63,7 +63,7 @@ impl TokenSource for Login {
 }
 
 /// Whether a token is given.
-pub(super) fn has_token(connection: &Connection) -> bool {
+pub(crate) fn has_token(connection: &Connection) -> bool {
     connection.token.as_deref().is_some_and(|token| !token.trim().is_empty())
 }
 
@@ -110,7 +110,7 @@ fn ended(saved: &Saved, why: &str) -> CliError {
 ///
 /// # Errors
 /// [`CliError::Issuer`] when it does not answer, or refuses.
-pub(super) async fn revoke(saved: &Saved) -> Result<bool, CliError> {
+pub(crate) async fn revoke(saved: &Saved) -> Result<bool, CliError> {
     let Some(url) = saved.revocation_endpoint.as_deref().and_then(endpoint) else { return Ok(false) };
     let (token, kind) = match &saved.refresh_token {
         Some(token) => (token, "refresh_token"),

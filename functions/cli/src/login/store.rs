@@ -18,21 +18,21 @@ use std::{
 
 /// A login, with all that is needed to refresh it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Saved {
+pub(crate) struct Saved {
     /// The hub that the token is for.
-    pub(super) url: String,
-    pub(super) issuer: String,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) client_id: String,
+    pub(crate) url: String,
+    pub(crate) issuer: String,
+    pub(crate) token_endpoint: String,
+    pub(crate) revocation_endpoint: Option<String>,
+    pub(crate) client_id: String,
     #[serde(serialize_with = "exposed")]
-    pub(super) access_token: Secret,
+    pub(crate) access_token: Secret,
     #[serde(serialize_with = "exposed_if_any")]
-    pub(super) refresh_token: Option<Secret>,
+    pub(crate) refresh_token: Option<Secret>,
     /// When another token is to be had, in milliseconds since 1970; none when the issuer does not say how long this one is good.
-    pub(super) refresh_at: Option<i64>,
+    pub(crate) refresh_at: Option<i64>,
     /// When it expires, the same.
-    pub(super) expires_at: Option<i64>,
+    pub(crate) expires_at: Option<i64>,
 }
 
 fn exposed<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
@@ -49,7 +49,7 @@ impl Saved {
     ///
     /// # Errors
     /// The reason, when there is no token in it that can be used.
-    pub(super) fn take_in(&mut self, body: &Value, now: i64) -> Result<(), &'static str> {
+    pub(crate) fn take_in(&mut self, body: &Value, now: i64) -> Result<(), &'static str> {
         let token = text(body, "access_token");
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("its answer has no access token");
@@ -72,25 +72,25 @@ impl Saved {
     }
 
     /// Whether another token is to be had at this time.
-    pub(super) fn is_due(&self, now: i64) -> bool {
+    pub(crate) fn is_due(&self, now: i64) -> bool {
         self.refresh_token.is_some() && self.refresh_at.is_some_and(|at| at <= now)
     }
 
     /// Whether it is of no use any more.
-    pub(super) fn is_over(&self, now: i64) -> bool {
+    pub(crate) fn is_over(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
 }
 
 /// The file of one hub's login.
 #[derive(Clone, Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     path: PathBuf,
 }
 
 impl Store {
     /// Of the hub at this address.
-    pub(super) fn of(hub: &Url) -> Result<Self, CliError> {
+    pub(crate) fn of(hub: &Url) -> Result<Self, CliError> {
         let Some(state) = crate::history::state() else {
             return Err(CliError::Login {
                 reason: "there is no folder for a login: neither XDG_STATE_HOME nor HOME is set".into(),
@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// The login, if there is one.
-    pub(super) fn load(&self) -> Result<Option<Saved>, CliError> {
+    pub(crate) fn load(&self) -> Result<Option<Saved>, CliError> {
         match fs::read(&self.path) {
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|_| CliError::Login {
                 // The parser would quote what it does not understand, and that may be a token.
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Keeps a login. It takes the place of an earlier one at once.
-    pub(super) fn save(&self, saved: &Saved) -> Result<(), CliError> {
+    pub(crate) fn save(&self, saved: &Saved) -> Result<(), CliError> {
         let beside = self.path.with_extension("new");
         let written = || {
             drop(fs::remove_file(&beside));
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Removes the login, and gives it back.
-    pub(super) fn take(&self) -> Result<Option<Saved>, CliError> {
+    pub(crate) fn take(&self) -> Result<Option<Saved>, CliError> {
         // One that cannot be read is removed, too.
         let saved = self.load().unwrap_or_default();
         match fs::remove_file(&self.path) {
@@ -145,7 +145,7 @@ impl Store {
 
     /// Does something while no other process of this user does: an issuer that rotates refresh tokens ends a login whose old token is used
     /// twice.
-    pub(super) async fn locked<T>(&self, work: impl AsyncFnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
+    pub(crate) async fn locked<T>(&self, work: impl AsyncFnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
         let path = self.path.with_extension("lock");
         let locked = tokio::task::spawn_blocking(move || {
             let folder = path.parent().unwrap_or(&path);

@@ -3,8 +3,8 @@
 use super::{Desk, look_of, progress::said, state, took, waiting::Waiting};
 use crate::{
     failure::{CliError, Exit},
-    lists::moment,
     output::{Look, Output, clean, one_line},
+    table::moment,
     value::{list, number, shown, text},
 };
 use serde_json::{Value, json};

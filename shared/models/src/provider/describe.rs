@@ -1,12 +1,59 @@
 //! Descriptions by a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{describing::Form, failure, price};
+use crate::{failure, kind::Kind, price};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Usage;
 use ports::{Described, ModelError};
 use reqwest::Url;
 use serde_json::{Value, json};
+
+/// How a model is asked about a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// OpenAI's chat completions, which OpenRouter, Ollama and most servers speak, too.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// Bedrock's Converse.
+    Bedrock,
+}
+
+impl Form {
+    /// The form of a kind of provider.
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Self::OpenAi,
+            Kind::Anthropic => Self::Anthropic,
+            Kind::Gemini => Self::Gemini,
+            Kind::Bedrock => Self::Bedrock,
+        }
+    }
+
+    /// The longest content in bytes: what the providers take, less what its form in JSON adds.
+    pub(crate) fn longest(self) -> usize {
+        match self {
+            Self::Anthropic | Self::Bedrock => 3_750_000,
+            Self::OpenAi | Self::Gemini => 14_000_000,
+        }
+    }
+
+    /// Whether the provider documents this type for its models. One that a certain model does not take is refused by it.
+    pub(crate) fn takes(self, model: &str, media_type: &str) -> bool {
+        const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+        const FILMS: [&str; 4] = ["video/mp4", "video/quicktime", "video/webm", "video/mpeg"];
+        let is_audio = media_type.starts_with("audio/");
+        PICTURES.contains(&media_type)
+            || match self {
+                Self::Gemini => is_audio || FILMS.contains(&media_type),
+                Self::Bedrock => model.contains("nova") && FILMS.contains(&media_type),
+                Self::OpenAi => model.contains("audio") && ["audio/wav", "audio/mpeg"].contains(&media_type),
+                Self::Anthropic => false,
+            }
+    }
+}
 
 /// The bytes of an answer that are read.
 const LARGEST: usize = 1 << 20;

@@ -1,12 +1,49 @@
 //! Vectors of a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{embedding::Form, failure, price};
+use crate::{failure, kind::Kind, price};
 use domain::Usage;
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{EmbedAs, Embedded, ModelError};
 use reqwest::Url;
 use serde_json::{Value, json};
+
+/// How a model is asked for vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// OpenAI's `embeddings`, which OpenRouter, Ollama and most servers speak, too.
+    OpenAi,
+    /// Gemini's `batchEmbedContents`.
+    Gemini,
+    /// Amazon Titan at Bedrock, a text per request.
+    Titan,
+    /// Cohere at Bedrock.
+    Cohere,
+}
+
+impl Form {
+    /// The form of a kind of provider.
+    pub(crate) fn of(kind: Kind, model: &str) -> Option<Self> {
+        match kind {
+            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Some(Self::OpenAi),
+            Kind::Gemini => Some(Self::Gemini),
+            Kind::Bedrock if model.contains("titan-embed") => Some(Self::Titan),
+            Kind::Bedrock if model.contains("cohere.embed") => Some(Self::Cohere),
+            Kind::Bedrock | Kind::Anthropic => None,
+        }
+    }
+
+    /// As many as the providers take, or fewer: a passage has up to about a thousand tokens.
+    pub(crate) fn most_texts(self, kind: Kind) -> usize {
+        match self {
+            // Of a machine of one's own a request should not take minutes.
+            Self::OpenAi if kind == Kind::Ollama => 16,
+            Self::OpenAi | Self::Cohere => 96,
+            Self::Gemini => 100,
+            Self::Titan => 16,
+        }
+    }
+}
 
 /// The bytes of an answer that are read: a hundred vectors of 4,096 numbers, as JSON, are 10 MB.
 const LARGEST: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! The recorded answers of `tests/corpus` over HTTP. How they are cut and damaged is played in `src/wire/corpus.rs`.
+//! The recorded answers of `tests/corpus` over HTTP. How they are cut and damaged is played in `src/wire/corpus_tests.rs`.
 
 use crate::support::{Server, answers, recorded, request, router, sse, user};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

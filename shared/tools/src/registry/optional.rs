@@ -1,9 +1,10 @@
 //! The tools that a chat has where its context, its persona or its flow lists them: those of the organizer.
 
-use super::{Builder, Run, ToolKind};
+use super::{Builder, Run};
 use crate::{
     args,
     effects::Declare,
+    kind::ToolKind,
     organizer::{
         self, BrainDumpOf, CalendarSync, CreateBrainDump, CreateNote, CreateProject, CreateTask, Events,
         ExportCalendar, FieldInfo, Heads, ImportCalendar, ListTasks, NoteOf, ProjectDetails, ScheduleTask,

@@ -3,8 +3,8 @@
 //! After a restart every client comes back at once, most with the same cursor or nearly so, and the window is empty. So
 //! blocks begin at round numbers and are shared: the first reader loads one, the others wait for it and slice it.
 
+use super::Feed;
 use crate::{
-    feed::Feed,
     frame::{self, Event, Kind},
     lock,
     metrics::count,

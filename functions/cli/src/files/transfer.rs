@@ -1,10 +1,10 @@
 //! Files and folders to this machine and back, and their differences. A content goes through [`Files::content`] and [`Files::save`], which
 //! know how long ones travel.
 
+use super::{Files, is_folder};
 use crate::{
     content::{Local, Progress},
     failure::CliError,
-    files::{Files, is_folder},
     output::{Look, Output, clean, one_line},
     value::{number, text},
 };

@@ -1,15 +1,12 @@
 //! `buildscale auth status`: the credential that is used, and its rights in each workspace.
 
-use super::{
-    session::has_token,
-    store::{Saved, Store},
-};
 use crate::{
     args::Connection,
     client::Client,
     failure::{CliError, Exit},
+    login::{Saved, Store, has_token},
     output::{Look, Output, one_line},
-    table::Table,
+    table::{Table, moment},
     value::{list, text},
 };
 use domain::Timestamp;
@@ -84,10 +81,7 @@ fn until(login: &Saved) -> String {
         (Some(_), _) => "the login is refreshed by itself; end it with: buildscale auth logout".to_owned(),
         (None, Some(at)) => {
             let at = Timestamp::from_millis(at).to_string();
-            format!(
-                "the login is good until {}; then log in again with: buildscale auth login",
-                crate::lists::moment(&at)
-            )
+            format!("the login is good until {}; then log in again with: buildscale auth login", moment(&at))
         }
         (None, None) => "the issuer does not say how long the login is good".to_owned(),
     }

@@ -5,10 +5,11 @@
 //! when a model is asked, and their names alone say that a server runs them. Their specifications are offered within a budget, in the order of
 //! their names; [`SEARCH`] finds the others, and those that it has found are offered for as long as the model reads the finding.
 
+use super::Registry;
 use crate::{
-    Registry, ToolKind,
     call::{Answer, Call, Done, Outcome},
     caps,
+    kind::ToolKind,
 };
 use domain::{Code, Error, FilePath, ToolSpec, event::Question};
 use ports::{

@@ -1,6 +1,6 @@
 //! Taking secrets out of decisions, before anything comes of them.
 
-use crate::OutboxMessage;
+use super::OutboxMessage;
 use ports::Redactor;
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;

@@ -1,11 +1,13 @@
 //! Resources and prompts of servers as files under [`ports::SERVED_FILES`] (spec 004 §11). `ls` and `read` of a path there ask the server; nothing of it is
 //! stored, so no other tool finds it. A prompt is a command of people, too: a message that begins with `/mcp__SERVER__PROMPT`.
 
-use crate::{
+use super::{
     Registry,
+    served::{PATIENCE, of},
+};
+use crate::{
     call::{Answer, Done},
     caps,
-    served::{PATIENCE, of},
 };
 use domain::{Code, Error, FilePath};
 use ports::{SERVED_FILES, ServedFile, ServersOf, ToolServers};

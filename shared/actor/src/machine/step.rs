@@ -1,6 +1,6 @@
 //! One step of a machine: the state that it works on, and its decision so far.
 
-use crate::{Decision, EffectKey, Machine, OutboxMessage, redact};
+use super::{Decision, EffectKey, Machine, OutboxMessage, redact};
 use ports::Redactor;
 
 /// One step: the machine decides on an input. The step owns the state for that time and folds each event as it is pushed, so the state

@@ -1,0 +1,40 @@
+//! The reasons for which a drive ends before its actor is at rest.
+
+use ports::Error;
+
+/// Why a drive ended before its actor was at rest.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriveError {
+    /// Another worker wrote the next entry: this one does not own the actor.
+    #[error("another worker drives this actor")]
+    Lost,
+    #[error(transparent)]
+    Port(#[from] Error),
+    /// It is of a version that knows more: that is for a worker of that version.
+    #[error("this cannot be read here: {0}")]
+    Newer(String),
+    #[error("panicked: {0}")]
+    Panicked(String),
+    /// No worker of this version can do it: the actor has to be paused.
+    #[error("{0}")]
+    Poison(String),
+    #[error("the machine says that effects are in flight, and none is")]
+    Stranded,
+}
+
+impl DriveError {
+    /// Whether it is the actor's own, and not of the stores, of another worker or of a newer version.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
+            // Unreadable data pauses the actor at once.
+            Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
+            Self::Port(Error::Unavailable { .. } | Error::Damaged(_)) => false,
+        }
+    }
+
+    /// Whether a worker of another version may well be able to do it, and this one never will.
+    pub fn is_for_another_version(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_)))
+    }
+}

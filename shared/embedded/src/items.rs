@@ -1,0 +1,97 @@
+//! The table's items in SQLite: one row an item, in the order of writing, found by an index over the keys.
+//!
+//! Rows are not clustered by key, because then each of the many actors that share a transaction would write to a page of its own, and rows,
+//! bodies and all, would also be the inner nodes of the tree. This way the rows of one transaction lie together: a third fewer pages per
+//! commit, for reads of a range that take about twice as long, which is microseconds per row.
+
+use domain::Timestamp;
+use ports::{Error, Expect, Result, Write};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// The body is the last column: a query of the others never follows a long body's pages.
+pub(crate) const SCHEMA: &str = "
+    CREATE TABLE items (
+        number INTEGER PRIMARY KEY, pk TEXT NOT NULL, sk TEXT NOT NULL, rev INTEGER NOT NULL, expires_at INTEGER,
+        index_pk TEXT, index_sk TEXT, body TEXT NOT NULL, UNIQUE (pk, sk)
+    );
+    CREATE INDEX items_by_index ON items (index_pk, index_sk, pk, sk) WHERE index_pk IS NOT NULL;
+    CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;";
+
+/// How many expired items one commit removes: little enough not to be felt.
+const SWEPT_AT_ONCE: i64 = 64;
+
+/// The row that a write is about, before the write.
+struct Found {
+    number: i64,
+    rev: i64,
+    /// Whether its indexed columns are the ones that the write wants.
+    is_indexed_alike: bool,
+}
+
+/// One commit inside a transaction: every expectation is checked before anything is written, so a conflict has nothing to undo.
+pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) -> rusqlite::Result<Result<()>> {
+    let mut find = connection.prepare_cached(
+        "SELECT number, rev, expires_at IS ?4 AND index_pk IS ?5 AND index_sk IS ?6 FROM items
+         WHERE pk = ?1 AND sk = ?2 AND (expires_at IS NULL OR expires_at > ?3)",
+    )?;
+    let mut all_found = Vec::with_capacity(writes.len());
+    for (position, write) in writes.iter().enumerate() {
+        let key = write.key();
+        let (expires_at, index_pk, index_sk) = indexed(write);
+        let wanted = params![key.pk, key.sk, now.as_millis(), expires_at, index_pk, index_sk];
+        let found = find.query_row(wanted, |row| {
+            Ok(Found { number: row.get(0)?, rev: row.get(1)?, is_indexed_alike: row.get(2)? })
+        });
+        let found = found.optional()?;
+        let holds = match write.expect() {
+            Expect::Absent => found.is_none(),
+            Expect::Rev(rev) => found.as_ref().is_some_and(|found| i64::try_from(rev) == Ok(found.rev)),
+            Expect::Present => found.is_some(),
+            Expect::Any => true,
+        };
+        if !holds {
+            return Ok(Err(Error::Conflict { write: position }));
+        }
+        all_found.push(found);
+    }
+    // An update that names an indexed column writes its index anew, also with the same value: a page more for each view.
+    let mut replace = connection.prepare_cached("UPDATE items SET rev = ?2, body = ?3 WHERE number = ?1")?;
+    let mut put = connection.prepare_cached(
+        "INSERT INTO items (pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (pk, sk) DO UPDATE SET rev = ?3, expires_at = ?4, index_pk = ?5, index_sk = ?6, body = ?7",
+    )?;
+    let mut delete = connection.prepare_cached("DELETE FROM items WHERE pk = ?1 AND sk = ?2")?;
+    for (write, found) in writes.iter().zip(all_found) {
+        match (write, found) {
+            (Write::Put { body, .. }, Some(Found { number, rev, is_indexed_alike: true })) => {
+                replace.execute(params![number, rev + 1, body])?;
+            }
+            (Write::Put { key, body, .. }, found) => {
+                let (expires_at, index_pk, index_sk) = indexed(write);
+                let rev = found.map_or(0, |found| found.rev) + 1;
+                put.execute(params![key.pk, key.sk, rev, expires_at, index_pk, index_sk, body])?;
+            }
+            (Write::Delete { key, .. }, _) => {
+                delete.execute(params![key.pk, key.sk])?;
+            }
+            (Write::Check { .. }, _) => {}
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// The values of the indexed columns beside the key.
+fn indexed(write: &Write) -> (Option<i64>, Option<&str>, Option<&str>) {
+    let Write::Put { index, expires_at, .. } = write else { return (None, None, None) };
+    let (index_pk, index_sk) = index.as_ref().map(|index| (index.pk.as_str(), index.sk.as_str())).unzip();
+    (expires_at.map(Timestamp::as_millis), index_pk, index_sk)
+}
+
+/// Removes some expired items, which no query returns; returns how many, and whether there may be more.
+pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
+    let mut sweep = connection.prepare_cached(
+        "DELETE FROM items WHERE number IN (SELECT number FROM items WHERE expires_at <= ?1 LIMIT ?2)",
+    )?;
+    let swept = sweep.execute(params![now.as_millis(), SWEPT_AT_ONCE])?;
+    Ok((swept, swept as i64 == SWEPT_AT_ONCE))
+}

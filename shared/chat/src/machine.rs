@@ -242,7 +242,7 @@ pub struct ModelAnswer {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;

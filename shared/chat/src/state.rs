@@ -65,6 +65,9 @@ pub struct ChatState {
     pub agents_usage: Usage,
     /// Turns ended.
     pub turns: u64,
+    /// Its messages, with those that the model reads no more.
+    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    pub message_count: u64,
     /// The plan, once there is one.
     pub plan_path: Option<FilePath>,
     /// The file that the plan is.
@@ -402,6 +405,7 @@ impl ChatState {
     }
 
     fn add(&mut self, message: Message) {
+        self.message_count += 1;
         if self.history.is_empty() {
             self.history.push_back(PastTurn::default());
         }

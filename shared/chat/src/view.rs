@@ -54,6 +54,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         usage: state.usage,
         agents_usage: state.agents_usage,
         turns: state.turns,
+        message_count: state.message_count,
         plan_path: state.plan_path.clone(),
         plan_id: state.plan_id,
         approval: state.approval.as_deref().cloned(),

@@ -423,6 +423,7 @@ fn views_are_read_for_ever() {
         usage: usage(),
         agents_usage: usage(),
         turns: 3,
+        message_count: 9,
         plan_path: Some(path()),
         plan_id: Some(FileId(id(12))),
         approval: Some(approval()),

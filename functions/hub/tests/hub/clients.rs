@@ -28,18 +28,38 @@ async fn told(program: &str) -> Result<Value> {
         std::fs::copy(entry.path(), programs.path().join(entry.file_name()))?;
     }
     std::os::unix::fs::symlink(installed.join("node_modules"), programs.path().join("node_modules"))?;
-    let mut command = match program.strip_suffix(".py") {
-        Some(_) => Command::new(installed.join("python/bin/python")),
-        None => Command::new("node"),
-    };
+    let mut command = Command::new("node");
+    match program.split_once('.') {
+        Some((_, "py")) => {
+            command = Command::new(installed.join("python/bin/python"));
+            command.arg(programs.path().join(program));
+        }
+        Some((name, "mts")) => {
+            compile(programs.path(), program).await?;
+            command.arg(programs.path().join("built").join(name).with_extension("mjs"));
+        }
+        _ => {
+            command.arg(programs.path().join(program));
+        }
+    }
     command
-        .arg(programs.path().join(program))
         .env("HUB", client.address("/").trim_end_matches('/'))
         .env("WORKSPACE", workspace);
     let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await??;
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
     Ok(serde_json::from_str(&text)?)
+}
+
+/// Checks the types of a program, and makes `built/<name>.mjs` of it.
+async fn compile(programs: &Path, program: &str) -> Result {
+    const OPTIONS: &str = "--target es2022 --module nodenext --strict --noUncheckedIndexedAccess \
+        --lib es2023,dom,dom.iterable,dom.asynciterable --allowJs --outDir built";
+    let mut compiler = Command::new("node");
+    compiler.current_dir(programs).arg("node_modules/typescript/bin/tsc").args(OPTIONS.split_whitespace()).arg(program);
+    let output = tokio::time::timeout(PATIENCE, compiler.kill_on_drop(true).output()).await??;
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stdout));
+    Ok(())
 }
 
 const POET: &str = "I have become a poet.";
@@ -361,7 +381,7 @@ async fn one_run_goes_from_one_protocol_to_the_next_before_the_eyes_of_the_conso
 
 #[tokio::test]
 async fn a_client_written_from_the_types_of_the_planner_chat_works() -> Result {
-    let told = told("planner.mjs").await?;
+    let told = told("planner.mts").await?;
     assert_eq!(told["greeting"], json!([["session", "analysis", "text", "done"], "Hello."]));
     assert_eq!(told["look"], json!(["session", "analysis", "tool_call", "tool_result", "text", "done"]));
     let all = [

@@ -125,6 +125,9 @@ pub struct ChatView {
     pub agents_usage: Usage,
     /// Turns ended.
     pub turns: u64,
+    /// Its messages: of people, of the model, and results of calls.
+    #[serde(default)]
+    pub message_count: u64,
     /// The plan file, if there is one.
     pub plan_path: Option<FilePath>,
     /// The identity of the plan file.

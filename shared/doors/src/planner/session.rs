@@ -19,6 +19,7 @@ pub fn session(view: &ChatView) -> Value {
         "status": "active",
         "title": view.title,
         "turns": view.turns,
+        "message_count": view.message_count,
         "total_tokens_used": tokens,
         "agent_metadata": { "running": view.status != ChatStatus::Idle, "turn_id": view.turn_id, "cut": about.cut },
         "created_at": view.created_at,

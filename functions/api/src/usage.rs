@@ -1,4 +1,4 @@
-//! The usage of turns in a workspace, by day, chat and model. A turn is counted once, with the chat that it is of; a chat with its agents is the
+//! The usage of turns in a workspace, by day, person, chat and model. A turn is counted once, with the chat that it is of; a chat with its agents is the
 //! sum of its own turns and theirs.
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use chat::TurnUsage;
-use domain::{ChatId, Error};
+use domain::{ChatId, Error, UserId};
 use jiff::{ToSpan, civil::Date};
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
@@ -35,12 +35,15 @@ pub(crate) struct Days {
     /// Only this chat, with the agents that work for it: its executors, or its team.
     #[param(value_type = Option<uuid::Uuid>)]
     chat_id: Option<ChatId>,
+    /// Only turns of agents that work for this person.
+    #[param(value_type = Option<uuid::Uuid>)]
+    user_id: Option<UserId>,
 }
 
 /// Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
 /// descriptions of documents.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/usage", tag = "usage", params(InWorkspace, Days),
-    responses((status = 200, description = "The sum, and its parts by day, chat and model.", body = UsedIn)))]
+    responses((status = 200, description = "The sum, and its parts by day, person, chat and model.", body = UsedIn)))]
 pub(crate) async fn get_usage(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
@@ -59,23 +62,26 @@ pub(crate) async fn get_usage(
     let spent = context.base.workspaces.open(at.workspace_id, files).await?.spent(&from, &to).await?;
 
     let (mut total, mut parts) = (Used::default(), BTreeMap::<_, Used>::new());
-    let is_meant =
-        |turn: &TurnUsage| days.chat_id.is_none_or(|chat| turn.chat_id == chat || turn.parent_chat_id == Some(chat));
+    let is_meant = |turn: &TurnUsage| {
+        days.chat_id.is_none_or(|chat| turn.chat_id == chat || turn.parent_chat_id == Some(chat))
+            && (days.user_id.is_none() || turn.user_id == days.user_id)
+    };
     for turn in turns.into_iter().filter(is_meant) {
         total.add(turn.calls, turn.usage);
-        let part = (turn.day, turn.chat_id, turn.parent_chat_id, turn.model);
+        let part = (turn.day, turn.chat_id, turn.parent_chat_id, turn.user_id, turn.model);
         parts.entry(part).or_default().add(turn.calls, turn.usage);
     }
-    let parts = parts.into_iter().map(|((day, chat, parent, model), used)| UsedBy {
+    let parts = parts.into_iter().map(|((day, chat, parent, user, model), used)| UsedBy {
         day,
         chat_id: chat.0,
         parent_chat_id: parent.map(|parent| parent.0),
+        user_id: user.map(|user| user.0),
         model,
         used,
     });
     let parts = parts.collect();
-    // Such work is of no chat.
-    let spent = spent.into_iter().filter(|_| days.chat_id.is_none());
+    // Such work is of no chat, and of no person.
+    let spent = spent.into_iter().filter(|_| days.chat_id.is_none() && days.user_id.is_none());
     let other = spent.map(|Spent { day, purpose, model, calls, usage }| {
         total.add_work(calls, usage);
         UsedFor { day, purpose: purpose.into(), model, work: Worked::of(calls, usage) }

@@ -24,7 +24,7 @@ pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::{McpArgs, McpCommand};
 pub use people::duration;
-pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
 pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
@@ -256,6 +256,9 @@ pub struct UsageArgs {
     /// The last day in UTC [default: today]
     #[arg(long, value_name = "DAY")]
     pub(crate) to: Option<String>,
+    /// The rows of the table
+    #[arg(long, value_enum, default_value_t = UsageBy::Day)]
+    pub(crate) by: UsageBy,
 }
 
 #[derive(Debug, Args)]

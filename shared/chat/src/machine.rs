@@ -354,6 +354,7 @@ impl Machine for ChatMachine {
             turn_id: turn.id,
             task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
             parent_chat_id: config.works_for(),
+            user_id: Some(config.user),
             model: turn.answered_by.clone().or_else(|| config.model.clone()),
             calls: turn.steps,
             usage: turn.usage,

@@ -61,6 +61,9 @@ pub struct TurnUsage {
     /// The chat that it works for: of an executor its session, of an agent of a team the chat that has the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_chat_id: Option<ChatId>,
+    /// The person that the agent works for; none in records of before persons were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
     /// The model; none for the default one.
     pub model: Option<String>,
     /// Model calls.

@@ -4,7 +4,7 @@
 
 use actor::Machine as _;
 use buildscale_chat::{ChatMachine, ChatState, TurnUsage};
-use domain::{ChatEvent, ChatId, TaskId, TurnId, Usage};
+use domain::{ChatEvent, ChatId, TaskId, TurnId, Usage, UserId};
 use serde_json::json;
 use testkit::golden;
 use uuid::Uuid;
@@ -54,6 +54,7 @@ fn old_usage_of_turns_is_read_for_ever() {
         turn_id: TurnId(Uuid::from_u128(2)),
         task_id: Some(TaskId(Uuid::from_u128(3))),
         parent_chat_id: Some(ChatId(Uuid::from_u128(4))),
+        user_id: Some(UserId(Uuid::from_u128(5))),
         model: Some("a/b".into()),
         calls: 2,
         usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },

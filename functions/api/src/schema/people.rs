@@ -276,7 +276,7 @@ impl Worked {
     }
 }
 
-/// The usage of the turns of one day, chat and model.
+/// The usage of the turns of one day, person, chat and model.
 #[derive(Serialize, ToSchema)]
 pub struct UsedBy {
     /// The day, in UTC.
@@ -287,6 +287,9 @@ pub struct UsedBy {
     /// The chat that it works for, as an executor or in a team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_chat_id: Option<Uuid>,
+    /// The person that its agent works for; absent where a turn ended before persons were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Uuid>,
     /// The model; null for the default one.
     pub model: Option<String>,
     /// Their usage.

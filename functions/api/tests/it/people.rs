@@ -140,7 +140,7 @@ async fn models_say_plainly_that_none_is_configured() {
 }
 
 #[tokio::test]
-async fn usage_is_summed_by_day_chat_and_model() {
+async fn usage_is_summed_by_day_person_chat_and_model() {
     let door = Door::open();
     let workspace = door.workspace().await;
     let nothing = door.get(&format!("{workspace}/usage")).await.is(200);
@@ -181,11 +181,35 @@ async fn usage_is_summed_by_day_chat_and_model() {
     });
     let key = ports::Key::new(&partition, format!("2026-11-30/{agent}/{agent}"));
     door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
+    let (ann, bob) = (id.replace("12", "a1"), id.replace("12", "b0"));
+    for (turn, user) in [("e1", &ann), ("e2", &ann), ("e3", &bob)] {
+        let turn_id = id.replace("12", turn);
+        let record = json!({
+            "day": "2026-10-01", "chat_id": id, "turn_id": turn_id, "user_id": user, "model": "a/b", "calls": 1, "usage": usage,
+        });
+        let key = ports::Key::new(&partition, format!("2026-10-01/{id}/{turn_id}"));
+        door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
+    }
+    let october = format!("{workspace}/usage?from=2026-10-01&to=2026-10-31");
+    let used = door.get(&october).await.is(200);
+    let parts = used.json["parts"].as_array().unwrap();
+    let by: Vec<_> = parts.iter().map(|part| (&part["user_id"], &part["turns"], &part["cost_usd"])).collect();
+    assert_eq!(by, [(&json!(ann), &json!(2), &json!(0.5)), (&json!(bob), &json!(1), &json!(0.25))]);
+    assert_eq!(used.json["total"]["cost_usd"], 0.75, "persons add up to the sum");
+    let used = door.get(&format!("{october}&user_id={bob}")).await.is(200);
+    assert_eq!((&used.json["total"]["turns"], &used.json["other"]), (&json!(1), &json!([])));
     for (chat, turns, cost) in [(id, 4, 1.75), (agent.as_str(), 1, 0.25), (&id.replace("12", "56"), 0, 0.0)] {
         let used = door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30&chat_id={chat}")).await.is(200);
         assert_eq!((&used.json["total"]["turns"], &used.json["total"]["cost_usd"]), (&json!(turns), &json!(cost)));
     }
-    for bad in ["chat_id=1", "from=yesterday", "from=20261101", "from=2026-12-01&to=2026-11-01", "to=2026-13-01"] {
+    for bad in [
+        "chat_id=1",
+        "user_id=ann",
+        "from=yesterday",
+        "from=20261101",
+        "from=2026-12-01&to=2026-11-01",
+        "to=2026-13-01",
+    ] {
         door.get(&format!("{workspace}/usage?{bad}")).await.refuses(400, "INVALID_ARGUMENT");
     }
 }

@@ -115,6 +115,15 @@ pub(crate) enum Role {
     Viewer,
 }
 
+/// The rows of the table of usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    /// A day and a model
+    Day,
+    /// A person that agents worked for, and a model
+    Person,
+}
+
 /// A permission of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Scope {

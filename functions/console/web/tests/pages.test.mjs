@@ -113,6 +113,7 @@ test('usage and health tell what the hub knows', async () => {
   const page = await world.open('usage', {token: TOKEN});
   await page.getByText('Tokens read').waitFor();
   await page.getByRole('table').first().getByText('the default model').waitFor();
+  await page.getByRole('region', {name: 'People'}).getByText('operator').waitFor();
   await page.getByRole('link', {name: 'Health'}).click();
   await page.locator('.badge.good', {hasText: 'ready'}).waitFor();
   await page.getByText('demo', {exact: true}).waitFor();

@@ -119,6 +119,8 @@ fn usage_and_identity() {
     let used = hub.json(0, &["usage", "--json"]);
     assert_eq!(used[0]["total"]["turns"], 1);
     assert!(text(&hub.run(&["usage"]).stdout).starts_with("20"));
+    let by_person = text(&hub.run(&["usage", "--by", "person"]).stdout);
+    assert!(by_person.starts_with("operator"), "{by_person}");
     let status = hub.run(&["auth", "status"]);
     assert!(text(&status.stdout).contains("wants no token"), "{}", text(&status.stderr));
     assert!(text(&status.stdout).contains("owner"), "{}", text(&status.stdout));

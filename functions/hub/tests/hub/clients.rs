@@ -42,9 +42,7 @@ async fn told(program: &str) -> Result<Value> {
             command.arg(programs.path().join(program));
         }
     }
-    command
-        .env("HUB", client.address("/").trim_end_matches('/'))
-        .env("WORKSPACE", workspace);
+    command.env("HUB", client.address("/").trim_end_matches('/')).env("WORKSPACE", workspace);
     let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await??;
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
 import {useQuery} from '@tanstack/react-query';
 import {useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
+import {useAuthors} from '../names.ts';
 import {href} from '../router.ts';
 import {count, Empty, Failure, Loading, money} from '../ui.tsx';
 
@@ -30,6 +31,7 @@ export default function UsagePage({workspace}: {workspace: string}) {
 
 function Report({workspace, usage, days}: {workspace: string; usage: Schemas['UsedIn']; days: number}) {
   const {total, parts, other} = usage;
+  const author = useAuthors(workspace);
   if (total.calls === 0) return <Empty icon="chart" title="Nothing was used"><p>Turns that end are counted here, with their tokens and their cost.</p></Empty>;
   const byDay = Array.from({length: days}, (_, at) => {
     const date = day(days - 1 - at);
@@ -52,6 +54,7 @@ function Report({workspace, usage, days}: {workspace: string; usage: Schemas['Us
         <p className="bars-axis"><span>{byDay[0]?.date}</span><span>{byDay.at(-1)?.date}</span></p>
       </section>
       <Table title="Models" rows={grouped(parts, part => part.model ?? 'the default model').map(([name, used]) => [name, undefined, used])} />
+      <Table title="People" rows={grouped(parts, part => (part.user_id ? author(`user:${part.user_id}`) : 'unknown')).map(([name, used]) => [name, undefined, used])} />
       {other.length > 0 && <Table title="Outside of turns" rows={outside(other)} />}
       <Table title="Chats" rows={grouped(parts, part => part.chat_id).slice(0, 20).map(([id, used]) => [id.slice(-12), href(workspace, 'chats', [id]), used])} />
     </>

@@ -50,6 +50,22 @@ fn only_absolute_paths_count() {
     }
 }
 
+/// React calls the value of an effect as its clean-up. A browser gives values where its types still say none: `scrollIntoView` returns a promise
+/// in Chromium 156.
+#[test]
+fn effects_of_pages_have_no_value_by_accident() {
+    let mut faults = Vec::new();
+    for (path, text) in files("").into_iter().filter(|(path, _)| path.ends_with(".tsx")) {
+        for (number, line) in text.lines().enumerate() {
+            let effect = line.split_once("Effect(() => ").map(|(_, rest)| rest.trim_start());
+            if effect.is_some_and(|rest| !rest.starts_with('{')) {
+                faults.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    none(faults, "Write these effects as blocks, and return a clean-up in so many words");
+}
+
 #[test]
 fn snapshots_belong_to_a_test() {
     let mut faults = Vec::new();

@@ -116,7 +116,9 @@ function Terminal({workspace}: {workspace: string}) {
   useEffect(() => {
     runs.filter(run => run.result === undefined).forEach(run => void ask(run));
   }, [runs]);
-  useEffect(() => end.current?.scrollIntoView({block: 'nearest'}), [runs.length]);
+  useEffect(() => {
+    end.current?.scrollIntoView({block: 'nearest'});
+  }, [runs.length]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (command.trim() === '') return;

@@ -74,7 +74,9 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
       act(entries[chosen]);
     }
   };
-  useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({block: 'nearest'}), [chosen, id]);
+  useEffect(() => {
+    document.getElementById(`${id}-${chosen}`)?.scrollIntoView({block: 'nearest'});
+  }, [chosen, id]);
   return (
     <dialog ref={dialog} className="palette" aria-label="Search and commands" onClose={onClose} onClick={event => event.target === dialog.current && dialog.current?.close()}>
       <div className="palette-head">

@@ -20,7 +20,9 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
   useWorkspaceChanges(id);
   const [isMenuOpen, setMenu] = useState(false);
   const [hasPalette, setPalette] = useState(false);
-  useEffect(() => setMenu(false), [place]);
+  useEffect(() => {
+    setMenu(false);
+  }, [place]);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const command = event.metaKey || event.ctrlKey;

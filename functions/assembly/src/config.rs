@@ -7,6 +7,7 @@
 mod documents;
 mod hub;
 mod observe;
+mod planner;
 mod read;
 mod search;
 mod webhooks;
@@ -20,6 +21,7 @@ use domain::Limits;
 use engine::handoff::HandoffLimits;
 pub use hub::{Agent, Hub};
 pub use observe::{Observe, Telemetry};
+pub use planner::Planner;
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, unknown_variables};
 pub use search::Search;
@@ -41,6 +43,8 @@ pub struct Config {
     pub store: Store,
     /// Agents and models.
     pub ai: Ai,
+    /// Sessions of the planner chat.
+    pub planner: Planner,
     /// Retention and checks of files.
     pub files: Files,
     /// Observers of tasks.
@@ -299,6 +303,7 @@ impl Config {
             question_timeout: Duration::from_secs(ai.question_timeout_seconds),
             permission_timeout: Duration::from_secs(ai.permission_timeout_seconds),
             limits: ai.limits,
+            sessions: self.planner.sessions(),
             most_waiting: self.tasks.max_waiting,
             handoffs: HandoffLimits {
                 depth: self.tasks.handoff_depth.clamp(1, 100),
@@ -385,6 +390,12 @@ mod tests {
             "\n[ai.openai]\nbase_ur = \"x\"\n",
             &[],
             "line 3: ai.openai.base_ur: there is no such key; did you mean base_url?",
+        );
+        check(
+            "[planner]\ncontext_tokens = 100\n",
+            &[],
+            "buildscale.toml, line 2: planner.context_tokens: a session has 100 tokens, and its conversation, location and profile 3800; \
+             raise it, or lower these",
         );
         check("[ai]\ncontext_token = 1\n", &[], "ai.context_token: there is no such key; did you mean context_tokens?");
         check(

@@ -2,7 +2,7 @@
 //! one that loads no flow links neither its check nor its expressions.
 
 use actor::Mailbox;
-use chat::{Chats, Transcript};
+use chat::{Chats, SessionSettings, Transcript};
 use domain::Limits;
 use engine::{
     FlowCache, Flows, FunctionTools, Tasks, Triggers,
@@ -80,6 +80,8 @@ pub struct Settings {
     pub permission_timeout: Duration,
     /// The limits of a turn.
     pub limits: Limits,
+    /// How sessions of the planner chat are set up.
+    pub sessions: SessionSettings,
     /// How many messages of tasks one workspace may have waiting.
     pub most_waiting: usize,
     /// How many tasks files may start in a workspace.
@@ -96,6 +98,7 @@ impl Default for Settings {
             question_timeout: Duration::from_secs(24 * 3600),
             permission_timeout: Duration::from_secs(3600),
             limits: Limits::default(),
+            sessions: SessionSettings::default(),
             most_waiting: engine::tasks::MOST_WAITING,
             handoffs: HandoffLimits::default(),
             converts: false,
@@ -197,6 +200,7 @@ impl Services {
             inactivity: settings.inactivity,
             context_tokens: settings.context_tokens,
             limits: settings.limits,
+            sessions: settings.sessions,
         };
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), of_chats);
         let tasks = Tasks::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), flows.clone())

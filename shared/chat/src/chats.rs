@@ -13,7 +13,6 @@ use crate::{
     attached, cancel,
     keys::{actor_id, view_index, view_key},
     prompt, rollback, scenario,
-    session::open,
     settings::Settings,
     state::ChatState,
     steer, transcript,
@@ -47,7 +46,7 @@ pub struct Chats {
     pub(crate) mailbox: Mailbox,
     pub(crate) workspaces: Workspaces,
     pub(crate) clock: Arc<dyn Clock>,
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 impl Chats {
@@ -129,7 +128,7 @@ impl Chats {
             mode: new.mode,
             limits: new.limits.map_or(self.settings.limits, |asked| asked.within(self.settings.limits)),
             context_tokens: match session {
-                Some(_) => open::context_tokens(self.settings.context_tokens),
+                Some(_) => self.settings.context_tokens.min(self.settings.sessions.context_tokens),
                 None => self.settings.context_tokens,
             },
             created_at: now,

@@ -81,7 +81,7 @@ pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage}
 pub use rollback::{TakeBack, TakenBack};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions};
-pub use settings::Settings;
+pub use settings::{SessionSettings, Settings};
 pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
 pub use standing::{RuleScope, Standing, StandingRule};
 pub use state::ChatState;

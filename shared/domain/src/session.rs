@@ -20,6 +20,9 @@ pub struct Session {
     /// The limits of executors.
     #[serde(default)]
     pub executors: ExecutorLimits,
+    /// The budgets of the parts of its contexts.
+    #[serde(default, skip_serializing_if = "SessionBudget::are_usual")]
+    pub budgets: SessionBudget,
     /// The parts of its system text that were cut to their budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,
@@ -72,6 +75,39 @@ pub struct ExecutorLimits {
 impl Default for ExecutorLimits {
     fn default() -> Self {
         Self { at_once: 3, max_calls: 10, max_retries: 2, max_wall_ms: 60_000 }
+    }
+}
+
+/// The budgets of the parts of contexts (spec 003 §2), in tokens of four characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionBudget {
+    /// Of the planner: the conversation that the analysis of a message reads.
+    pub conversation: u32,
+    /// Of the planner: the location in its system text.
+    pub location: u32,
+    /// Of the planner: the profile of the person in its system text.
+    pub profile: u32,
+    /// Of an executor: its task, and the goal of it.
+    pub task: u32,
+    /// Of an executor: the results of other steps.
+    pub data: u32,
+}
+
+impl Default for SessionBudget {
+    fn default() -> Self {
+        Self { conversation: 2_500, location: 1_000, profile: 300, task: 200, data: 400 }
+    }
+}
+
+impl SessionBudget {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Of a budget, the bytes of text that fit it.
+    pub fn bytes(tokens: u32) -> usize {
+        tokens as usize * 4
     }
 }
 

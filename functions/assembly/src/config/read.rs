@@ -179,6 +179,9 @@ impl Sources {
         if let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
             return Err(self.fault(&[vec!["ai".to_owned()], path].concat(), &words));
         }
+        if let Some((key, words)) = config.planner.fault() {
+            return Err(self.fault(&["planner", key].map(str::to_owned), &words));
+        }
         for (place, origin) in config.server.cors_origins.iter().enumerate() {
             if !is_origin_of_a_page(origin) {
                 let path = ["server", "cors_origins", &place.to_string()].map(str::to_owned);

@@ -7,8 +7,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::VecDeque, sync::Arc};
 
-/// Tokens of the conversation that the analysis reads.
-const CONVERSATION: usize = 2_500;
 /// Tokens of an answer.
 pub(crate) const ANSWER: u32 = 300;
 /// The longest reasoning that is kept, in bytes.
@@ -28,10 +26,10 @@ pub(crate) fn system(context: SessionContext) -> Arc<str> {
     .into()
 }
 
-/// The messages of the analysis: the last message of the person, with as much of the conversation before it as fits.
-pub(crate) fn messages(history: &VecDeque<PastTurn>) -> Vec<Arc<Message>> {
+/// The messages of the analysis: the last message of the person, with as much of the conversation before it as fits these bytes.
+pub(crate) fn messages(history: &VecDeque<PastTurn>, room: usize) -> Vec<Arc<Message>> {
     let all = || history.iter().rev().flat_map(|turn| turn.messages.iter().rev());
-    let mut room = CONVERSATION * 4;
+    let mut room = room;
     let (mut id, mut at, mut words) = (MessageId(uuid::Uuid::nil()), Timestamp::default(), String::new());
     let mut earlier = Vec::new();
     let mut is_last = true;
@@ -133,11 +131,12 @@ mod tests {
         let turn = |content: String| PastTurn { messages: vec![Arc::new(user(content))], ..PastTurn::default() };
         let history: VecDeque<PastTurn> =
             (0..100).map(|at| turn(format!("{at} {}", "x".repeat(900)))).chain([turn("the last".into())]).collect();
-        let messages = messages(&history);
+        const ROOM: usize = 10_000;
+        let messages = messages(&history, ROOM);
         let [message] = messages.as_slice() else { panic!("{messages:?}") };
         let Message::User { content, context, .. } = message.as_ref() else { panic!("{message:?}") };
         assert_eq!(content, "the last");
         assert!(context.contains("person: 99 ") && !context.contains("person: 3 "), "{context}");
-        assert!((content.len() + context.len()) / 4 <= CONVERSATION + 20, "{}", context.len());
+        assert!(content.len() + context.len() <= ROOM + 80, "{}", context.len());
     }
 }

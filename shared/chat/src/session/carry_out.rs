@@ -18,7 +18,7 @@ use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Status, StopId, StopReason, Strategy, TeamFact,
     ToolCall, ToolSpec, Usage,
-    session::{AnalysisOrigin, StepOutcome},
+    session::{AnalysisOrigin, SessionBudget, StepOutcome},
     task::AgentAnswer,
 };
 use ports::ModelRequest;
@@ -90,7 +90,8 @@ pub(crate) fn analyses(state: &ChatState) -> bool {
 pub(crate) fn as_analysis(state: &ChatState, config: &ChatConfig, request: &mut ModelRequest) {
     let context = config.session.as_ref().map(|session| session.context).unwrap_or_default();
     request.system = analysis::system(context);
-    request.messages = analysis::messages(&state.history);
+    let budgets = config.session.as_ref().map(|session| session.budgets).unwrap_or_default();
+    request.messages = analysis::messages(&state.history, SessionBudget::bytes(budgets.conversation));
     request.tools = Arc::from([]);
     request.temperature = Some(0.0);
     request.max_tokens = Some(analysis::ANSWER);
@@ -242,7 +243,7 @@ impl Step<'_> {
             let error = Error::new(Code::LimitReached, "not begun: nothing is left of the budget of the turn");
             return self.end_step(number, failed(error, Usage::default(), 0, 0));
         }
-        let task = executor::task(call_id, &step.planned, &run.needed(number), Some(budget));
+        let task = executor::task(call_id, &step.planned, &run.needed(number), of_session.budgets, Some(budget));
         let Some(config) = executor::chat(session, executor, call_id, &step.planned, budget, at) else { return };
         let (to, content) = (actor_id(session.workspace, executor), executor::words(&task));
         let command = ChatCommand::StartTurn {

@@ -2,14 +2,16 @@
 //! system text has. Details are read by tools when they are needed.
 
 use super::plan::cut;
-use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::SessionConfig, session::Cut};
+use domain::{
+    Code, Error, FilePath, Principal, Session, SessionContext,
+    chat::SessionConfig,
+    session::{Cut, SessionBudget},
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 use tools::organizer;
-use workspace::Workspace;
+use workspace::{Profile, Workspace};
 
-/// Tokens of the location in the system text.
-const LOCATION: usize = 1_000;
 /// Characters of a project's description.
 const DESCRIPTION: usize = 500;
 /// How many projects are named.
@@ -98,16 +100,21 @@ pub(crate) fn tools(context: SessionContext) -> Vec<String> {
 /// `NOT_FOUND` for a project that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
 pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principal) -> Result<SessionConfig, Error> {
     session.read_at = Some(files.now());
-    let location = location(files, &session, by).await?;
-    let kept = cut(&location, LOCATION * 4);
     session.cut.clear();
-    if kept != location {
-        let (tokens, left) = (location.len().div_ceil(4) as u64, kept.len().div_ceil(4) as u64);
-        session.cut.push(Cut { part: "location".to_owned(), tokens, kept: left });
-    }
+    let parts = [
+        ("location", "Location", location(files, &session, by).await?, session.budgets.location),
+        ("profile", "The person you work for", profile(files, by).await?, session.budgets.profile),
+    ];
     let mut system = format!("{ROLE}\n\n{}", instructions(session.context));
-    if !kept.is_empty() {
-        let _ = write!(system, "\n\n# Location\n{kept}");
+    for (part, heading, text, tokens) in parts {
+        let kept = cut(&text, SessionBudget::bytes(tokens));
+        if kept != text {
+            let (tokens, kept) = (text.len().div_ceil(4) as u64, kept.len().div_ceil(4) as u64);
+            session.cut.push(Cut { part: part.to_owned(), tokens, kept });
+        }
+        if !kept.is_empty() {
+            let _ = write!(system, "\n\n# {heading}\n{kept}");
+        }
     }
     Ok(SessionConfig { tools: tools(session.context), system, session })
 }
@@ -138,6 +145,18 @@ async fn location(files: &Workspace, session: &Session, by: &Principal) -> Resul
         let _ = write!(text, "\nThe person looks at: {}", cut(&focus, DESCRIPTION));
     }
     Ok(text.trim().to_owned())
+}
+
+/// The person's own words about themselves, with the keys above them (spec 003 §2 (4)); none for a person without a profile.
+async fn profile(files: &Workspace, by: &Principal) -> Result<String, Error> {
+    const READ: u64 = 16 * 1024;
+    let path = Profile { user: by.user(), name: None, role: "" }.path()?;
+    match files.read(&path, Some(0..READ)).await {
+        Ok(content) => Ok(String::from_utf8_lossy(&content.bytes).trim().to_owned()),
+        // A home that is another's, or in the trash: the session works without it.
+        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => Ok(String::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A project, abbreviated.

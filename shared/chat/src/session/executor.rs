@@ -6,15 +6,11 @@ use crate::turn::Step;
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
     Limits, Mode, TaskId, Timestamp, ToolCall,
-    session::{Cut, ExecutorTask, PlannedStep},
+    session::{Cut, ExecutorTask, PlannedStep, SessionBudget},
 };
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The budget of an executor's context (spec 003 §2), in tokens of 4 characters: its task, and the results of other steps. Its system text
-/// has about 100 tokens; the descriptions of its tools come on top.
-const TASK: usize = 200;
-const DATA: usize = 400;
 /// The tokens of a whole executor: its turn ends at the limit.
 const MAX_TOKENS: u64 = 30_000;
 
@@ -49,20 +45,27 @@ impl Step<'_> {
     }
 }
 
-/// The task of a step, with the results that it needs, within its budget.
-pub(crate) fn task(plan: CallId, step: &PlannedStep, needed: &[(u32, &str)], budget: Option<Budget>) -> ExecutorTask {
+/// The task of a step, with the results that it needs, within the budgets of its parts (spec 003 §2). The system text of an executor has about 100
+/// tokens; the descriptions of its tools come on top.
+pub(crate) fn task(
+    plan: CallId,
+    step: &PlannedStep,
+    needed: &[(u32, &str)],
+    parts: SessionBudget,
+    budget: Option<Budget>,
+) -> ExecutorTask {
     let mut cuts = Vec::new();
-    let mut fit = |part: &str, text: &str, tokens: usize| {
-        let kept = cut(text, tokens * 4);
+    let mut fit = |part: &str, text: &str, tokens: u32| {
+        let kept = cut(text, SessionBudget::bytes(tokens));
         if kept != text {
             let (whole, left) = (text.len().div_ceil(4), kept.len().div_ceil(4));
             cuts.push(Cut { part: part.to_owned(), tokens: whole as u64, kept: left as u64 });
         }
         kept
     };
-    let description = fit("task", &step.description, TASK);
-    let goal = fit("goal", &step.goal, TASK);
-    let share = DATA / needed.len().max(1);
+    let description = fit("task", &step.description, parts.task);
+    let goal = fit("goal", &step.goal, parts.task);
+    let share = parts.data / u32::try_from(needed.len().max(1)).unwrap_or(u32::MAX);
     let data: Map<String, Value> =
         needed.iter().map(|(number, text)| (number.to_string(), Value::String(fit("data", text, share)))).collect();
     let data = (!data.is_empty()).then_some(Value::Object(data));
@@ -157,7 +160,7 @@ mod tests {
             depends_on: vec![1, 2],
         };
         let (long, plan) = ("r".repeat(4_000), CallId(Uuid::from_u128(1)));
-        let task = task(plan, &step, &[(1, "short"), (2, &long)], None);
+        let task = task(plan, &step, &[(1, "short"), (2, &long)], SessionBudget::default(), None);
         let words = words(&task);
         assert!(words.contains("Goal: a file") && words.contains("Result of step 1: short"), "{words}");
         assert!((SYSTEM.len() + words.len()) / 4 < 1_000, "{}", words.len());

@@ -1,10 +1,10 @@
 //! The way in to sessions: a message makes a session, or goes to one and may change its context.
 
 use super::contexts;
-use crate::{Chats, NewChat, NewMessage, Setup, chats::internal, reading::ChatPage};
+use crate::{Chats, NewChat, NewMessage, SessionSettings, Setup, chats::internal, reading::ChatPage};
 use domain::{
     ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, Session, SessionContext, TraceContext,
-    WorkspaceId,
+    WorkspaceId, session::SessionBudget,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -13,13 +13,9 @@ use workspace::Access;
 /// How long the location in a session's system text is used before it is read again (spec 003 §1 (7)). Shorter would cost the provider's cache of
 /// the prompt whenever something changes.
 const LOCATION_KEPT: Duration = Duration::from_secs(300);
-/// Tokens of a session's whole context (spec 003 §3).
-const CONTEXT_TOKENS: u64 = 10_000;
 /// The longest entity, and the longest focus as JSON, in bytes.
 const MAX_ENTITY: usize = 200;
 const MAX_FOCUS: usize = 4 * 1024;
-/// Characters of the messages that a client keeps itself, as the first turn of a session reads them: 2,500 tokens.
-const EARLIER: usize = 10_000;
 /// Pages of chats that are looked through for sessions.
 const PAGES: usize = 20;
 
@@ -124,11 +120,15 @@ impl Sessions {
     ) -> Result<ChatView, Error> {
         new.change.check()?;
         let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
-        let setup = contexts::setup(&files, new.change.of(&Session::default()), by).await?;
+        let SessionSettings { budgets, executors, .. } = self.0.settings.sessions;
+        let session = Session { budgets, executors, ..Session::default() };
+        let setup = contexts::setup(&files, new.change.of(&session), by).await?;
+        // The messages that a client keeps itself are read like the conversation of the session.
         let earlier = match new.earlier.is_empty() {
             true => String::new(),
             false => {
-                format!("The conversation before, as the client has it:\n{}", super::plan::cut(&new.earlier, EARLIER))
+                let kept = super::plan::cut(&new.earlier, SessionBudget::bytes(budgets.conversation));
+                format!("The conversation before, as the client has it:\n{kept}")
             }
         };
         let new = NewChat {
@@ -241,11 +241,6 @@ impl Sessions {
     pub async fn next_number(&self, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
         actor::next_number(&*self.0.table, &crate::actor_id(workspace, chat)).await.map_err(internal)
     }
-}
-
-/// The context of new sessions, in tokens.
-pub(crate) fn context_tokens(usual: u64) -> u64 {
-    usual.min(CONTEXT_TOKENS)
 }
 
 #[cfg(test)]

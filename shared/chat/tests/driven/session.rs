@@ -167,6 +167,33 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
     assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));
 }
 
+#[tokio::test]
+async fn the_profile_of_the_person_is_in_the_system_text_as_far_as_its_budget_goes() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let system = async || {
+        let chat = ChatId(hub.clock.id());
+        let view =
+            sessions.create(hub.workspace, chat, CommandId(hub.clock.id()), message("Hello!"), &by).await.unwrap();
+        hub.settle().await;
+        let log = events(&hub, chat).await;
+        let created = log.into_iter().find_map(|event| match event {
+            ChatEvent::Created { config } => Some(config.system.to_string()),
+            _ => None,
+        });
+        (created.unwrap(), view.session.unwrap().cut)
+    };
+    let (without, cut) = system().await;
+    assert!(!without.contains("# The person you work for") && cut.is_empty(), "{without}");
+    let profile = format!("/users/{}/profile.md", by.user());
+    hub.put(&profile, &format!("---\ntime_zone: Europe/Paris\n---\nI write {}.", "plainly, ".repeat(400))).await;
+    let (with, cut) = system().await;
+    let told = with.split_once("# The person you work for\n").unwrap().1;
+    assert!(told.starts_with("---\ntime_zone: Europe/Paris") && told.len() <= 1_250, "{told}");
+    let [cut] = cut.as_slice() else { panic!("{cut:?}") };
+    assert!(cut.part == "profile" && cut.tokens > 800 && cut.kept <= 310, "{cut:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_project_reaches_the_session() {
     let hub = Hub::with(Arc::new(Plans)).await;

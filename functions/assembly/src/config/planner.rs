@@ -1,0 +1,116 @@
+//! `[planner]`: the contexts of sessions of the planner chat, and the limits of their executors.
+
+use chat::SessionSettings;
+use domain::{ExecutorLimits, session::SessionBudget};
+use serde::Deserialize;
+
+/// `[planner]`
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Planner {
+    /// The context budget of a new session, in tokens; that of `ai.context_tokens` where it is smaller.
+    pub context_tokens: u64,
+    /// Tokens of the conversation that the analysis of a message reads.
+    pub conversation_tokens: u32,
+    /// Tokens of the location, such as a project with its tasks, in the system text of a session.
+    pub location_tokens: u32,
+    /// Tokens of the profile of the person, `/users/<id>/profile.md`, in the system text of a session.
+    pub profile_tokens: u32,
+    /// Tokens of the task of an executor, and of the goal of it.
+    pub task_tokens: u32,
+    /// Tokens of the results of other steps that an executor is given.
+    pub data_tokens: u32,
+    /// How many executors of a plan run at once.
+    pub executors_at_once: u32,
+    /// How many calls of tools an executor may make.
+    pub executor_calls: u32,
+    /// How often an executor may repeat a call that failed.
+    pub executor_retries: u32,
+    /// How long an executor may take, in seconds.
+    pub executor_seconds: u64,
+}
+
+impl Default for Planner {
+    fn default() -> Self {
+        Self {
+            context_tokens: 10_000,
+            conversation_tokens: 2_500,
+            location_tokens: 1_000,
+            profile_tokens: 300,
+            task_tokens: 200,
+            data_tokens: 400,
+            executors_at_once: 3,
+            executor_calls: 10,
+            executor_retries: 2,
+            executor_seconds: 60,
+        }
+    }
+}
+
+impl Planner {
+    /// A key whose value makes no sense beside the others, and why.
+    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+        let parts =
+            [self.conversation_tokens, self.location_tokens, self.profile_tokens].map(u64::from).iter().sum::<u64>();
+        if parts > self.context_tokens {
+            let context = self.context_tokens;
+            let words = format!(
+                "a session has {context} tokens, and its conversation, location and profile {parts}; raise it, or lower these"
+            );
+            return Some(("context_tokens", words));
+        }
+        let counts = [
+            ("conversation_tokens", u64::from(self.conversation_tokens)),
+            ("task_tokens", self.task_tokens.into()),
+            ("executors_at_once", self.executors_at_once.into()),
+            ("executor_calls", self.executor_calls.into()),
+            ("executor_seconds", self.executor_seconds),
+        ];
+        let (key, _) = counts.into_iter().find(|(_, count)| *count == 0)?;
+        Some((key, "0 would let no plan be made or carried out; write 1 or more".to_owned()))
+    }
+
+    /// How sessions are set up.
+    pub(super) fn sessions(&self) -> SessionSettings {
+        SessionSettings {
+            context_tokens: self.context_tokens,
+            budgets: SessionBudget {
+                conversation: self.conversation_tokens,
+                location: self.location_tokens,
+                profile: self.profile_tokens,
+                task: self.task_tokens,
+                data: self.data_tokens,
+            },
+            executors: ExecutorLimits {
+                at_once: self.executors_at_once,
+                max_calls: self.executor_calls,
+                max_retries: self.executor_retries,
+                max_wall_ms: self.executor_seconds.saturating_mul(1_000),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_chats() {
+        let (ours, theirs) = (Planner::default().sessions(), SessionSettings::default());
+        assert_eq!(
+            (ours.context_tokens, ours.budgets, ours.executors),
+            (theirs.context_tokens, theirs.budgets, theirs.executors)
+        );
+        assert_eq!(Planner::default().fault(), None);
+    }
+
+    #[test]
+    fn parts_that_are_more_than_the_whole_and_counts_of_nothing_are_refused() {
+        let key = |planner: Planner| planner.fault().map(|(key, _)| key);
+        assert_eq!(key(Planner { context_tokens: 3_799, ..Planner::default() }), Some("context_tokens"));
+        assert_eq!(key(Planner { context_tokens: 3_800, ..Planner::default() }), None);
+        assert_eq!(key(Planner { executor_calls: 0, ..Planner::default() }), Some("executor_calls"));
+        assert_eq!(key(Planner { executor_retries: 0, data_tokens: 0, ..Planner::default() }), None);
+    }
+}

@@ -3591,6 +3591,11 @@ export interface components {
              */
             file_id: string;
             forked_from?: components["schemas"]["ForkOf"] | null;
+            /**
+             * Format: int64
+             * @description Its messages: of people, of the model, and results of calls.
+             */
+            message_count: number;
             /** @description How far it may go. */
             mode: components["schemas"]["Mode"];
             /** @description Its model, where one was chosen. */
@@ -8848,7 +8853,7 @@ export interface components {
              */
             turns: number;
         };
-        /** @description The usage of the turns of one day, chat and model. */
+        /** @description The usage of the turns of one day, person, chat and model. */
         UsedBy: components["schemas"]["Used"] & {
             /**
              * Format: uuid
@@ -8867,6 +8872,11 @@ export interface components {
              * @description The chat that it works for, as an executor or in a team.
              */
             parent_chat_id?: string | null;
+            /**
+             * Format: uuid
+             * @description The person that its agent works for; absent where a turn ended before persons were kept.
+             */
+            user_id?: string | null;
         };
         /** @description The usage of a model outside of turns, on one day and for one purpose. */
         UsedFor: components["schemas"]["Worked"] & {
@@ -15222,6 +15232,8 @@ export interface operations {
                  * @example 2026-11-30
                  */
                 to?: string;
+                /** @description Only turns of agents that work for this person. */
+                user_id?: string;
             };
             header?: never;
             path: {
@@ -15232,7 +15244,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The sum, and its parts by day, chat and model. */
+            /** @description The sum, and its parts by day, person, chat and model. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -459,6 +459,8 @@ GetUsageQuery = TypedDict('GetUsageQuery', {
     'to': 'NotRequired[str]',
     # Only this chat, with the agents that work for it: its executors, or its team.
     'chat_id': 'NotRequired[str]',
+    # Only turns of agents that work for this person.
+    'user_id': 'NotRequired[str]',
 })
 
 

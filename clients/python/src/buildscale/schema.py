@@ -289,6 +289,8 @@ class Chat(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOf | None]
+    # Its messages: of people, of the model, and results of calls.
+    message_count: int
     # How far it may go.
     mode: Mode
     # Its model, where one was chosen.
@@ -1072,6 +1074,8 @@ class ChatWithHistory(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOf | None]
+    # Its messages: of people, of the model, and results of calls.
+    message_count: int
     # How far it may go.
     mode: Mode
     # Its model, where one was chosen.
@@ -4655,7 +4659,7 @@ class Used(TypedDict):
 
 
 class UsedBy(TypedDict):
-    """The usage of the turns of one day, chat and model."""
+    """The usage of the turns of one day, person, chat and model."""
 
     # Tokens read from the provider's cache.
     cached_tokens: int
@@ -4677,6 +4681,8 @@ class UsedBy(TypedDict):
     model: NotRequired[str | None]
     # The chat that it works for, as an executor or in a team.
     parent_chat_id: NotRequired[str | None]
+    # The person that its agent works for; absent where a turn ended before persons were kept.
+    user_id: NotRequired[str | None]
 
 
 class UsedFor(TypedDict):

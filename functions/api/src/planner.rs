@@ -68,6 +68,9 @@ pub(crate) struct AgentRequest {
     #[serde(default)]
     #[schema(value_type = crate::schema::OnBusy)]
     on_busy: OnBusy,
+    /// Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
+    /// `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
+    approve_plans: Option<bool>,
     /// Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
     /// On AWS nothing is streamed here.
     #[serde(default = "yes")]
@@ -180,6 +183,7 @@ pub(crate) async fn agent_stream(
         project_focus,
         conversation_history,
         on_busy,
+        approve_plans,
         stream,
     } = request;
     if on_busy == OnBusy::Rollback {
@@ -191,6 +195,7 @@ pub(crate) async fn agent_stream(
             context: context_type.as_deref().map(context_of).transpose()?,
             entity: entity_id,
             focus: project_focus,
+            approve_plans,
         },
         earlier: earlier(&conversation_history)?,
         on_busy,

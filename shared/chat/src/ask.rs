@@ -126,6 +126,7 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
         return sample::decided(step, (outcome == PermissionOutcome::Approved).then_some(request));
     }
     match (outcome, step.next_unanswered()) {
+        (PermissionOutcome::Approved, Some(call)) if step.is_plan(&call) => step.run_plan(&call),
         (PermissionOutcome::Approved, Some(call)) => {
             let tried = step.turn().and_then(|turn| turn.tried).filter(|tried| tried.call_id == call.call_id);
             step.call_tool(call, tried.map_or(1, |tried| tried.attempt + 1));

@@ -17,6 +17,9 @@ pub struct Session {
     /// The entity within a project that the messages are about, as the client says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Value>,
+    /// Whether a person approves each plan before its executors begin.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve_plans: bool,
     /// The limits of executors.
     #[serde(default)]
     pub executors: ExecutorLimits,

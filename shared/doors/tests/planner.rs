@@ -6,7 +6,10 @@ use buildscale_doors::{
     Frame, Projection,
     planner::{PlannerTurn, Shows},
 };
-use domain::{ChatEvent, ChatId, CommandId, StopReason, Timestamp, TurnId, event::SteeringWords};
+use domain::{
+    ChatEvent, ChatId, CommandId, Message, PermissionId, StopReason, Timestamp, TurnId, event::SteeringWords,
+};
+use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf};
 use uuid::Uuid;
 
@@ -209,4 +212,37 @@ fn words_that_steer_are_answered_by_the_turn_that_takes_them_in() {
         .collect();
     let both: Vec<ChatEvent> = log.iter().cloned().chain(own).collect();
     assert_eq!((dones(&both), kinds(&both).pop().as_deref()), (1, Some("done")));
+}
+
+#[test]
+fn a_plan_that_waits_for_a_person_is_shown_before_it_is_carried_out() {
+    let log = log("complex");
+    let begins = log.iter().position(|event| matches!(event, ChatEvent::Planned { .. })).unwrap();
+    let call = log.iter().find_map(|event| match event {
+        ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => calls.first().cloned(),
+        _ => None,
+    });
+    let call = call.unwrap();
+    let asks = ChatEvent::PermissionRequired {
+        permission_id: PermissionId(Uuid::from_u128(7)),
+        call_id: call.call_id,
+        category: "plan".into(),
+        tool: call.tool,
+        args: call.args,
+        reason: "plans of this session are approved".into(),
+        always: None,
+        agent: None,
+        at: Timestamp::default(),
+        expires_at: Timestamp::from_millis(1_000),
+    };
+    let log = [&log[..begins], &[asks], &log[begins..]].concat();
+    let frames = frames(&log, Shows::Turn(turn_of(&log)), 1);
+    let plans: Vec<_> =
+        frames.iter().filter(|frame| kind(frame) == "plan_created").map(|frame| &frame.data["plan"]).collect();
+    let [asked, begun, ..] = plans.as_slice() else { panic!("{plans:?}") };
+    assert_eq!((&asked["status"], &begun["status"]), (&json!("pending"), &json!("executing")));
+    assert_eq!((&asked["id"], &asked["version"]), (&begun["id"], &begun["version"]));
+    assert_eq!(asked["steps"], begun["steps"], "the very steps that are carried out");
+    assert_eq!(asked["permission"], json!({ "id": Uuid::from_u128(7), "expires_at": Timestamp::from_millis(1_000) }));
+    assert!(begun.get("permission").is_none());
 }

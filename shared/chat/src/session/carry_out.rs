@@ -7,7 +7,7 @@ use super::{
     rules,
 };
 use crate::{
-    agent,
+    agent, ask,
     keys::actor_id,
     machine::{ChatEffect, ModelAnswer},
     phase::Phase,
@@ -174,6 +174,11 @@ impl Step<'_> {
         }
         let tools = self.config().and_then(|config| config.tools.clone()).unwrap_or_default();
         match plan::check(&call.args, &tools) {
+            Ok(_) if self.asks_about_plans(call) => {
+                let (reason, patience) =
+                    ("plans of this session are approved".to_owned(), self.machine.gate.patience());
+                ask::permission(self, call, "plan".to_owned(), reason, None, patience);
+            }
             Ok(steps) => {
                 self.started(call, 1);
                 self.push(ChatEvent::Planned { call_id: call.call_id, version, steps, at: self.stamp.at });
@@ -192,6 +197,12 @@ impl Step<'_> {
                 self.give_up_turn(error, StopReason::Error);
             }
         }
+    }
+
+    /// Whether a person has to approve this plan, and has not yet.
+    fn asks_about_plans(&self, plan: &ToolCall) -> bool {
+        let asks = self.config().and_then(|config| config.session.as_ref()).is_some_and(|one| one.approve_plans);
+        asks && self.turn().is_none_or(|turn| turn.allowed != Some(plan.call_id))
     }
 
     /// Ends the turn with a failure; calls without an answer get one.

@@ -28,6 +28,8 @@ pub struct SessionChange {
     pub entity: Option<String>,
     /// The focus; null takes it away.
     pub focus: Option<Value>,
+    /// Whether a person approves each plan before its executors begin.
+    pub approve_plans: Option<bool>,
 }
 
 impl SessionChange {
@@ -58,7 +60,8 @@ impl SessionChange {
             Some(focus) => Some(focus),
             None => now.focus.clone().filter(|_| self.entity.is_none() || self.entity == now.entity),
         };
-        Session { context, entity: self.entity.or(kept), focus, ..now.clone() }
+        let approve_plans = self.approve_plans.unwrap_or(now.approve_plans);
+        Session { context, entity: self.entity.or(kept), focus, approve_plans, ..now.clone() }
     }
 }
 
@@ -161,7 +164,9 @@ impl Sessions {
         let now = view.session.clone().unwrap_or_default();
         let NewSessionMessage { message: content, change, earlier: _, on_busy, may_approve, trace } = new;
         let wanted = change.of(&now);
-        let is_same = (wanted.context, &wanted.entity, &wanted.focus) == (now.context, &now.entity, &now.focus);
+        let setup =
+            |session: &Session| (session.context, session.entity.clone(), session.focus.clone(), session.approve_plans);
+        let is_same = setup(&wanted) == setup(&now);
         if !is_same {
             if view.status != ChatStatus::Idle && on_busy != OnBusy::Interrupt {
                 return Err(Error::new(
@@ -257,7 +262,7 @@ mod tests {
             ..Session::default()
         };
         let to = |context, entity: Option<&str>, focus| {
-            let change = SessionChange { context, entity: entity.map(str::to_owned), focus };
+            let change = SessionChange { context, entity: entity.map(str::to_owned), focus, approve_plans: None };
             let Session { context, entity, focus, .. } = change.of(&now);
             (context, entity, focus.is_some())
         };

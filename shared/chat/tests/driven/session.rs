@@ -3,9 +3,10 @@
 use crate::hub::Hub;
 use actor::read_after;
 use async_trait::async_trait;
-use buildscale_chat::{NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id};
+use buildscale_chat::{Decision, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id};
 use domain::{
-    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Usage, session::StepOutcome,
+    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Usage,
+    event::PermissionOutcome, session::StepOutcome,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -130,6 +131,7 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
             context: Some(context),
             entity: Some(entity.to_owned()),
             focus: Some(json!({ "task": 7 })),
+            ..SessionChange::default()
         },
         ..message("Hello!")
     };
@@ -167,6 +169,53 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
     assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_plan_waits_for_a_person_where_the_session_asks() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let chat = ChatId(hub.clock.id());
+    let asks = SessionChange { approve_plans: Some(true), ..SessionChange::default() };
+    let first = NewSessionMessage { change: asks, may_approve: true, ..message("do the hard thing") };
+    let view = sessions.create(hub.workspace, chat, CommandId(hub.clock.id()), first, &by).await.unwrap();
+    assert!(view.session.unwrap().approve_plans);
+    hub.drive().await;
+    let asked = async || {
+        let view = hub.chats.get(hub.workspace, chat).await.unwrap();
+        let [asked] = view.waiting_for.as_slice() else { panic!("{view:?}") };
+        asked["data"].clone()
+    };
+    let decide = async |asked: &Value, outcome, reason: Option<&str>| {
+        let id = asked["permission_id"].as_str().unwrap().parse().unwrap();
+        let decision = Decision { reason: reason.map(str::to_owned), ..Decision::new(id, outcome) };
+        hub.chats.decide(hub.workspace, chat, CommandId(hub.clock.id()), decision, &by).await.unwrap();
+        hub.settle().await;
+    };
+    let started = async || {
+        let log = events(&hub, chat).await;
+        log.iter().filter(|event| matches!(event, ChatEvent::StepStarted { .. })).count()
+    };
+    let plan = asked().await;
+    assert_eq!((&plan["tool"], &plan["category"]), (&json!("run_plan"), &json!("plan")));
+    assert!(plan["args"].as_str().unwrap().contains("join"), "the person reads the steps: {plan}");
+    assert_eq!(started().await, 0);
+    decide(&plan, PermissionOutcome::Approved, None).await;
+    assert_eq!(started().await, 2);
+    let log = events(&hub, chat).await;
+    let Some(ChatEvent::Done { message: said, .. }) = log.last() else { panic!("{log:?}") };
+    assert!(said.contains("2 of 2 steps are completed"), "{said}");
+
+    // The session keeps asking, and the planner reads why a person declined.
+    let post = NewSessionMessage { may_approve: true, ..message("do it again") };
+    sessions.post(hub.workspace, chat, CommandId(hub.clock.id()), post, &by).await.unwrap();
+    hub.drive().await;
+    let plan = asked().await;
+    decide(&plan, PermissionOutcome::Declined, Some("begin with the atlas")).await;
+    assert_eq!(started().await, 2, "nothing more was begun");
+    let log = events(&hub, chat).await;
+    let Some(ChatEvent::Done { message: said, .. }) = log.last() else { panic!("{log:?}") };
+    assert_eq!(said, "from not permitted: a person declined: begin with the atlas");
+}
+
 #[tokio::test]
 async fn the_profile_of_the_person_is_in_the_system_text_as_far_as_its_budget_goes() {
     let hub = Hub::with(Arc::new(Plans)).await;
@@ -202,7 +251,10 @@ async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_proje
     let chat = ChatId(hub.clock.id());
     let command = || CommandId(hub.clock.id());
     let (context, entity) = (Some(SessionContext::Project), Some("atlas".to_owned()));
-    let first = NewSessionMessage { change: SessionChange { context, entity, focus: None }, ..message("Hello!") };
+    let first = NewSessionMessage {
+        change: SessionChange { context, entity, ..SessionChange::default() },
+        ..message("Hello!")
+    };
     sessions.create(hub.workspace, chat, command(), first, &by).await.unwrap();
     hub.settle().await;
     hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;

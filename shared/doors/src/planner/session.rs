@@ -21,7 +21,7 @@ pub fn session(view: &ChatView) -> Value {
         "turns": view.turns,
         "message_count": view.message_count,
         "total_tokens_used": tokens,
-        "agent_metadata": { "running": view.status != ChatStatus::Idle, "turn_id": view.turn_id, "cut": about.cut },
+        "agent_metadata": { "running": view.status != ChatStatus::Idle, "turn_id": view.turn_id, "cut": about.cut, "approve_plans": about.approve_plans },
         "created_at": view.created_at,
         "updated_at": view.active_at,
     })

@@ -44,6 +44,8 @@ struct Turn {
     usage: Usage,
     error: Option<Error>,
     plan: Option<CallId>,
+    /// The version of the last plan.
+    version: u32,
     steps: BTreeMap<u32, (PlannedStep, Option<ChatId>)>,
     /// The message that is being written.
     said: Said,
@@ -119,11 +121,11 @@ impl Turn {
         self.steps.get(&number).map(|(step, _)| step_data(step, status))
     }
 
-    fn plan(&self, id: CallId, version: u32, session: ChatId, user: Option<UserId>) -> Value {
+    fn plan(&self, id: CallId, (version, status): (u32, &str), session: ChatId, user: Option<UserId>) -> Value {
         let steps: Vec<Value> = self.steps.values().map(|(step, _)| step_data(step, "pending")).collect();
         json!({ "plan": {
             "id": id, "sessionId": session, "userId": user, "userMessage": self.words, "strategy": self.strategy, "steps": steps,
-            "status": "executing", "version": version,
+            "status": status, "version": version,
         } })
     }
 }
@@ -133,6 +135,26 @@ fn step_data(step: &PlannedStep, status: &str) -> Value {
         "stepNumber": step.step, "type": step.kind, "description": step.description, "executorRequired": true, "tools": step.tools,
         "dependsOn": step.depends_on, "status": status,
     })
+}
+
+/// The steps of a plan as the model asked for it; the chat has checked them.
+fn asked_steps(args: &str) -> Vec<PlannedStep> {
+    let asked: Value = serde_json::from_str(args).unwrap_or_default();
+    let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let step = |step: &Value| {
+        let needs = if step["depends_on"].is_array() { &step["depends_on"] } else { &step["dependsOn"] };
+        Some(PlannedStep {
+            step: number(&step["step"])?,
+            kind: Some(text(step, "type")).filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| "step".to_owned()),
+            description: text(step, "description"),
+            goal: text(step, "goal"),
+            tools: all(&step["tools"]).iter().filter_map(|tool| tool.as_str().map(str::to_owned)).collect(),
+            depends_on: all(needs).iter().filter_map(number).collect(),
+        })
+    };
+    all(&asked["steps"]).iter().filter_map(step).collect()
 }
 
 fn result_data(executor: ChatId, result: &StepOutcome) -> Value {
@@ -201,10 +223,19 @@ impl Projection for PlannerTurn {
                 }
                 frames.push(frame(number, "tool_result", json!({ "result": result })));
             }
+            // A plan that waits for a person, who reads it here and decides by its permission.
+            ChatEvent::PermissionRequired { permission_id, call_id, tool, args, expires_at, .. }
+                if tool == RUN_PLAN =>
+            {
+                turn.steps = asked_steps(args).into_iter().map(|step| (step.step, (step, None))).collect();
+                let mut plan = turn.plan(*call_id, (turn.version + 1, "pending"), session, user);
+                plan["plan"]["permission"] = json!({ "id": permission_id, "expires_at": expires_at });
+                frames.push(frame(number, "plan_created", plan));
+            }
             ChatEvent::Planned { call_id, version, steps, .. } => {
-                turn.plan = Some(*call_id);
+                (turn.plan, turn.version) = (Some(*call_id), *version);
                 turn.steps = steps.iter().map(|step| (step.step, (step.clone(), None))).collect();
-                let plan = turn.plan(*call_id, *version, session, user);
+                let plan = turn.plan(*call_id, (*version, "executing"), session, user);
                 frames.push(frame(number, "plan_created", plan));
             }
             ChatEvent::StepStarted { call_id, step, executor, task, .. } if turn.plan == Some(*call_id) => {

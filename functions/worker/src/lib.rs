@@ -9,7 +9,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{ActorDriver, ActorId, Executor, Job, Verdict, held::watched};
+use actor::{ActorDriver, ActorId, Executor, Job, Verdict, WarmCounts, held::watched};
 use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
@@ -91,6 +91,14 @@ impl Worker {
     /// How many actors are in memory at rest.
     pub fn warm_actors(&self) -> usize {
         self.kinds.values().map(|kind| kind.warm_actors()).sum()
+    }
+
+    /// How often the memory had the actor that a delivery was for.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.kinds.values().fold(WarmCounts::default(), |mut sum, kind| {
+            sum += kind.warm_counts();
+            sum
+        })
     }
 
     /// Works until `shutdown`, then ends the running actors and flushes those in memory.

@@ -1,6 +1,6 @@
 //! The interface between a worker and a runtime of any machine: so that one worker drives chats and tasks alike.
 
-use crate::{Machine, Runtime, Verdict};
+use crate::{Machine, Runtime, Verdict, warm::WarmCounts};
 use async_trait::async_trait;
 use ports::Delivery;
 use tokio::time::Instant;
@@ -25,6 +25,11 @@ pub trait ActorDriver: Send + Sync {
 
     /// How many actors are in memory at rest.
     fn warm_actors(&self) -> usize;
+
+    /// How often the memory had the actor that a delivery was for; nothing for a kind that keeps none.
+    fn warm_counts(&self) -> WarmCounts {
+        WarmCounts::default()
+    }
 }
 
 #[async_trait]
@@ -43,5 +48,8 @@ impl<M: Machine> ActorDriver for Runtime<M> {
     }
     fn warm_actors(&self) -> usize {
         Self::warm_actors(self)
+    }
+    fn warm_counts(&self) -> WarmCounts {
+        Self::warm_counts(self)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     newer,
     retry::while_unavailable,
     trial::{self, Quarantine, Trial},
-    warm::Warm,
+    warm::{Warm, WarmCounts},
 };
 use domain::{CommandId, panic_text};
 use futures::FutureExt;
@@ -168,6 +168,7 @@ impl<M: Machine> Runtime<M> {
                     return Verdict { done: done + more, again: Duration::ZERO };
                 }
                 Attempted::Outdated => {
+                    self.warm.outdated();
                     rereads = true;
                     continue;
                 }
@@ -387,6 +388,11 @@ impl<M: Machine> Runtime<M> {
     /// How many actors are in memory at rest.
     pub fn warm_actors(&self) -> usize {
         self.warm.len()
+    }
+
+    /// How often the memory had the actor that a delivery was for.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.warm.counts()
     }
 }
 

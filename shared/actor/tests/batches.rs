@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input, Machine, Options,
-    OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View,
+    OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View, WarmCounts,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
 use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write};
@@ -236,6 +236,7 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     let more = world.mail(&[Nothing, Add(6), Add(7)]);
     assert_eq!(world.deliver(&more).await, all(&more));
     assert_eq!(world.log(), [(5, 4), (1, 1), (3, 2)]);
+    assert_eq!(world.runtime.warm_counts().outdated, 1, "its memory was behind the log");
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,6 +294,9 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
     tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;
     world.runtime.flush_idle().await;
     assert_eq!((world.runtime.warm_actors(), has_snapshot()), (1, false));
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0 });
+    tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;
     tokio::time::advance(Duration::from_secs(1)).await;
     world.runtime.flush_idle().await;
     assert_eq!(

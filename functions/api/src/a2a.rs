@@ -24,7 +24,7 @@ use axum::{
 };
 use bytes::Bytes;
 use chat::Shelf;
-use domain::{ActorRef, Code, CommandId, Error, OnBusy, TurnId};
+use domain::{ActorRef, ChatId, Code, CommandId, Error, OnBusy, TurnId};
 use doors::{
     Part, Span,
     a2a::{self as wire, Ask, Card, Kind, Refusal, Sent, Shows, Skill, Task, TaskId},
@@ -175,6 +175,10 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
 async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
     let Some(config) = sent.push.take() else { return handed(peer, id, sent).await };
     let speaker = &peer.speaker;
+    // A message that its task does not take leaves the notifications of the task as they were.
+    if let Some(task) = sent.task {
+        open_task(peer, id, task, sent.context).await?;
+    }
     let task = sent.task.unwrap_or_else(|| {
         let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
         TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
@@ -190,9 +194,6 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
 async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
     let speaker = &peer.speaker;
     if let Some(task) = sent.task {
-        if sent.context.is_some_and(|context| context != task.chat) {
-            return Err(Error::invalid("contextId", "the task belongs to another context").into());
-        }
         return reply(peer, id, task, sent).await;
     }
     if let Some(chat) = sent.context {
@@ -225,15 +226,24 @@ async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
     Ok(speaker.begin(speaker.new_chat(), words).await?)
 }
 
-/// A message for a task: the answer to its question, or words for the turn that runs.
-async fn reply(peer: &Peer<'_>, id: &Value, task: TaskId, sent: Sent) -> Taken<Run> {
-    let speaker = &peer.speaker;
+/// A task that takes a message which names this context, or none.
+async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<ChatId>) -> Taken<Task> {
+    if context.is_some_and(|context| context != task.chat) {
+        return Err(Error::invalid("contextId", "the task belongs to another context").into());
+    }
     let (now, _) = known(peer, id, task).await?;
     if now.state().is_terminal() {
         let error = Error::new(Code::Conflict, "the task has ended")
             .hint("send the message with the contextId and without the taskId");
         return Err(Refusal { kind: Kind::UnsupportedOperation, error });
     }
+    Ok(now)
+}
+
+/// A message for a task: the answer to its question, or words for the turn that runs.
+async fn reply(peer: &Peer<'_>, id: &Value, task: TaskId, sent: Sent) -> Taken<Run> {
+    let speaker = &peer.speaker;
+    let now = open_task(peer, id, task, sent.context).await?;
     match now.asked() {
         Some(asked) => Ok(speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?),
         None => Ok(speaker.steer(task.chat, task.turn, sent.words()).await?),

@@ -116,7 +116,12 @@ await send({ colour: 'blue' }, { taskId: waiting.id });
 const seen = (token) => notices.filter((one) => one[0] === waiting.id && one[2] === token).map((one) => [one[1], one[3]]);
 await until(() => seen('token of first').length === 2 && seen('token of second').length === 1);
 await client.deleteTaskPushNotificationConfig(of('second'), options);
+// A message that the task does not take changes nothing about its notifications.
+const late = message('once more', { taskId: waiting.id });
+late.configuration = { ...pushed.configuration, taskPushNotificationConfig: { ...config('first', ''), token: 'of a late message' } };
+const tooLate = await refusal(() => client.sendMessage(late, options));
 out.pushed = {
+  tooLate,
   first: seen('token of first'), second: seen('token of second'), made: [second.id, second.url === url],
   listed: listed.configs.map((one) => one.id).sort(), read: (await client.getTaskPushNotificationConfig(of('first'), options)).token,
   gone: await refusal(() => client.getTaskPushNotificationConfig(of('second'), options)),

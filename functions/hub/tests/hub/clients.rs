@@ -209,7 +209,7 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
         json!({
             "first": [["TASK_STATE_INPUT_REQUIRED", true], ["TASK_STATE_COMPLETED", true]],
             "second": [["TASK_STATE_COMPLETED", true]], "made": ["second", true], "listed": ["first", "second"],
-            "read": "token of first", "gone": ["TaskNotFoundError", -32_001],
+            "tooLate": ["UnsupportedOperationError", -32_004], "read": "token of first", "gone": ["TaskNotFoundError", -32_001],
         })
     );
     assert_eq!(

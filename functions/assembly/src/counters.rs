@@ -113,8 +113,12 @@ pub fn worker(worker: &Worker) -> Counters {
         let warm = worker.warm_counts();
         total(out, "buildscale_actor_memory_hits", "Deliveries whose actor was in memory.", warm.hits);
         total(out, "buildscale_actor_memory_misses", "Deliveries whose actor was read from its log.", warm.misses);
-        let help = "Actors in memory that another worker had driven since, so that they were read again.";
-        total(out, "buildscale_actor_memory_outdated", help, warm.outdated);
+        total(
+            out,
+            "buildscale_actor_memory_outdated",
+            "Actors in memory that another had driven since.",
+            warm.outdated,
+        );
         total(out, "buildscale_deliveries_acknowledged", "Deliveries settled.", counts.acknowledged.load(Relaxed));
         total(out, "buildscale_deliveries_retried", "Deliveries given back.", counts.retried.load(Relaxed));
         let cut = counts.checkpointed.load(Relaxed);

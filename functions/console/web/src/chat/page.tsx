@@ -40,8 +40,11 @@ export function ChatPage({workspace, chat}: At) {
   );
 }
 
-export function StatusBadge({status, asks}: {status: Schemas['ChatStatus']; asks: boolean}) {
-  if (asks || status === 'suspended') return <Badge tone="ask">needs you</Badge>;
+/** What a chat does. One that waits for a call of a program alone needs no person. */
+export function StatusBadge({status, waiting}: {status: Schemas['ChatStatus']; waiting: Record<string, unknown>[] | undefined}) {
+  const forPrograms = (waiting ?? []).filter(one => one['event'] === 'call_handed_out').length;
+  if (forPrograms > 0 && forPrograms === waiting?.length) return <Badge tone="busy">waits for a program</Badge>;
+  if ((waiting ?? []).length > 0 || status === 'suspended') return <Badge tone="ask">needs you</Badge>;
   if (status === 'running' || status === 'queued') return <Badge tone="busy">working</Badge>;
   if (status === 'paused') return <Badge tone="bad">paused</Badge>;
   return null;
@@ -74,7 +77,7 @@ function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schem
     <header className="chat-head">
       <h1 title={view.title}>{view.title}</h1>
       <Badge>{view.role}</Badge>
-      <StatusBadge status={isRunning && view.status === 'idle' ? 'running' : view.status} asks={(view.waiting_for ?? []).length > 0} />
+      <StatusBadge status={isRunning && view.status === 'idle' ? 'running' : view.status} waiting={view.waiting_for} />
       <span className="spacer" />
       <IconButton label="Rename this chat" icon="edit" onClick={() => { setTitle(view.title); setDialog('rename'); }} />
       <IconButton label="Delete this chat" icon="trash" onClick={() => setDialog('delete')} />

@@ -117,7 +117,7 @@ function ChatList({workspace, current}: {workspace: string; current: string | un
           <li key={chat.chat_id}>
             <a href={href(workspace, 'chats', [chat.chat_id])} aria-current={chat.chat_id === current ? 'page' : undefined}>
               <span className="chat-title">{chat.title}</span>
-              <StatusBadge status={chat.status} asks={(chat.waiting_for ?? []).length > 0} />
+              <StatusBadge status={chat.status} waiting={chat.waiting_for} />
               <span className="faint"><Ago at={chat.active_at} /></span>
             </a>
           </li>

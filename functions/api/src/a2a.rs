@@ -206,7 +206,7 @@ async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
                 .hint("leave skill out, or begin a context")
                 .into());
         }
-        return Ok(speaker.post(chat, sent.words(), OnBusy::Enqueue).await?);
+        return Ok(speaker.post(chat, Words { content: sent.words(), ..Words::default() }, OnBusy::Enqueue).await?);
     }
     if let Some(skill) = &sent.skill
         && !speaker.personas().await?.contains(skill)
@@ -222,6 +222,7 @@ async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
         role: sent.skill,
         model: sent.model,
         functions: Vec::new(),
+        files: Vec::new(),
     };
     Ok(speaker.begin(speaker.new_chat(), words).await?)
 }

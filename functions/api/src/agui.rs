@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Converse},
     converse::{Reply, Speaker, Words, chat_of},
     error::Answer,
-    extract::{Json, TraceParent, Traced},
+    extract::{Talk, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
     workspaces::InWorkspace,
@@ -26,7 +26,7 @@ pub(crate) async fn run_agent(
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { thread, run: name, role: persona, model, functions, earlier, input } = wire::request(&body)?;
     let speaker =
@@ -34,11 +34,11 @@ pub(crate) async fn run_agent(
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
     let (chat, view) = chat_of(&context.base, at.workspace_id, &thread).await?;
     let run = match input {
-        Input::Words(content) => {
+        Input::Words { content, files } => {
             if view.is_some() {
                 speaker.check_functions(chat, &functions).await?;
             }
-            let words = Words { content, earlier, role: persona, model, functions };
+            let words = Words { content, earlier, role: persona, model, functions, files };
             speaker.say(chat, view.is_some(), words).await?
         }
         Input::Resume { id, payload } => {

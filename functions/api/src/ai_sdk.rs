@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Converse, Read},
     converse::{Reply, Run, Speaker, Words, chat_of, waits},
     error::Answer,
-    extract::{Json, TraceParent, Traced},
+    extract::{Talk, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
     workspaces::InWorkspace,
@@ -61,7 +61,7 @@ pub(crate) async fn send_ui_message(
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { id, role: persona, model, earlier, input } = wire::request(&body)?;
     let speaker =
@@ -69,8 +69,8 @@ pub(crate) async fn send_ui_message(
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
     let (chat, view) = chat_of(&context.base, at.workspace_id, &id).await?;
     let run = match input {
-        Input::Words(content) => {
-            let words = Words { content, earlier, role: persona, model, functions: Vec::new() };
+        Input::Words { content, files } => {
+            let words = Words { content, earlier, role: persona, model, functions: Vec::new(), files };
             speaker.say(chat, view.is_some(), words).await?
         }
         Input::Decision { id, approved, reason } => {

@@ -7,9 +7,10 @@ use crate::{
     chats::check_model,
     error::{Answer, ApiError, internal},
     extract::Traced,
-    hub::Within,
+    hub::{Attachment, Within, attach},
     idempotency::Ids,
     prompts::spoken,
+    writes::author,
 };
 use actor::next_number;
 use axum::{
@@ -19,10 +20,10 @@ use axum::{
 use bytes::Bytes;
 use chat::Shelf;
 use domain::{
-    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, PermissionId, Principal,
-    QuestionId, Timestamp, ToolSpec, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
+    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, OnBusy, PermissionId,
+    Principal, QuestionId, Timestamp, ToolSpec, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
-use doors::{Part, Parts, Projection, Span};
+use doors::{Brought, Part, Parts, Projection, Span};
 use futures::{StreamExt, stream};
 use http::HeaderMap;
 use identity::{Action, Caller, Role};
@@ -54,6 +55,8 @@ pub(crate) struct Words {
     pub model: Option<String>,
     /// The functions that the client runs itself.
     pub functions: Vec<ToolSpec>,
+    /// The files that it brings along.
+    pub files: Vec<Brought>,
 }
 
 /// The answer to a question or a request for permission.
@@ -124,8 +127,9 @@ impl Speaker<'_> {
 
     /// Begins a chat with a message.
     pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
-        let Words { content, earlier, role, model, functions } = words;
+        let Words { content, earlier, role, model, functions, files } = words;
         check_model(self.context, model.as_deref())?;
+        let files = self.keep(chat, files).await?;
         let earlier = match earlier.is_empty() {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
@@ -140,6 +144,7 @@ impl Speaker<'_> {
             may_approve,
             trace,
             functions,
+            files,
             ..chat::NewChat::default()
         };
         let command = self.turn(chat);
@@ -150,13 +155,25 @@ impl Speaker<'_> {
     /// Says something in a chat with an id of the client's: it waits for its turn there, or begins the chat.
     pub(crate) async fn say(&self, chat: ChatId, is_there: bool, words: Words) -> Result<Run, Error> {
         match is_there {
-            true => self.post(chat, words.content, OnBusy::Enqueue).await,
+            true => self.post(chat, words, OnBusy::Enqueue).await,
             false => self.begin(chat, words).await,
         }
     }
 
-    /// Posts a message to a chat.
-    pub(crate) async fn post(&self, chat: ChatId, content: String, on_busy: OnBusy) -> Result<Run, Error> {
+    /// Writes the files of a message into the workspace, where its attachments are.
+    async fn keep(&self, chat: ChatId, files: Vec<Brought>) -> Result<Vec<FileId>, Error> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        demand(self.caller, self.role, Action::Write)?;
+        let files = files.into_iter().map(|Brought { name, content }| Attachment::new(&name, content.into())).collect();
+        let workspace = self.context.base.workspaces.open(self.workspace, self.files.clone()).await?;
+        attach(&workspace, &author(self.caller, self.by.clone().into()), chat, &self.ids, files).await
+    }
+
+    /// Posts a message to a chat, which keeps its own setup.
+    pub(crate) async fn post(&self, chat: ChatId, words: Words, on_busy: OnBusy) -> Result<Run, Error> {
+        let Words { content, files, .. } = words;
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
@@ -172,7 +189,8 @@ impl Speaker<'_> {
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
-        let post = chat::NewMessage { content, on_busy, may_approve, trace, ..chat::NewMessage::default() };
+        let files = self.keep(chat, files).await?;
+        let post = chat::NewMessage { content, files, on_busy, may_approve, trace, ..chat::NewMessage::default() };
         let accepted = self.context.chats.post(self.workspace, chat, self.turn(chat), post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first })
     }

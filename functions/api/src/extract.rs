@@ -151,22 +151,63 @@ pub(crate) struct Json<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
-        let Raw(body) = Raw::<MAX_JSON>::from_request(request, state).await?;
-        if body.is_empty() {
-            return parse(b"{}");
-        }
-        // Asking for the type keeps plain forms of other web pages out: a browser asks first before it sends this one.
-        let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        if !(essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")) {
-            let kind = if essence.is_empty() { "of no type" } else { essence };
-            let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
-            let hint = "send the header Content-Type: application/json";
-            return Err(ApiError::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        }
-        parse(&body)
+        parse(&json_body::<S, MAX_JSON>(request, state).await?)
     }
+}
+
+/// The JSON body of a request that may bring files along in its own bytes. It has few values: text is read at its own size, and each value takes
+/// many times the bytes that it is written with.
+pub(crate) struct Talk<T>(pub T);
+
+/// The longest of them, in bytes: as much as a function on AWS takes.
+const MAX_TALK: usize = 6 * 1024 * 1024;
+/// The most values of one.
+const MOST_VALUES: usize = 100_000;
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Talk<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let body = json_body::<S, MAX_TALK>(request, state).await?;
+        if body.len() > MAX_JSON && has_many_values(&body) {
+            let error = Error::invalid("body", format!("the body has more than {MOST_VALUES} values"));
+            return Err(error.hint("send the newest messages alone, or write long data into a file").into());
+        }
+        parse(&body).map(|Json(talk)| Self(talk))
+    }
+}
+
+/// Whether a JSON text has more values than a conversation needs, by its separators outside of texts.
+fn has_many_values(body: &[u8]) -> bool {
+    let (mut values, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MOST_VALUES
+}
+
+/// The body of a request that says that it is JSON; `{}` for an empty one.
+async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+    let Raw(body) = Raw::<LIMIT>::from_request(request, state).await?;
+    if body.is_empty() {
+        return Ok(Bytes::from_static(b"{}"));
+    }
+    // Asking for the type keeps plain forms of other web pages out: a browser asks first before it sends this one.
+    let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !(essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")) {
+        let kind = if essence.is_empty() { "of no type" } else { essence };
+        let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
+        let hint = "send the header Content-Type: application/json";
+        return Err(ApiError::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    Ok(body)
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
@@ -313,6 +354,14 @@ fn inside(path: Option<&str>, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        let many = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        assert!(has_many_values(many.as_bytes()));
+        let text = format!(r#"{{"a": "{}\", [{{"}}"#, ",[{".repeat(MOST_VALUES));
+        assert!(!has_many_values(text.as_bytes()), "a text is one value, with whatever is in it");
+    }
 
     #[test]
     fn serdes_words_become_a_field_and_a_hint() {

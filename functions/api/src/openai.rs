@@ -8,7 +8,7 @@ use crate::{
     access::{Converse, Read},
     converse::{Reply, Run, Speaker, Words},
     error::Answer,
-    extract::{Json, Path, Query, TraceParent, Traced},
+    extract::{Path, Query, Talk, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
     pace::Paced,
@@ -106,15 +106,15 @@ pub(crate) async fn create_completion(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { model, input, stream, with_usage, functions, .. } = wire::completion(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
     let model = persona(&speaker, &model).await?;
     let run = match input {
-        Input::Words { content, earlier } => {
-            let words = Words { content, earlier, role: Some(model.clone()), model: None, functions };
+        Input::Words { content, earlier, files } => {
+            let words = Words { content, earlier, role: Some(model.clone()), model: None, functions, files };
             speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
         }
         Input::Answers(asked, output) => speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?,
@@ -150,7 +150,7 @@ pub(crate) async fn create_response(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     let request = wire::response(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
@@ -177,8 +177,8 @@ pub(crate) async fn create_response(
 /// Sends the command of a response, and tells which response it follows.
 async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
     let Request { input, previous, conversation, functions, .. } = request;
-    let (content, earlier) = match input {
-        Input::Words { content, earlier } => (content, earlier),
+    let (content, earlier, files) = match input {
+        Input::Words { content, earlier, files } => (content, earlier, files),
         Input::Answers(asked, output) => {
             return Ok((speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?, None));
         }
@@ -187,7 +187,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     };
     let Some(chat) = previous.map(|id| id.chat).or(conversation) else {
-        let words = Words { content, earlier, role: Some(model.to_owned()), model: None, functions };
+        let words = Words { content, earlier, role: Some(model.to_owned()), model: None, functions, files };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
     };
     if !earlier.is_empty() {
@@ -216,7 +216,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     }
     let previous = parts.last().map(|part| ResponseId { chat, part });
-    Ok((speaker.post(chat, content, OnBusy::Reject).await?, previous))
+    Ok((speaker.post(chat, Words { content, files, ..Words::default() }, OnBusy::Reject).await?, previous))
 }
 
 /// A response as it is now, or its events: those that were, and those to come.

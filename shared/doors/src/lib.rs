@@ -6,6 +6,7 @@ pub mod a2a;
 pub mod acp;
 pub mod agui;
 pub mod ai_sdk;
+mod brought;
 mod functions;
 pub mod hub;
 pub mod langgraph;
@@ -17,5 +18,6 @@ pub mod planner;
 mod projection;
 mod said;
 
+pub use brought::Brought;
 pub use part::{Beat, End, Part, Parts, Watch};
 pub use projection::{Frame, Projection, Span};

@@ -12,7 +12,6 @@ use crate::{
     error::{Answer, ApiError},
     extract::{Json, Open, Path, Raw},
     idempotency::Ids,
-    writes::author,
 };
 use axum::{
     extract::{FromRequest, Request, State},
@@ -24,7 +23,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-use workspace::{Expect, MAX_FILE};
+use workspace::{Expect, MAX_FILE, Workspace, Writer};
 
 /// The most attachments of a turn.
 const MOST: usize = 20;
@@ -37,9 +36,16 @@ pub(super) struct Given {
 }
 
 /// A file that came along.
-pub(super) struct Attachment {
+pub(crate) struct Attachment {
     name: String,
     content: Bytes,
+}
+
+impl Attachment {
+    /// One of this name, as a client gives it: what leads elsewhere is left out of the name.
+    pub(crate) fn new(name: &str, content: Bytes) -> Self {
+        Self { name: file_name(name), content }
+    }
 }
 
 /// The body of a turn: JSON, or the parts of a form.
@@ -57,8 +63,7 @@ pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result
             ("input", _) => given.input = words("input", &content)?,
             ("stream", _) => given.stream = words("stream", &content)?.trim() == "true",
             ("attachments" | "attachments[]", file) => {
-                let name = file_name(&file.unwrap_or_default());
-                given.attachments.push(Attachment { name, content });
+                given.attachments.push(Attachment::new(&file.unwrap_or_default(), content));
             }
             _ => {}
         }
@@ -84,24 +89,20 @@ fn file_name(given: &str) -> String {
     if kept.is_empty() { "file".into() } else { kept.to_owned() }
 }
 
-/// Writes the attachments into the workspace, under the thread and the request.
-pub(super) async fn attach<N>(
-    context: &Context,
-    within: &Within<N>,
-    thread: ChatId,
+/// Writes the attachments into the workspace, under the chat and the request.
+pub(crate) async fn attach(
+    workspace: &Workspace,
+    writer: &Writer,
+    chat: ChatId,
     ids: &Ids,
     attachments: Vec<Attachment>,
-) -> Answer<Vec<FileId>> {
-    if attachments.is_empty() {
-        return Ok(Vec::new());
-    }
-    let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
-    let (writer, request) = (author(&within.caller, within.by.clone().into()), ids.id("attachments"));
+) -> Result<Vec<FileId>, Error> {
+    let request = ids.id("attachments");
     let mut files = Vec::new();
     for (place, Attachment { name, content }) in attachments.into_iter().enumerate() {
-        let path = FilePath::parse(&format!("/data/attachments/{thread}/{request}-{place}/{name}"));
+        let path = FilePath::parse(&format!("/data/attachments/{chat}/{request}-{place}/{name}"));
         let path = path.map_err(|error| Error::invalid("attachments", error.to_string()))?;
-        files.push(workspace.write(&path, content, Expect::Any, &writer).await?.file_id);
+        files.push(workspace.write(&path, content, Expect::Any, writer).await?.file_id);
     }
     Ok(files)
 }

@@ -14,6 +14,7 @@ use crate::{
     extract::{Json, Path, Query, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
+    writes::author,
 };
 use actor::next_number;
 use axum::{
@@ -72,10 +73,13 @@ pub(crate) async fn create_turn(
         Kind::Persona(role) => Some(role),
         Kind::Coding => None,
     };
+    let mut files = Vec::new();
     if !attachments.is_empty() {
         demand(&within.caller, within.role, <Write as crate::access::Needs>::ACTION)?;
+        let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
+        let writer = author(&within.caller, within.by.clone().into());
+        files = attach(&workspace, &writer, at.thread_id, &ids, attachments).await?;
     }
-    let files = attach(&context, &within, at.thread_id, &ids, attachments).await?;
     let actor = ActorRef::Chat { workspace: within.workspace, chat: at.thread_id };
     // Before the turn is begun, so that none of its events is below it.
     let first = next_number(&*context.base.table, &actor.into()).await?;

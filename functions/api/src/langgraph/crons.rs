@@ -92,7 +92,7 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
         (Kind::Flow, Some(_)) => Err(Error::invalid("thread_id", "each run of a flow has a thread of its own")
             .hint("make the cron without a thread")),
         (Kind::Persona, None) => {
-            let wire::Words { content, .. } = wire::words(&input)?;
+            let content = alone(&input)?;
             Ok(Action::Chat { goal: content, role: Some(assistant.name), model: run.model, mode: Mode::default() })
         }
         (Kind::Persona, Some(id)) => {
@@ -102,8 +102,18 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
                     Error::invalid("thread_id", "the thread has no chat yet").hint("run the assistant in it once")
                 );
             };
-            Ok(Action::Message { chat_id: view.chat_id, content: wire::words(&input)?.content })
+            Ok(Action::Message { chat_id: view.chat_id, content: alone(&input)? })
         }
+    }
+}
+
+/// The words of an input for a schedule, which keeps no files.
+fn alone(input: &Value) -> Result<String, Error> {
+    let wire::Words { content, files, .. } = wire::words(input)?;
+    match files.is_empty() {
+        true => Ok(content),
+        false => Err(Error::invalid("input", "a schedule brings no files along")
+            .hint("write them into the workspace, and name them in the message")),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     access::Converse,
     converse::Speaker,
     error::Answer,
-    extract::{Json, Path, TraceParent, Traced},
+    extract::{Path, Talk, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
     pace::Paced,
@@ -150,7 +150,7 @@ pub(crate) async fn stream_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     streamed(context, within, (ids, traced), Some(thread_id), &body).await
 }
@@ -166,7 +166,7 @@ pub(crate) async fn wait_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     waited(context, within, (ids, traced), Some(thread_id), &body).await
 }
@@ -182,7 +182,7 @@ pub(crate) async fn create_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     created(&context, &within, (ids, traced), Some(thread_id), &body).await
 }
@@ -197,7 +197,7 @@ pub(crate) async fn stream_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     streamed(context, within, (ids, traced), None, &body).await
 }
@@ -212,7 +212,7 @@ pub(crate) async fn wait_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     waited(context, within, (ids, traced), None, &body).await
 }
@@ -227,7 +227,7 @@ pub(crate) async fn create_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Json(body): Json<Map<String, Value>>,
+    Talk(body): Talk<Map<String, Value>>,
 ) -> Answer<Response> {
     created(&context, &within, (ids, traced), None, &body).await
 }

@@ -66,8 +66,9 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: Kind, graph: &str, run
         Input::Resume(_) => return Err(not_asked().into()),
     };
     if kind == Kind::Persona {
-        let wire::Words { content, earlier } = wire::words(&input)?;
-        let words = Words { content, earlier, role: Some(graph.to_owned()), model: run.model, functions: Vec::new() };
+        let wire::Words { content, earlier, files } = wire::words(&input)?;
+        let (role, functions) = (Some(graph.to_owned()), Vec::new());
+        let words = Words { content, earlier, role, model: run.model, functions, files };
         return Ok(Log::Chat(speaker.begin(chat, words).await?));
     }
     if run.model.is_some() {
@@ -102,7 +103,8 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
                 Strategy::Interrupt => OnBusy::Interrupt,
                 Strategy::Rollback => OnBusy::Rollback,
             };
-            Ok(speaker.post(view.chat_id, words.content, on_busy).await?)
+            let wire::Words { content, files, .. } = words;
+            Ok(speaker.post(view.chat_id, Words { content, files, ..Words::default() }, on_busy).await?)
         }
         Input::Resume(value) => {
             let data = view.waiting_for.first().map(|open| &open["data"]).ok_or_else(not_asked)?;

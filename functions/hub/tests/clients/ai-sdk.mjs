@@ -5,7 +5,7 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
 } from 'ai';
-import { base, finish, until, workspace } from './common.mjs';
+import { base, dot, finish, kept, until, workspace } from './common.mjs';
 
 const api = `${base}/api/v1/workspaces/${workspace}/ai-sdk/chat`;
 const open = (more) => new Chat({ transport: new DefaultChatTransport({ api }), ...more });
@@ -26,6 +26,13 @@ out.whole = {
 };
 await whole.sendMessage({ text: 'say it' });
 out.again = [whole.messages.length, words(whole)];
+
+// A picture comes along. The client sends it again with each message of the chat.
+const shown = open();
+const files = [{ type: 'file', mediaType: 'image/png', filename: 'dot of ai.png', url: dot }];
+await shown.sendMessage({ text: 'say it', files });
+await shown.sendMessage({ text: 'say it' });
+out.shown = [shown.status, shown.messages.length, words(shown), await kept('dot of ai.png')];
 
 const wish = open({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
 await wish.sendMessage({ text: 'become a poet' });

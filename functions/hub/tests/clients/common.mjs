@@ -10,6 +10,16 @@ export async function until(fits) {
   }
 }
 
+/** A picture of one dot, and whether a file of this name came into the workspace with a message. */
+export const dot =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+export async function kept(name) {
+  const body = JSON.stringify({ tool: 'find', args: { path: '/data/attachments', name } });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${base}/api/v1/workspaces/${workspace}/tools`, { method: 'POST', headers, body });
+  return (await answer.json()).output.includes(`/${name}`);
+}
+
 export function finish(result) {
   process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));
 }

@@ -1,6 +1,6 @@
 // The client of OpenAI for JavaScript: models, completions, responses, questions, permissions, errors.
 import OpenAI from 'openai';
-import { base, finish, until, workspace } from './common.mjs';
+import { base, dot, finish, kept, until, workspace } from './common.mjs';
 
 const client = new OpenAI({
   apiKey: 'any',
@@ -20,6 +20,13 @@ out.model = (await client.models.retrieve('reviewer')).id;
 
 const said = await completions.create({ model, messages: [{ role: 'system', content: 'Be brief.' }, user('say it')] });
 out.completion = [said.choices[0].message.content, said.choices[0].finish_reason, said.usage.total_tokens > 0];
+
+const look = user([{ type: 'text', text: 'say it' }, { type: 'image_url', image_url: { url: dot } }]);
+const seen = await completions.create({ model, messages: [look] });
+const again = await completions.create({ model, messages: [look, seen.choices[0].message, user('say it')] });
+const page = { type: 'input_file', filename: 'page of open.txt', file_data: 'data:text/plain;base64,aGk=' };
+const read = await client.responses.create({ model, input: [{ role: 'user', content: [{ type: 'input_text', text: 'say it' }, page] }] });
+out.files = [seen, again].map((one) => one.choices[0].message.content).concat(text(read), await kept('file.png'), await kept('page of open.txt'));
 
 out.chunks = { text: '', reasoning: '', pieces: 0, reason: null, usage: false };
 const chunks = { model, stream: true, stream_options: { include_usage: true }, messages: [user('chunks')] };

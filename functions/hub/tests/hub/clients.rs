@@ -70,6 +70,7 @@ async fn openai_for_javascript_works_with_personas_as_models() -> Result {
     }
     assert_eq!(told["model"], "reviewer");
     assert_eq!(told["completion"], json!(["Said.", "stop", true]));
+    assert_eq!(told["files"], json!(["Said.", "Said.", "Said.", true, true]));
     let chunks = &told["chunks"];
     assert_eq!(
         (&chunks["reasoning"], &chunks["reason"], &chunks["usage"]),
@@ -138,6 +139,7 @@ async fn a_chat_of_the_ai_sdk_shows_asks_and_comes_back() -> Result {
         })
     );
     assert_eq!(told["again"], json!([4, ["Said."]]));
+    assert_eq!(told["shown"], json!(["ready", 4, ["Said."], true]));
     assert_eq!(told["asks"], json!(["approval-requested", "write", "/system/agents/poet/persona.md"]));
     assert_eq!(told["approved"], json!([["May I?", POET], ["output-available"], 2]));
     assert_eq!(told["answered"], json!(["colour", ["One question.", "You said red."]]));

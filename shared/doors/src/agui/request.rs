@@ -1,6 +1,9 @@
 //! The input of a run (`RunAgentInput`).
 
-use crate::functions;
+use crate::{
+    brought::{Brought, Message},
+    functions,
+};
 use domain::{Error, ToolSpec};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -34,7 +37,12 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A message.
-    Words(String),
+    Words {
+        /// The words.
+        content: String,
+        /// The files that it brings along.
+        files: Vec<Brought>,
+    },
     /// The answer to an interrupt, or the result of a function.
     Resume {
         /// The questions, the request for permission, or the call.
@@ -116,17 +124,41 @@ fn words(body: &Map<String, Value>) -> Result<(Input, String), Error> {
             _ => continue,
         };
         // Writing to a text does not fail.
-        let _ = writeln!(earlier, "{who}: {}", text(&message["content"], false)?);
+        let _ = writeln!(earlier, "{who}: {}", said(&message["content"], false)?.words);
     }
-    Ok((Input::Words(text(&last["content"], true)?), earlier))
+    let Message { words: content, files } = said(&last["content"], true)?;
+    Ok((Input::Words { content, files }, earlier))
 }
 
-fn text(content: &Value, is_new: bool) -> Result<String, Error> {
-    let Some(parts) = content.as_array() else { return Ok(content.as_str().unwrap_or_default().to_owned()) };
-    let mut words = String::new();
+/// The words of a message, and of a new one its files. Other parts are refused in a new message.
+fn said(content: &Value, is_new: bool) -> Result<Message, Error> {
+    let mut said = Message::default();
+    let Some(parts) = content.as_array() else {
+        said.words = content.as_str().unwrap_or_default().to_owned();
+        return Ok(said);
+    };
     for part in parts.iter().take(MOST) {
         match (part["type"].as_str(), part["text"].as_str()) {
-            (Some("text"), Some(text)) => words.push_str(text),
+            (Some("text"), Some(text)) => said.words.push_str(text),
+            (Some("binary"), _) if is_new => {
+                let (kind, name) = (part["mimeType"].as_str().unwrap_or_default(), part["filename"].as_str());
+                let file = match part["data"].as_str() {
+                    Some(data) => Brought::of_base64("messages", kind, data, name)?,
+                    None => Brought::at("messages", part["url"].as_str().unwrap_or_default(), name)?,
+                };
+                said.bring("messages", file)?;
+            }
+            // Images, audio, video and documents of the newer form, with their source beside their type.
+            (Some("image" | "audio" | "video" | "document"), _) if is_new => {
+                let (source, name) = (&part["source"], part["filename"].as_str());
+                let (kind, value) =
+                    (source["mimeType"].as_str().unwrap_or_default(), source["value"].as_str().unwrap_or_default());
+                let file = match source["type"].as_str() {
+                    Some("data") => Brought::of_base64("messages", kind, value, name)?,
+                    _ => Brought::at("messages", value, name)?,
+                };
+                said.bring("messages", file)?;
+            }
             (kind, _) if is_new => {
                 let kind: String = kind.unwrap_or_default().chars().take(32).collect();
                 return Err(Error::invalid("messages", format!("a message cannot have a part {kind:?} here"))
@@ -135,7 +167,7 @@ fn text(content: &Value, is_new: bool) -> Result<String, Error> {
             _ => {}
         }
     }
-    Ok(words)
+    Ok(said)
 }
 
 #[cfg(test)]
@@ -151,7 +183,7 @@ mod tests {
             body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             request(body.as_object().unwrap())
         };
-        assert_eq!(read(json!({})).unwrap().input, Input::Words("Hi".into()));
+        assert_eq!(read(json!({})).unwrap().input, Input::Words { content: "Hi".into(), files: Vec::new() });
         let id = Uuid::from_u128(1);
         let entry = json!({ "interruptId": id, "status": "resolved", "payload": { "approved": true } });
         let payload = Some(json!({ "approved": true }));

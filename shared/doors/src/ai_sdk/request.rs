@@ -1,5 +1,6 @@
 //! The request of `DefaultChatTransport`: the client's messages, of which the last one is new or has answers in it.
 
+use crate::brought::{Brought, Message};
 use domain::{CallId, Error, PermissionId};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -28,7 +29,12 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A message.
-    Words(String),
+    Words {
+        /// The words.
+        content: String,
+        /// The files that it brings along.
+        files: Vec<Brought>,
+    },
     /// A decision on a request for permission.
     Decision {
         /// The request.
@@ -65,7 +71,10 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         messages.ok_or_else(|| Error::invalid("messages", format!("messages is a list of at most {MOST}")))?;
     let (last, before) = messages.split_last().ok_or_else(|| Error::invalid("messages", "there is no message"))?;
     let input = match last["role"].as_str() {
-        Some("user") => Input::Words(words(parts(last)?, true)?),
+        Some("user") => {
+            let Message { words: content, files } = said(parts(last)?, true)?;
+            Input::Words { content, files }
+        }
         Some("assistant") => decided(parts(last)?)?,
         _ => return Err(Error::invalid("messages", "the last message is neither of the user nor of the assistant")),
     };
@@ -77,7 +86,7 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
             _ => "instructions",
         };
         // Writing to a text does not fail.
-        let _ = writeln!(earlier, "{who}: {}", words(parts(message)?, false)?);
+        let _ = writeln!(earlier, "{who}: {}", said(parts(message)?, false)?.words);
     }
     Ok(Request { id, role: text("role"), model: text("model"), earlier, input })
 }
@@ -87,12 +96,16 @@ fn parts(message: &Value) -> Result<&Vec<Value>, Error> {
     parts.ok_or_else(|| Error::invalid("messages", format!("a message has at most {MOST} parts")))
 }
 
-/// The words of a message. Parts that are no words are refused in a new message.
-fn words(parts: &[Value], is_new: bool) -> Result<String, Error> {
-    let mut words = String::new();
+/// The words of a message, and of a new one its files. Other parts are refused in a new message.
+fn said(parts: &[Value], is_new: bool) -> Result<Message, Error> {
+    let mut said = Message::default();
     for part in parts {
         match (part["type"].as_str(), part["text"].as_str()) {
-            (Some("text"), Some(text)) => words.push_str(text),
+            (Some("text"), Some(text)) => said.words.push_str(text),
+            (Some("file"), _) if is_new => {
+                let url = part["url"].as_str().unwrap_or_default();
+                said.bring("messages", Brought::at("messages", url, part["filename"].as_str())?)?;
+            }
             (kind, _) if is_new => {
                 let kind: String = kind.unwrap_or_default().chars().take(32).collect();
                 return Err(Error::invalid("messages", format!("a message cannot have a part {kind:?} here"))
@@ -101,7 +114,7 @@ fn words(parts: &[Value], is_new: bool) -> Result<String, Error> {
             _ => {}
         }
     }
-    Ok(words)
+    Ok(said)
 }
 
 /// The answer in the message of the assistant: that of its last tool which has one.
@@ -144,7 +157,18 @@ mod tests {
     fn the_last_message_is_new_or_has_an_answer() {
         let said = json!({ "role": "user", "parts": [{ "type": "text", "text": "Hi" }] });
         let new = read(json!({ "id": "x", "messages": [said], "trigger": "submit-message" })).unwrap();
-        assert_eq!((new.id.as_str(), new.input), ("x", Input::Words("Hi".into())));
+        assert_eq!((new.id.as_str(), new.input), ("x", Input::Words { content: "Hi".into(), files: Vec::new() }));
+        let photo = json!({ "type": "file", "mediaType": "image/png", "filename": "a.png", "url": "data:image/png;base64,aGk=" });
+        let shows = json!({ "role": "user", "parts": [photo, { "type": "text", "text": "Look" }] });
+        let Input::Words { content, files } = read(json!({ "id": "x", "messages": [shows] })).unwrap().input else {
+            panic!()
+        };
+        assert_eq!(
+            (content.as_str(), files[0].name.as_str(), files[0].content.as_slice()),
+            ("Look", "a.png", b"hi".as_slice())
+        );
+        let again = read(json!({ "id": "x", "messages": [shows, said] })).unwrap();
+        assert_eq!(again.earlier, "person: Look\n", "files of earlier messages are with their chat");
         let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
         let part = json!({ "type": "dynamic-tool", "state": "approval-responded", "approval": { "id": id, "approved": false, "reason": "no" } });
         let decided = json!({ "role": "assistant", "parts": [{ "type": "step-start" }, part] });

@@ -1,6 +1,7 @@
 //! The body of a request that makes a run, or a cron.
 
 use super::Mode;
+use crate::brought::{Brought, Message, of_part};
 use domain::Error;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -61,6 +62,8 @@ pub struct Words {
     pub content: String,
     /// Those before it, for a new chat.
     pub earlier: String,
+    /// The files that the last one brings along.
+    pub files: Vec<Brought>,
 }
 
 /// Fields that say nothing here when they are empty, with the way to do what they ask for.
@@ -291,9 +294,10 @@ pub fn words(input: &Value) -> Result<Words, Error> {
     for message in before {
         let (who, content) = read(message);
         // Writing to a text does not fail.
-        let _ = writeln!(earlier, "{who}: {}", text(content, false)?);
+        let _ = writeln!(earlier, "{who}: {}", said(content, false)?.words);
     }
-    Ok(Words { content: text(content, true)?, earlier })
+    let Message { words: content, files } = said(content, true)?;
+    Ok(Words { content, earlier, files })
 }
 
 /// The author and the content of a message in any of the forms of LangChain.
@@ -312,13 +316,21 @@ fn read(message: &Value) -> (&'static str, &Value) {
     (who, content)
 }
 
-fn text(content: &Value, is_new: bool) -> Result<String, Error> {
-    let Some(parts) = content.as_array() else { return Ok(content.as_str().unwrap_or_default().to_owned()) };
-    let mut words = String::new();
+/// The words of a message, and of a new one its files. Other parts are refused in a new message.
+fn said(content: &Value, is_new: bool) -> Result<Message, Error> {
+    let mut said = Message::default();
+    let Some(parts) = content.as_array() else {
+        said.words = content.as_str().unwrap_or_default().to_owned();
+        return Ok(said);
+    };
     for part in parts.iter().take(MOST) {
         match (part["type"].as_str(), part["text"].as_str().or_else(|| part.as_str())) {
-            (Some("text") | None, Some(text)) => words.push_str(text),
+            (Some("text") | None, Some(text)) => said.words.push_str(text),
             (kind, _) if is_new => {
+                if let Some(file) = of_part("input", part) {
+                    said.bring("input", file?)?;
+                    continue;
+                }
                 let kind: String = kind.unwrap_or_default().chars().take(32).collect();
                 return Err(Error::invalid("input", format!("a message cannot have a part {kind:?} here"))
                     .hint("write files into the workspace, and name them in the text"));
@@ -326,7 +338,7 @@ fn text(content: &Value, is_new: bool) -> Result<String, Error> {
             _ => {}
         }
     }
-    Ok(words)
+    Ok(said)
 }
 
 #[cfg(test)]
@@ -369,7 +381,7 @@ mod tests {
 
     #[test]
     fn messages_are_read_in_the_forms_of_the_sdks() {
-        let said = |content: &str| Words { content: content.into(), earlier: String::new() };
+        let said = |content: &str| Words { content: content.into(), earlier: String::new(), files: Vec::new() };
         for input in [
             json!({ "messages": "Hi" }),
             json!({ "messages": ["user", "Hi"] }),

@@ -1,7 +1,10 @@
 //! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
 
 use super::{Asked, ResponseId};
-use crate::functions;
+use crate::{
+    brought::{Brought, Message, of_part},
+    functions,
+};
 use domain::{ChatId, Error, ToolSpec};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -39,6 +42,8 @@ pub enum Input {
         content: String,
         /// Instructions and the conversation before them.
         earlier: String,
+        /// The files that the message brings along.
+        files: Vec<Brought>,
     },
     /// Answers to questions: an object by their names, or one text.
     Answers(Asked, String),
@@ -90,7 +95,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
             for message in before {
                 remember("messages", message, &mut earlier)?;
             }
-            Input::Words { content: text("messages", &last["content"])?, earlier }
+            said("messages", &last["content"], earlier)?
         }
         Some("tool") => answered("messages", &last["tool_call_id"], text("messages", &last["content"])?)?,
         _ => {
@@ -168,7 +173,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
 fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error> {
     const FIELD: &str = "input";
     if let Some(Value::String(content)) = body.get(FIELD) {
-        return Ok(Input::Words { content: content.clone(), earlier });
+        return Ok(Input::Words { content: content.clone(), earlier, files: Vec::new() });
     }
     let items = list(body, FIELD)?;
     let (last, before) = items.split_last().ok_or_else(|| Error::invalid(FIELD, "there is no item"))?;
@@ -199,7 +204,7 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
         remember(FIELD, item, &mut earlier)?;
     }
     match last["role"].as_str() {
-        Some("user") => Ok(Input::Words { content: text(FIELD, &last["content"])?, earlier }),
+        Some("user") => said(FIELD, &last["content"], earlier),
         _ => {
             Err(Error::invalid(FIELD, "the last item is no message of the user").hint("end with a message of the user"))
         }
@@ -276,6 +281,21 @@ fn answered(field: &str, id: &Value, output: String) -> Result<Input, Error> {
     Ok(Input::Answers(asked(field, id)?, output))
 }
 
+/// A new message: its words, and the files that it brings along.
+fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
+    let mut said = Message::default();
+    let Some(parts) = content.as_array().filter(|parts| parts.len() <= MOST) else {
+        return Ok(Input::Words { content: text(field, content)?, earlier, files: Vec::new() });
+    };
+    for part in parts {
+        match of_part(field, part) {
+            Some(file) => said.bring(field, file?)?,
+            None => said.words.push_str(&text(field, &Value::Array(vec![part.clone()]))?),
+        }
+    }
+    Ok(Input::Words { content: said.words, earlier, files: said.files })
+}
+
 /// The text of a message or of its parts.
 fn text(field: &str, content: &Value) -> Result<String, Error> {
     match content {
@@ -316,7 +336,12 @@ fn remember(field: &str, message: &Value, earlier: &mut String) -> Result<(), Er
         }
     };
     if !message["content"].is_null() {
-        add(earlier, who, &text(field, &message["content"])?);
+        let content = match &message["content"] {
+            // The files of earlier messages are with the chat that they were sent to.
+            Value::Array(parts) => parts.iter().filter(|part| of_part(field, part).is_none()).cloned().collect(),
+            content => content.clone(),
+        };
+        add(earlier, who, &text(field, &content)?);
     }
     Ok(())
 }
@@ -367,7 +392,7 @@ mod tests {
         ]);
         let request = read(json!({ "model": "a", "input": items })).unwrap();
         let earlier = "instructions: Be brief.\nyou: Yes?\n".to_owned();
-        assert_eq!(request.input, Input::Words { content: "Go".into(), earlier });
+        assert_eq!(request.input, Input::Words { content: "Go".into(), earlier, files: Vec::new() });
         assert_eq!(
             field(read(json!({ "model": "a", "input": [{ "role": "user", "content": [{ "type": "input_image" }] }] }))),
             "input"

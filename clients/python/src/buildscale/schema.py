@@ -52,6 +52,9 @@ class AgentEvent(TypedDict):
 class AgentRequest(TypedDict):
     """A message to the planner chat."""
 
+    # Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
+    # `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
+    approve_plans: NotRequired[bool | None]
     # `global`, `project`, `calendar`, `task`, `project_create`, `project_update`, `project_audit`, `project_forecast`, `task_update` or
     # `daily_brief_update`; `general` means `global`. Without it the session keeps its own.
     context_type: NotRequired[str | None]

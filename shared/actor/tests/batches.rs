@@ -305,7 +305,7 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
         "its state is durable before it leaves memory"
     );
     assert_eq!(world.deliver(&world.mail(&[Add(2)])).await.done, 1);
-    assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "3");
+    assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "4");
 }
 
 #[tokio::test(start_paused = true)]

@@ -218,11 +218,12 @@ fn words_that_steer_are_answered_by_the_turn_that_takes_them_in() {
 fn a_plan_that_waits_for_a_person_is_shown_before_it_is_carried_out() {
     let log = log("complex");
     let begins = log.iter().position(|event| matches!(event, ChatEvent::Planned { .. })).unwrap();
-    let call = log.iter().find_map(|event| match event {
-        ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => calls.first().cloned(),
+    let ChatEvent::Planned { call_id, .. } = &log[begins] else { panic!() };
+    let calls = log.iter().filter_map(|event| match event {
+        ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => Some(calls),
         _ => None,
     });
-    let call = call.unwrap();
+    let call = calls.flatten().find(|call| call.call_id == *call_id).cloned().unwrap();
     let asks = ChatEvent::PermissionRequired {
         permission_id: PermissionId(Uuid::from_u128(7)),
         call_id: call.call_id,

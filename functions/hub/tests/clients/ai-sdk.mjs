@@ -67,6 +67,6 @@ await back.resumeStream();
 out.nothing = back.messages.length;
 
 const refused = open();
-await refused.sendMessage({ text: 'see', files: [{ type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AA==' }] });
+await refused.sendMessage({ text: 'see', files: [{ type: 'file', mediaType: 'image/png', url: 'https://example.org/a.png' }] });
 out.refused = JSON.parse(refused.error.message).error.code;
 finish(out);

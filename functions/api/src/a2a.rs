@@ -173,28 +173,34 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
 
 /// Hands a message to its chat. Notifications of its task are set up before it, so that none is missed.
 async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
-    let Some(config) = sent.push.take() else { return handed(peer, id, sent).await };
+    // First, so that a message that its task does not take leaves the notifications of the task as they were.
+    let open = match sent.task {
+        Some(task) => Some(open_task(peer, id, task, sent.context).await?),
+        None => None,
+    };
+    let Some(config) = sent.push.take() else { return handed(peer, open, sent).await };
     let speaker = &peer.speaker;
-    // A message that its task does not take leaves the notifications of the task as they were.
-    if let Some(task) = sent.task {
-        open_task(peer, id, task, sent.context).await?;
-    }
     let task = sent.task.unwrap_or_else(|| {
         let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
         TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
     });
     let made = push::put(peer, task, config).await?;
-    let said = handed(peer, id, sent).await;
+    let said = handed(peer, open, sent).await;
     if let (Err(_), Some(made)) = (&said, &made.id) {
         speaker.context.webhooks.unpush(speaker.workspace, task.turn, made).await?;
     }
     said
 }
 
-async fn handed(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Run> {
+/// Hands a message to the task that it is for, which is `open`, or else to its context or a new one.
+async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
     let speaker = &peer.speaker;
-    if let Some(task) = sent.task {
-        return reply(peer, id, task, sent).await;
+    if let (Some(task), Some(now)) = (sent.task, open) {
+        // The answer to its question, or words for the turn that runs.
+        return Ok(match now.asked() {
+            Some(asked) => speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?,
+            None => speaker.steer(task.chat, task.turn, sent.words()).await?,
+        });
     }
     if let Some(chat) = sent.context {
         let view = speaker.context.chats.get(speaker.workspace, chat).await.map_err(|error| match error.code {
@@ -239,16 +245,6 @@ async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<Ch
         return Err(Refusal { kind: Kind::UnsupportedOperation, error });
     }
     Ok(now)
-}
-
-/// A message for a task: the answer to its question, or words for the turn that runs.
-async fn reply(peer: &Peer<'_>, id: &Value, task: TaskId, sent: Sent) -> Taken<Run> {
-    let speaker = &peer.speaker;
-    let now = open_task(peer, id, task, sent.context).await?;
-    match now.asked() {
-        Some(asked) => Ok(speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?),
-        None => Ok(speaker.steer(task.chat, task.turn, sent.words()).await?),
-    }
 }
 
 async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {

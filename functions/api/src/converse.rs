@@ -129,13 +129,13 @@ impl Speaker<'_> {
     pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
         let Words { content, earlier, role, model, functions, files } = words;
         check_model(self.context, model.as_deref())?;
-        let files = self.keep(chat, files).await?;
         let earlier = match earlier.is_empty() {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
         };
         let (may_approve, trace) = (self.may_approve(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
+        let files = self.keep(chat, files).await?;
         let new = chat::NewChat {
             goal: content,
             earlier,

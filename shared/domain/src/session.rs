@@ -183,6 +183,46 @@ pub struct PlannedStep {
     pub depends_on: Vec<u32>,
 }
 
+/// A plan as a model writes it: the arguments of the call that it is.
+#[derive(Deserialize)]
+struct Asked {
+    steps: Vec<AskedStep>,
+}
+
+#[derive(Deserialize)]
+struct AskedStep {
+    step: u32,
+    #[serde(default, rename = "type")]
+    kind: String,
+    description: String,
+    #[serde(default)]
+    goal: String,
+    #[serde(default)]
+    tools: Vec<String>,
+    #[serde(default, alias = "dependsOn")]
+    depends_on: Vec<u32>,
+}
+
+impl PlannedStep {
+    /// The steps of a plan as a model writes it, unchecked.
+    ///
+    /// # Errors
+    /// The fault of a text that has another form, with its line and column.
+    pub fn read_all(args: &str) -> Result<Vec<Self>, serde_json::Error> {
+        let Asked { steps } = serde_json::from_str(args)?;
+        Ok(steps.into_iter().map(Self::of).collect())
+    }
+
+    fn of(asked: AskedStep) -> Self {
+        let AskedStep { step, kind, description, goal, tools, mut depends_on } = asked;
+        depends_on.sort_unstable();
+        depends_on.dedup();
+        let goal = if goal.trim().is_empty() { description.clone() } else { goal };
+        let kind = if kind.trim().is_empty() { "step".to_owned() } else { kind };
+        Self { step, kind, description, goal, tools, depends_on }
+    }
+}
+
 /// The task of an executor: all that it is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecutorTask {

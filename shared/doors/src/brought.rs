@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::Error;
 use serde_json::Value;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// The most files of one message.
 const MOST: usize = 20;
@@ -23,67 +23,93 @@ impl fmt::Debug for Brought {
     }
 }
 
-impl Brought {
-    /// The file at an address. `field` is the one of the request that has the message.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for an address of another scheme than `data:`, since nothing is fetched for a message, and for one that is no base64.
-    pub fn at(field: &str, url: &str, name: Option<&str>) -> Result<Self, Error> {
-        let Some((head, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
-            return Err(Error::invalid(field, "a file elsewhere is not fetched for a message")
-                .hint("send its content as a data: address, or write it into the workspace and name it in the text"));
-        };
-        let Some(media_type) = head.strip_suffix(";base64") else {
-            return Err(Error::invalid(field, "the data: address of a file is not in base64")
-                .hint("write data:TYPE;base64,CONTENT"));
-        };
-        Self::of_base64(field, media_type, data, name)
+/// A file as a part of a message gives it: nothing of it is read or copied yet.
+pub(crate) enum Source<'a> {
+    /// At an address.
+    Address { url: &'a str, name: Option<&'a str> },
+    /// In base64, beside its type.
+    Base64 { media_type: Cow<'a, str>, data: &'a str, name: Option<&'a str> },
+}
+
+impl<'a> Source<'a> {
+    /// At the address that this value is; a value that is no text is no address.
+    pub fn address(url: &'a Value, name: &'a Value) -> Self {
+        Self::Address { url: url.as_str().unwrap_or_default(), name: name.as_str() }
     }
 
-    /// The file with this content in base64.
+    /// In base64 where `data` is a text, else at an address.
+    pub fn either(data: &'a Value, media_type: &'a Value, url: &'a Value, name: &'a Value) -> Self {
+        match data.as_str() {
+            Some(data) => {
+                let media_type = media_type.as_str().unwrap_or_default().into();
+                Self::Base64 { media_type, data, name: name.as_str() }
+            }
+            None => Self::address(url, name),
+        }
+    }
+
+    /// The file that a part of a message of OpenAI's or LangChain's form has; none for a part of another kind.
+    pub fn of_part(part: &'a Value) -> Option<Self> {
+        Some(match part["type"].as_str()? {
+            "image_url" if part["image_url"].is_object() => Self::address(&part["image_url"]["url"], &Value::Null),
+            "image_url" | "input_image" => Self::address(&part["image_url"], &Value::Null),
+            "input_audio" => {
+                let audio = &part["input_audio"];
+                let media_type = format!("audio/{}", audio["format"].as_str().unwrap_or_default()).into();
+                Self::Base64 { media_type, data: audio["data"].as_str().unwrap_or_default(), name: None }
+            }
+            "file" if part["file"].is_object() => Self::of_openai(&part["file"]),
+            "input_file" => Self::of_openai(part),
+            "image" | "audio" | "file" => {
+                let media_type = if part["mime_type"].is_string() { &part["mime_type"] } else { &part["mimeType"] };
+                let name = if part["filename"].is_string() { &part["filename"] } else { &part["metadata"]["filename"] };
+                Self::either(&part["data"], media_type, &part["url"], name)
+            }
+            _ => return None,
+        })
+    }
+
+    /// OpenAI's file: `file_data` is a `data:` address, or base64 alone. A `file_id` is of files that are not here.
+    fn of_openai(file: &'a Value) -> Self {
+        let data = &file["file_data"];
+        match data.as_str().is_some_and(|data| !data.starts_with("data:")) {
+            true => Self::either(data, &Value::Null, &Value::Null, &file["filename"]),
+            false => Self::address(data, &file["filename"]),
+        }
+    }
+
+    /// Reads the file. `field` is the one of the request that has the message.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for what is no base64.
-    pub fn of_base64(field: &str, media_type: &str, data: &str, name: Option<&str>) -> Result<Self, Error> {
+    /// `INVALID_ARGUMENT` for an address of another scheme than `data:`, since nothing is fetched for a message, and for what is no base64.
+    fn read(self, field: &str) -> Result<Brought, Error> {
+        let (media_type, data, name) = match self {
+            Self::Base64 { media_type, data, name } => (media_type, data, name),
+            Self::Address { url, name } => {
+                let Some((head, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
+                    return Err(Error::invalid(field, "a file elsewhere is not fetched for a message").hint(
+                        "send its content as a data: address, or write it into the workspace and name it in the text",
+                    ));
+                };
+                let Some(media_type) = head.strip_suffix(";base64") else {
+                    return Err(Error::invalid(field, "the data: address of a file is not in base64")
+                        .hint("write data:TYPE;base64,CONTENT"));
+                };
+                (media_type.into(), data, name)
+            }
+        };
         let content =
             STANDARD.decode(data).map_err(|_| Error::invalid(field, "the content of a file is not in base64"))?;
         let name = name.filter(|name| !name.trim().is_empty());
-        Ok(Self { name: name.map_or_else(|| format!("file.{}", ending(media_type)), str::to_owned), content })
+        Ok(Brought { name: name.map_or_else(|| format!("file.{}", ending(&media_type)), str::to_owned), content })
     }
 }
 
-/// The file that a part of a message of OpenAI's or LangChain's form has; none for a part of another kind.
-pub(crate) fn of_part(field: &str, part: &Value) -> Option<Result<Brought, Error>> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(match part["type"].as_str()? {
-        "image_url" if part["image_url"].is_object() => Brought::at(field, &text(&part["image_url"]["url"]), None),
-        "image_url" | "input_image" => Brought::at(field, &text(&part["image_url"]), None),
-        "input_audio" => {
-            let audio = &part["input_audio"];
-            Brought::of_base64(field, &format!("audio/{}", text(&audio["format"])), &text(&audio["data"]), None)
-        }
-        "file" if part["file"].is_object() => data(field, &part["file"]),
-        "input_file" => data(field, part),
-        "image" | "audio" | "file" => {
-            let kind = part["mime_type"].as_str().or_else(|| part["mimeType"].as_str()).unwrap_or_default();
-            let name = part["filename"].as_str().or_else(|| part["metadata"]["filename"].as_str());
-            match part["data"].as_str() {
-                Some(content) => Brought::of_base64(field, kind, content, name),
-                None => Brought::at(field, &text(&part["url"]), name),
-            }
-        }
-        _ => return None,
-    })
-}
-
-/// OpenAI's file: `file_data` is a `data:` address, or base64 alone. A `file_id` is of files that are not here.
-fn data(field: &str, file: &Value) -> Result<Brought, Error> {
-    let name = file["filename"].as_str();
-    match file["file_data"].as_str() {
-        Some(url) if url.starts_with("data:") => Brought::at(field, url, name),
-        Some(content) => Brought::of_base64(field, "", content, name),
-        None => Brought::at(field, "", name),
-    }
+/// A part that a new message cannot have.
+pub(crate) fn unknown_part(field: &str, kind: Option<&str>) -> Error {
+    let kind: String = kind.unwrap_or_default().chars().take(32).collect();
+    Error::invalid(field, format!("a message cannot have a part {kind:?} here"))
+        .hint("write files into the workspace, and name them in the text")
 }
 
 /// The ending of a file of this type: models are given a file by what it is, and people know it by its ending.
@@ -112,12 +138,12 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub fn bring(&mut self, field: &str, file: Brought) -> Result<(), Error> {
+    pub fn bring(&mut self, field: &str, file: Source<'_>) -> Result<(), Error> {
         if self.files.len() == MOST {
             return Err(Error::invalid(field, format!("a message brings at most {MOST} files along"))
                 .hint("write the others into the workspace, and name them in the text"));
         }
-        self.files.push(file);
+        self.files.push(file.read(field)?);
         Ok(())
     }
 }
@@ -130,11 +156,13 @@ mod tests {
 
     #[test]
     fn a_file_comes_with_its_name_or_with_that_of_its_type() {
-        let file = Brought::at("messages", "data:image/png;base64,aGk=", None).unwrap();
+        let at = |url, name| Source::Address { url, name }.read("messages").unwrap();
+        let file = at("data:image/png;base64,aGk=", None);
         assert_eq!((file.name.as_str(), file.content.as_slice()), ("file.png", b"hi".as_slice()));
-        let named = Brought::at("messages", "data:text/plain;charset=utf-8;base64,aGk=", Some("a.log")).unwrap();
-        assert_eq!(named.name, "a.log");
-        let name = |kind: &str| Brought::of_base64("input", kind, "", Some(" ")).unwrap().name;
+        assert_eq!(at("data:text/plain;charset=utf-8;base64,aGk=", Some("a.log")).name, "a.log");
+        let name = |kind: &'static str| {
+            Source::Base64 { media_type: kind.into(), data: "", name: Some(" ") }.read("input").unwrap().name
+        };
         assert_eq!([name("text/plain"), name("text/x-rust; a=b"), name("x/y")], ["file.txt", "file.txt", "file.bin"]);
     }
 
@@ -147,7 +175,7 @@ mod tests {
             "data:image/png;base64,h!",
             "data:",
         ] {
-            let error = Brought::at("messages", url, None).unwrap_err();
+            let error = Source::Address { url, name: None }.read("messages").unwrap_err();
             assert_eq!(
                 (error.code, &error.details["field"]),
                 (domain::Code::InvalidArgument, &"messages".into()),
@@ -175,23 +203,23 @@ mod tests {
                 "c.csv",
             ),
         ] {
-            let file = of_part("input", &part).unwrap().unwrap();
+            let file = Source::of_part(&part).unwrap().read("input").unwrap();
             assert_eq!((file.name.as_str(), file.content.as_slice()), (name, b"hi".as_slice()), "{part}");
         }
         for part in [
             json!({ "type": "input_file", "file_id": "f" }),
             json!({ "type": "image", "url": "https://example.org/a.png" }),
         ] {
-            assert!(of_part("input", &part).unwrap().is_err(), "{part}");
+            assert!(Source::of_part(&part).unwrap().read("input").is_err(), "{part}");
         }
-        assert!(of_part("input", &json!({ "type": "refusal" })).is_none() && of_part("input", &json!("x")).is_none());
+        assert!(Source::of_part(&json!({ "type": "refusal" })).is_none() && Source::of_part(&json!("x")).is_none());
     }
 
     #[test]
     fn a_message_brings_so_many_files_along_and_no_more() {
         let mut parts = Message::default();
-        let file = Brought { name: "a".into(), content: Vec::new() };
-        assert!((0..MOST).all(|_| parts.bring("input", file.clone()).is_ok()));
-        assert!(parts.bring("input", file).is_err());
+        let file = || Source::Base64 { media_type: "text/plain".into(), data: "", name: None };
+        assert!((0..MOST).all(|_| parts.bring("input", file()).is_ok()));
+        assert!(parts.bring("input", file()).is_err());
     }
 }

@@ -18,12 +18,12 @@ pub struct Profile<'a> {
 }
 
 impl Profile<'_> {
-    /// The place of the file.
+    /// The place of a person's profile.
     ///
     /// # Errors
     /// None in practice: the path of an id is valid.
-    pub fn path(&self) -> Result<FilePath> {
-        Ok(FilePath::parse(&format!("{}/{PROFILE}", access::home(self.user)))?)
+    pub fn path_of(user: UserId) -> Result<FilePath> {
+        Ok(FilePath::parse(&format!("{}/{PROFILE}", access::home(user)))?)
     }
 
     /// The file. A JSON string is a YAML string, so no name can add a key.
@@ -46,7 +46,7 @@ impl Workspaces {
     /// `NOT_FOUND` for a workspace that is gone; `CONFLICT` when a file is where the home should be; else those of a write.
     pub async fn welcome(&self, id: WorkspaceId, profile: &Profile<'_>) -> Result<()> {
         let workspace = self.open(id, Access::platform("the home of a new member")).await?;
-        let path = profile.path()?;
+        let path = Profile::path_of(profile.user)?;
         let is_there = async || match workspace.stat(&path).await {
             Ok(_) => Ok(true),
             Err(error) if error.code == Code::NotFound => Ok(false),

@@ -28,20 +28,15 @@ async fn told(program: &str) -> Result<Value> {
         std::fs::copy(entry.path(), programs.path().join(entry.file_name()))?;
     }
     std::os::unix::fs::symlink(installed.join("node_modules"), programs.path().join("node_modules"))?;
-    let mut command = Command::new("node");
-    match program.split_once('.') {
-        Some((_, "py")) => {
-            command = Command::new(installed.join("python/bin/python"));
-            command.arg(programs.path().join(program));
-        }
+    let (mut command, file) = match program.split_once('.') {
+        Some((_, "py")) => (Command::new(installed.join("python/bin/python")), program.to_owned()),
         Some((name, "mts")) => {
             compile(programs.path(), program).await?;
-            command.arg(programs.path().join("built").join(name).with_extension("mjs"));
+            (Command::new("node"), format!("built/{name}.mjs"))
         }
-        _ => {
-            command.arg(programs.path().join(program));
-        }
-    }
+        _ => (Command::new("node"), program.to_owned()),
+    };
+    command.arg(programs.path().join(file));
     command.env("HUB", client.address("/").trim_end_matches('/')).env("WORKSPACE", workspace);
     let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await??;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -290,7 +285,7 @@ async fn threads_of_langgraph_wait_and_are_stopped() -> Result {
     assert_eq!(told["nothing"], json!([409, "CONFLICT", "command"]));
     assert_eq!((&told["rejected"], &told["interrupting"]), (&json!([409, "CONFLICT", null]), &json!("Said.")));
     assert_eq!((&told["interrupted"], &told["left"]), (&json!("interrupted"), &json!("interrupted")));
-    assert_eq!((&told["cancelled"], &told["copied"]), (&json!(["interrupted", "Said."]), &json!([true, true, true])));
+    assert_eq!((&told["cancelled"], &told["copied"]), (&json!(["interrupted", "Said."]), &json!([10, true, true])));
     assert_eq!(told["deleted"], json!([404, "NOT_FOUND", null]));
     assert_eq!(told["rolledBack"], json!(["Said.", "interrupted"]));
     assert_eq!(

@@ -27,9 +27,8 @@ pub(crate) fn system(context: SessionContext) -> Arc<str> {
 }
 
 /// The messages of the analysis: the last message of the person, with as much of the conversation before it as fits these bytes.
-pub(crate) fn messages(history: &VecDeque<PastTurn>, room: usize) -> Vec<Arc<Message>> {
+pub(crate) fn messages(history: &VecDeque<PastTurn>, mut room: usize) -> Vec<Arc<Message>> {
     let all = || history.iter().rev().flat_map(|turn| turn.messages.iter().rev());
-    let mut room = room;
     let (mut id, mut at, mut words) = (MessageId(uuid::Uuid::nil()), Timestamp::default(), String::new());
     let mut earlier = Vec::new();
     let mut is_last = true;

@@ -1,12 +1,8 @@
 //! The contexts of sessions (spec 003 §2, §3): for each kind of work its instructions and its tools, and the abbreviated location that the
 //! system text has. Details are read by tools when they are needed.
 
-use super::plan::cut;
-use domain::{
-    Code, Error, FilePath, Principal, Session, SessionContext,
-    chat::SessionConfig,
-    session::{Cut, SessionBudget},
-};
+use super::plan::{cut, fitted};
+use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::SessionConfig};
 use serde_json::Value;
 use std::fmt::Write as _;
 use tools::organizer;
@@ -107,11 +103,7 @@ pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principa
     ];
     let mut system = format!("{ROLE}\n\n{}", instructions(session.context));
     for (part, heading, text, tokens) in parts {
-        let kept = cut(&text, SessionBudget::bytes(tokens));
-        if kept != text {
-            let (tokens, kept) = (text.len().div_ceil(4) as u64, kept.len().div_ceil(4) as u64);
-            session.cut.push(Cut { part: part.to_owned(), tokens, kept });
-        }
+        let kept = fitted(part, &text, tokens, &mut session.cut);
         if !kept.is_empty() {
             let _ = write!(system, "\n\n# {heading}\n{kept}");
         }
@@ -150,7 +142,7 @@ async fn location(files: &Workspace, session: &Session, by: &Principal) -> Resul
 /// The person's own words about themselves, with the keys above them (spec 003 §2 (4)); none for a person without a profile.
 async fn profile(files: &Workspace, by: &Principal) -> Result<String, Error> {
     const READ: u64 = 16 * 1024;
-    let path = Profile { user: by.user(), name: None, role: "" }.path()?;
+    let path = Profile::path_of(by.user())?;
     match files.read(&path, Some(0..READ)).await {
         Ok(content) => Ok(String::from_utf8_lossy(&content.bytes).trim().to_owned()),
         // A home that is another's, or in the trash: the session works without it.

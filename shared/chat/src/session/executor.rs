@@ -1,12 +1,12 @@
 //! Executors: the chats that carry out the steps of a session's plan. Each is given its step, the results that the step needs, and the
 //! tools of the step, and nothing else; the limits of its calls are held here.
 
-use super::plan::cut;
+use super::plan::fitted;
 use crate::turn::Step;
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
     Limits, Mode, TaskId, Timestamp, ToolCall,
-    session::{Cut, ExecutorTask, PlannedStep, SessionBudget},
+    session::{ExecutorTask, PlannedStep, SessionBudget},
 };
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -55,14 +55,7 @@ pub(crate) fn task(
     budget: Option<Budget>,
 ) -> ExecutorTask {
     let mut cuts = Vec::new();
-    let mut fit = |part: &str, text: &str, tokens: u32| {
-        let kept = cut(text, SessionBudget::bytes(tokens));
-        if kept != text {
-            let (whole, left) = (text.len().div_ceil(4), kept.len().div_ceil(4));
-            cuts.push(Cut { part: part.to_owned(), tokens: whole as u64, kept: left as u64 });
-        }
-        kept
-    };
+    let mut fit = |part: &str, text: &str, tokens: u32| fitted(part, text, tokens, &mut cuts);
     let description = fit("task", &step.description, parts.task);
     let goal = fit("goal", &step.goal, parts.task);
     let share = parts.data / u32::try_from(needed.len().max(1)).unwrap_or(u32::MAX);

@@ -2,7 +2,7 @@
 
 use domain::{
     Budget, CallId, ChatId, Timestamp, ToolSpec,
-    session::{PlannedStep, StepOutcome},
+    session::{Cut, PlannedStep, SessionBudget, StepOutcome},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -51,29 +51,9 @@ pub(crate) fn spec(tools: &[String]) -> ToolSpec {
     }
 }
 
-/// A plan as a model writes it.
-#[derive(Deserialize)]
-struct Asked {
-    steps: Vec<AskedStep>,
-}
-
-#[derive(Deserialize)]
-struct AskedStep {
-    step: u32,
-    #[serde(default, rename = "type")]
-    kind: String,
-    description: String,
-    #[serde(default)]
-    goal: String,
-    #[serde(default)]
-    tools: Vec<String>,
-    #[serde(default, alias = "dependsOn")]
-    depends_on: Vec<u32>,
-}
-
 /// The steps of a plan, or why it cannot be carried out, for the model. `tools` are those that a step may have.
 pub(crate) fn check(args: &str, tools: &[String]) -> Result<Vec<PlannedStep>, String> {
-    let Asked { steps } = serde_json::from_str(args).map_err(|error| format!("this is no plan: {error}"))?;
+    let steps = PlannedStep::read_all(args).map_err(|error| format!("this is no plan: {error}"))?;
     if steps.is_empty() || steps.len() > MAX_STEPS {
         return Err(format!("a plan has 1 to {MAX_STEPS} steps; this one has {}", steps.len()));
     }
@@ -94,7 +74,6 @@ pub(crate) fn check(args: &str, tools: &[String]) -> Result<Vec<PlannedStep>, St
             return Err(format!("the description of step {number} is empty, or longer than {MAX_WORDS} characters"));
         }
     }
-    let steps: Vec<PlannedStep> = steps.into_iter().map(planned).collect();
     match cycle(&steps) {
         Some(cycle) => {
             let way: Vec<String> = cycle.iter().map(u32::to_string).collect();
@@ -102,15 +81,6 @@ pub(crate) fn check(args: &str, tools: &[String]) -> Result<Vec<PlannedStep>, St
         }
         None => Ok(steps),
     }
-}
-
-fn planned(asked: AskedStep) -> PlannedStep {
-    let AskedStep { step, kind, description, goal, tools, mut depends_on } = asked;
-    depends_on.sort_unstable();
-    depends_on.dedup();
-    let goal = if goal.trim().is_empty() { description.clone() } else { goal };
-    let kind = if kind.trim().is_empty() { "step".to_owned() } else { kind };
-    PlannedStep { step, kind, description, goal, tools, depends_on }
 }
 
 /// A circle of dependencies, with the step at which it is closed at both ends.
@@ -337,6 +307,16 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     }
     let kept = text.floor_char_boundary(room);
     format!("{}… (cut: {} of {} bytes)", &text[..kept], kept, text.len())
+}
+
+/// The beginning of a part of a context that fits this many tokens; where that is not all of it, `cuts` says so.
+pub(crate) fn fitted(part: &str, text: &str, tokens: u32, cuts: &mut Vec<Cut>) -> String {
+    let kept = cut(text, SessionBudget::bytes(tokens));
+    if kept != text {
+        let (tokens, kept) = (text.len().div_ceil(4) as u64, kept.len().div_ceil(4) as u64);
+        cuts.push(Cut { part: part.to_owned(), tokens, kept });
+    }
+    kept
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The input of a run (`RunAgentInput`).
 
 use crate::{
-    brought::{Brought, Message},
+    brought::{Brought, Message, Source, unknown_part},
     functions,
 };
 use domain::{Error, ToolSpec};
@@ -141,29 +141,17 @@ fn said(content: &Value, is_new: bool) -> Result<Message, Error> {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(text)) => said.words.push_str(text),
             (Some("binary"), _) if is_new => {
-                let (kind, name) = (part["mimeType"].as_str().unwrap_or_default(), part["filename"].as_str());
-                let file = match part["data"].as_str() {
-                    Some(data) => Brought::of_base64("messages", kind, data, name)?,
-                    None => Brought::at("messages", part["url"].as_str().unwrap_or_default(), name)?,
-                };
+                let file = Source::either(&part["data"], &part["mimeType"], &part["url"], &part["filename"]);
                 said.bring("messages", file)?;
             }
             // Images, audio, video and documents of the newer form, with their source beside their type.
             (Some("image" | "audio" | "video" | "document"), _) if is_new => {
-                let (source, name) = (&part["source"], part["filename"].as_str());
-                let (kind, value) =
-                    (source["mimeType"].as_str().unwrap_or_default(), source["value"].as_str().unwrap_or_default());
-                let file = match source["type"].as_str() {
-                    Some("data") => Brought::of_base64("messages", kind, value, name)?,
-                    _ => Brought::at("messages", value, name)?,
-                };
+                let source = &part["source"];
+                let data = if source["type"] == "data" { &source["value"] } else { &Value::Null };
+                let file = Source::either(data, &source["mimeType"], &source["value"], &part["filename"]);
                 said.bring("messages", file)?;
             }
-            (kind, _) if is_new => {
-                let kind: String = kind.unwrap_or_default().chars().take(32).collect();
-                return Err(Error::invalid("messages", format!("a message cannot have a part {kind:?} here"))
-                    .hint("write files into the workspace, and name them in the text"));
-            }
+            (kind, _) if is_new => return Err(unknown_part("messages", kind)),
             _ => {}
         }
     }
@@ -184,6 +172,21 @@ mod tests {
             request(body.as_object().unwrap())
         };
         assert_eq!(read(json!({})).unwrap().input, Input::Words { content: "Hi".into(), files: Vec::new() });
+        let url = "data:image/png;base64,aGk=";
+        let parts = json!([
+            { "type": "text", "text": "Look" },
+            { "type": "binary", "mimeType": "text/plain", "data": "aGk=", "filename": "a.log" },
+            { "type": "binary", "mimeType": "image/png", "url": url },
+            { "type": "document", "source": { "type": "data", "mimeType": "application/pdf", "value": "aGk=" } },
+            { "type": "image", "source": { "type": "url", "value": url } },
+        ]);
+        let said = |parts: &Value| read(json!({ "messages": [{ "role": "user", "content": parts }] }));
+        let Input::Words { content, files } = said(&parts).unwrap().input else { panic!() };
+        let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!((content.as_str(), names), ("Look", vec!["a.log", "file.png", "file.pdf", "file.png"]));
+        assert!(files.iter().all(|file| file.content == b"hi"));
+        let elsewhere = json!([{ "type": "image", "source": { "type": "url", "value": "https://example.org/a.png" } }]);
+        assert_eq!(said(&elsewhere).unwrap_err().details["field"], "messages");
         let id = Uuid::from_u128(1);
         let entry = json!({ "interruptId": id, "status": "resolved", "payload": { "approved": true } });
         let payload = Some(json!({ "approved": true }));

@@ -1,6 +1,6 @@
 //! The request of `DefaultChatTransport`: the client's messages, of which the last one is new or has answers in it.
 
-use crate::brought::{Brought, Message};
+use crate::brought::{Brought, Message, Source, unknown_part};
 use domain::{CallId, Error, PermissionId};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -103,14 +103,9 @@ fn said(parts: &[Value], is_new: bool) -> Result<Message, Error> {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(text)) => said.words.push_str(text),
             (Some("file"), _) if is_new => {
-                let url = part["url"].as_str().unwrap_or_default();
-                said.bring("messages", Brought::at("messages", url, part["filename"].as_str())?)?;
+                said.bring("messages", Source::address(&part["url"], &part["filename"]))?;
             }
-            (kind, _) if is_new => {
-                let kind: String = kind.unwrap_or_default().chars().take(32).collect();
-                return Err(Error::invalid("messages", format!("a message cannot have a part {kind:?} here"))
-                    .hint("write files into the workspace, and name them in the text"));
-            }
+            (kind, _) if is_new => return Err(unknown_part("messages", kind)),
             _ => {}
         }
     }

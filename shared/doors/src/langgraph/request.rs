@@ -1,7 +1,7 @@
 //! The body of a request that makes a run, or a cron.
 
 use super::Mode;
-use crate::brought::{Brought, Message, of_part};
+use crate::brought::{Brought, Message, Source, unknown_part};
 use domain::Error;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -327,13 +327,8 @@ fn said(content: &Value, is_new: bool) -> Result<Message, Error> {
         match (part["type"].as_str(), part["text"].as_str().or_else(|| part.as_str())) {
             (Some("text") | None, Some(text)) => said.words.push_str(text),
             (kind, _) if is_new => {
-                if let Some(file) = of_part("input", part) {
-                    said.bring("input", file?)?;
-                    continue;
-                }
-                let kind: String = kind.unwrap_or_default().chars().take(32).collect();
-                return Err(Error::invalid("input", format!("a message cannot have a part {kind:?} here"))
-                    .hint("write files into the workspace, and name them in the text"));
+                let file = Source::of_part(part).ok_or_else(|| unknown_part("input", kind))?;
+                said.bring("input", file)?;
             }
             _ => {}
         }
@@ -393,6 +388,12 @@ mod tests {
         }
         let two = json!({ "messages": [{ "type": "ai", "content": "Hello" }, { "type": "human", "content": "Hi" }] });
         assert_eq!(words(&two).unwrap().earlier, "you: Hello\n");
+        let block = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,aGk=" } });
+        let shows = |after: Value| json!({ "messages": [{ "type": "human", "content": [{ "type": "text", "text": "Look" }, block] }, after] });
+        let again = words(&shows(json!({ "type": "human", "content": "Hi" }))).unwrap();
+        assert_eq!((again.earlier.as_str(), again.files), ("person: Look\n", Vec::new()), "files are with their chat");
+        let seen = words(&shows(json!({ "type": "human", "content": [block] }))).unwrap();
+        assert_eq!((seen.files[0].name.as_str(), seen.files[0].content.as_slice()), ("file.png", b"hi".as_slice()));
         for wrong in [
             json!({ "messages": [] }),
             json!({ "messages": [{ "type": "ai", "content": "x" }] }),

@@ -2,7 +2,7 @@
 
 use super::{Asked, ResponseId};
 use crate::{
-    brought::{Brought, Message, of_part},
+    brought::{Brought, Message, Source},
     functions,
 };
 use domain::{ChatId, Error, ToolSpec};
@@ -283,14 +283,14 @@ fn answered(field: &str, id: &Value, output: String) -> Result<Input, Error> {
 
 /// A new message: its words, and the files that it brings along.
 fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
-    let mut said = Message::default();
     let Some(parts) = content.as_array().filter(|parts| parts.len() <= MOST) else {
         return Ok(Input::Words { content: text(field, content)?, earlier, files: Vec::new() });
     };
+    let mut said = Message::default();
     for part in parts {
-        match of_part(field, part) {
-            Some(file) => said.bring(field, file?)?,
-            None => said.words.push_str(&text(field, &Value::Array(vec![part.clone()]))?),
+        match Source::of_part(part) {
+            Some(file) => said.bring(field, file)?,
+            None => said.words.push_str(text_of(field, part)?),
         }
     }
     Ok(Input::Words { content: said.words, earlier, files: said.files })
@@ -300,21 +300,20 @@ fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
 fn text(field: &str, content: &Value) -> Result<String, Error> {
     match content {
         Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) if parts.len() <= MOST => {
-            let mut all = String::new();
-            for part in parts {
-                match (part["type"].as_str(), part["text"].as_str()) {
-                    (Some("text" | "input_text" | "output_text"), Some(text)) => all.push_str(text),
-                    (kind, _) => {
-                        let kind: String = kind.unwrap_or("part").chars().take(32).collect();
-                        return Err(Error::invalid(field, format!("a message cannot have {kind:?} here"))
-                            .hint("send texts; write files into the workspace, and name them in the message"));
-                    }
-                }
-            }
-            Ok(all)
-        }
+        Value::Array(parts) if parts.len() <= MOST => parts.iter().map(|part| text_of(field, part)).collect(),
         _ => Err(Error::invalid(field, "a message has no text").hint("send its content as a text")),
+    }
+}
+
+/// The text of one part.
+fn text_of<'a>(field: &str, part: &'a Value) -> Result<&'a str, Error> {
+    match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("text" | "input_text" | "output_text"), Some(text)) => Ok(text),
+        (kind, _) => {
+            let kind: String = kind.unwrap_or("part").chars().take(32).collect();
+            Err(Error::invalid(field, format!("a message cannot have {kind:?} here"))
+                .hint("send texts; write files into the workspace, and name them in the message"))
+        }
     }
 }
 
@@ -338,10 +337,13 @@ fn remember(field: &str, message: &Value, earlier: &mut String) -> Result<(), Er
     if !message["content"].is_null() {
         let content = match &message["content"] {
             // The files of earlier messages are with the chat that they were sent to.
-            Value::Array(parts) => parts.iter().filter(|part| of_part(field, part).is_none()).cloned().collect(),
-            content => content.clone(),
+            Value::Array(parts) if parts.len() <= MOST => {
+                let texts = parts.iter().filter(|part| Source::of_part(part).is_none());
+                texts.map(|part| text_of(field, part)).collect::<Result<String, Error>>()?
+            }
+            content => text(field, content)?,
         };
-        add(earlier, who, &text(field, &content)?);
+        add(earlier, who, &content);
     }
     Ok(())
 }

@@ -137,26 +137,6 @@ fn step_data(step: &PlannedStep, status: &str) -> Value {
     })
 }
 
-/// The steps of a plan as the model asked for it; the chat has checked them.
-fn asked_steps(args: &str) -> Vec<PlannedStep> {
-    let asked: Value = serde_json::from_str(args).unwrap_or_default();
-    let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
-    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-    let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let step = |step: &Value| {
-        let needs = if step["depends_on"].is_array() { &step["depends_on"] } else { &step["dependsOn"] };
-        Some(PlannedStep {
-            step: number(&step["step"])?,
-            kind: Some(text(step, "type")).filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| "step".to_owned()),
-            description: text(step, "description"),
-            goal: text(step, "goal"),
-            tools: all(&step["tools"]).iter().filter_map(|tool| tool.as_str().map(str::to_owned)).collect(),
-            depends_on: all(needs).iter().filter_map(number).collect(),
-        })
-    };
-    all(&asked["steps"]).iter().filter_map(step).collect()
-}
-
 fn result_data(executor: ChatId, result: &StepOutcome) -> Value {
     let mut data = json!({
         "executorId": executor, "success": result.success, "toolCallsMade": result.tool_calls,
@@ -227,7 +207,9 @@ impl Projection for PlannerTurn {
             ChatEvent::PermissionRequired { permission_id, call_id, tool, args, expires_at, .. }
                 if tool == RUN_PLAN =>
             {
-                turn.steps = asked_steps(args).into_iter().map(|step| (step.step, (step, None))).collect();
+                // The chat has checked them.
+                let steps = PlannedStep::read_all(args).unwrap_or_default();
+                turn.steps = steps.into_iter().map(|step| (step.step, (step, None))).collect();
                 let mut plan = turn.plan(*call_id, (turn.version + 1, "pending"), session, user);
                 plan["plan"]["permission"] = json!({ "id": permission_id, "expires_at": expires_at });
                 frames.push(frame(number, "plan_created", plan));

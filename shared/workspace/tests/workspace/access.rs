@@ -161,7 +161,7 @@ async fn the_home_of_a_member_is_made_once_and_is_theirs() {
     let (name, role) = (Some("bob@example.org"), "editor");
     let profile = Profile { user: BOB, name, role };
     world.all.welcome(world.id, &profile).await.unwrap();
-    let at = profile.path().unwrap();
+    let at = Profile::path_of(BOB).unwrap();
     let text = async || String::from_utf8(all.read(&at, None).await.unwrap().bytes.to_vec()).unwrap();
     let begins = "---\nname: \"bob@example.org\"\nrole: editor\ntime_zone: UTC\n---\n";
     assert!(text().await.starts_with(begins), "{}", text().await);

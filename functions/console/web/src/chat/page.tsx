@@ -42,9 +42,9 @@ export function ChatPage({workspace, chat}: At) {
 
 /** What a chat does. One that waits for a call of a program alone needs no person. */
 export function StatusBadge({status, waiting}: {status: Schemas['ChatStatus']; waiting: Record<string, unknown>[] | undefined}) {
-  const forPrograms = (waiting ?? []).filter(one => one['event'] === 'call_handed_out').length;
-  if (forPrograms > 0 && forPrograms === waiting?.length) return <Badge tone="busy">waits for a program</Badge>;
-  if ((waiting ?? []).length > 0 || status === 'suspended') return <Badge tone="ask">needs you</Badge>;
+  const isOfProgram = (one: Record<string, unknown>) => one['event'] === 'call_handed_out';
+  if (waiting?.length && waiting.every(isOfProgram)) return <Badge tone="busy">waits for a program</Badge>;
+  if (waiting?.length || status === 'suspended') return <Badge tone="ask">needs you</Badge>;
   if (status === 'running' || status === 'queued') return <Badge tone="busy">working</Badge>;
   if (status === 'paused') return <Badge tone="bad">paused</Badge>;
   return null;

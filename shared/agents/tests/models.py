@@ -1,10 +1,10 @@
 """A model server for the tests of real coding agents: four wire formats, and answers that follow from the last words of the person.
 
-`hello`: a text. `run` and `spy`: a call of the agent's own tool for commands; then a text. `slow`: the beginning of a text, and no end.
+`hello`: a text. `run` and `spy`: a call of the agent's own tool for commands, which makes `ended.txt` at last; then a text. `slow`: the beginning of a text, and no end.
 Everything else, such as a title that an agent asks for: a short text. It prints its port."""
 import http.server, itertools, json, re, sys, threading
 
-COMMANDS = {"run": "touch made.txt", "spy": "cp ../secret.txt made.txt"}
+COMMANDS = {"run": "touch made.txt; touch ended.txt", "spy": "cp ../secret.txt made.txt; touch ended.txt"}
 # Agents take the same id for the same call.
 numbers = itertools.count(1)
 log = open(sys.argv[1], "a") if len(sys.argv) > 1 else None
@@ -102,7 +102,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.event({"type": "response.created", "response": {"id": "r1"}}, "response.created")
         if kind in COMMANDS:
             if "exec_command" in names:
-                name, args = "exec_command", {"cmd": COMMANDS[kind]}
+                # By itself it waits a moment for the command, and goes on without it on a busy machine.
+                name, args = "exec_command", {"cmd": COMMANDS[kind], "yield_time_ms": 30000}
             elif "shell_command" in names:
                 name, args = "shell_command", {"command": COMMANDS[kind]}
             else:

@@ -116,11 +116,12 @@ impl World {
         self.command("run", "touch made.txt", kind).await
     }
 
-    /// Has the agent run the command of this verb, which makes a file, and decides on its request; whether the file is there.
+    /// Has the agent run the command of this verb, which makes a file, and decides on its request; whether the file is there once the command has
+    /// ended, if it runs.
     async fn command(&mut self, verb: &str, command: &str, kind: &str) -> bool {
-        let made = self.app().join("made.txt");
-        if made.exists() {
-            fs::remove_file(&made).unwrap();
+        let [made, ended] = ["made.txt", "ended.txt"].map(|name| self.app().join(name));
+        for file in [&made, &ended].into_iter().filter(|file| file.exists()) {
+            fs::remove_file(file).unwrap();
         }
         let turn = self.prompt(&format!("please {verb} it now")).await;
         let mut is_asked = false;
@@ -138,6 +139,9 @@ impl World {
             is_asked = true;
         }
         assert!(is_asked, "it does not ask");
+        if kind == "allow_once" {
+            stock::until(|| ended.exists()).await;
+        }
         made.exists()
     }
 

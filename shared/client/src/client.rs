@@ -82,6 +82,8 @@ impl Client {
             let mut http = reqwest::Client::builder()
                 .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(Duration::from_secs(5))
+                // Before the server ends an idle connection (30 s), so that no request goes into one that is being closed.
+                .pool_idle_timeout(Duration::from_secs(20))
                 .redirect(reqwest::redirect::Policy::none());
             if let Some(silence) = silence {
                 http = http.read_timeout(silence);

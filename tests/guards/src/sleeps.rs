@@ -45,7 +45,9 @@ fn sleeps(text: &str, whole: bool) -> Vec<(usize, &str)> {
         if code.starts_with("#[") {
             attributes.push_str(code);
         } else if code.contains("fn ") && !code.starts_with("//") {
-            paused = if attributes.contains("test") { attributes.contains("start_paused") } else { some_paused };
+            // Not the attribute of the module of tests, which stands above its first function.
+            let is_test = attributes.contains("::test") || attributes.contains("#[test]");
+            paused = if is_test { attributes.contains("start_paused") } else { some_paused };
             attributes.clear();
         }
         if in_tests && !paused && is_sleep(code) && !previous.starts_with(EXCUSE) {

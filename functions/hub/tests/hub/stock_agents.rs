@@ -88,9 +88,9 @@ impl World {
 
     /// Has the agent run its command, and answers its request with its own option of this kind; whether the command ran.
     async fn run(&self, kind: &str) -> Result<bool> {
-        let made = self.app.join("made.txt");
-        if made.exists() {
-            fs::remove_file(&made)?;
+        let [made, ended] = ["made.txt", "ended.txt"].map(|name| self.app.join(name));
+        for file in [&made, &ended].into_iter().filter(|file| file.exists()) {
+            fs::remove_file(file)?;
         }
         let turn = self.begin("please run it now").await?;
         let frames = self.until(&turn, |name, _| name == "permission_required").await?;
@@ -103,6 +103,9 @@ impl World {
         ask(&self.client, Method::POST, &permission, json!({ "optionId": option["optionId"] })).await?;
         let frames = self.end(&turn).await?;
         assert!(frames.iter().any(|(name, _)| name == "permission_resolved"), "{frames:?}");
+        if kind == "allow_once" {
+            stock::until(|| ended.exists()).await;
+        }
         Ok(made.exists())
     }
 

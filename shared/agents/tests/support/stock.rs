@@ -95,6 +95,17 @@ pub fn claude(home: &Path, models: &str) -> Stock {
     Stock::new("claude", "claude-agent-acp", home, &env)
 }
 
+/// Waits for an effect of a command of an agent, which may take a moment longer than the turn of it.
+pub async fn until(is_there: impl Fn() -> bool) {
+    let looks = async {
+        while !is_there() {
+            // poll: nobody tells of a file
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), looks).await.unwrap();
+}
+
 /// The model server; it ends with the test.
 pub struct Models {
     process: Child,

@@ -176,7 +176,8 @@ def one_address(stacks):
     host = re.search(r'NAMES_HOST: HeaderName = HeaderName::from_static\("([a-z-]+)"\)', (ROOT / "functions/cloud/src/origin.rs").read_text())[1]
     if f"request.headers['{host}'] = {{ value: request.headers.host.value }}" not in stacks["Edge"]["Resources"]["ClientHost"]["Properties"]["FunctionCode"]:
         fault(f"edge.yaml: the function of CloudFront does not keep the client's host in {host}")
-    for behaviour in [events, edge["DefaultCacheBehavior"]]:
+    talks = [each for each in edge["CacheBehaviors"] if each["TargetOriginId"] == "protocols"]
+    for behaviour in [events, *talks, edge["DefaultCacheBehavior"]]:
         if [one["EventType"] for one in behaviour.get("FunctionAssociations", [])] != ["viewer-request"]:
             fault(f"edge.yaml: origins are not told the client's host, so {host} would be the client's own words")
     silence = int(re.search(r"keep_alive: Duration::from_secs\((\d+)\)", (ROOT / "functions/stream/src/options.rs").read_text())[1])
@@ -188,9 +189,10 @@ def one_address(stacks):
         variables = resource["Properties"].get("Environment", {}).get("Variables", {})
         if "BUILDSCALE__AUTH__TICKET_SECRET" in variables and "BUILDSCALE__AWS__ORIGIN_TOKEN" not in variables:
             fault(f"functions.yaml: {name} answers HTTP, and answers whoever comes by its own address")
-    minutes = int(re.search(r"LIFE_IN_A_FUNCTION: Duration = Duration::from_secs\((\d+) \* 60\)", (ROOT / "functions/cloud/src/stream.rs").read_text())[1])
-    if functions["Stream"]["Properties"]["Timeout"] < 60 * minutes + 30:
-        fault(f"functions.yaml: Stream is cut off in the middle of an answer of {minutes} minutes")
+    minutes = int(re.search(r"LIFE_IN_A_FUNCTION: Duration = Duration::from_secs\((\d+) \* 60\)", (ROOT / "functions/cloud/src/assemble.rs").read_text())[1])
+    for name in ("Stream", "Protocols"):
+        if functions[name]["Properties"]["Timeout"] < 60 * minutes + 30:
+            fault(f"functions.yaml: {name} is cut off in the middle of an answer of {minutes} minutes")
     if stacks["Containers"]["Resources"]["Balancer"]["Properties"]["Scheme"] != "internal":
         fault("containers.yaml: the load balancer has an address of its own")
 

@@ -55,6 +55,7 @@ mod observe;
 mod openai;
 mod openapi;
 mod pace;
+mod patient;
 mod personas;
 mod planner;
 mod portable;

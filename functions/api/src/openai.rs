@@ -7,11 +7,12 @@ use crate::{
     Context,
     access::{Converse, Read},
     converse::{Reply, Run, Speaker, Words},
-    error::Answer,
+    error::{Answer, ApiError},
     extract::{Path, Query, Talk, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
     pace::Paced,
+    patient::patient,
 };
 use axum::{
     extract::State,
@@ -127,15 +128,15 @@ pub(crate) async fn create_completion(
     if stream {
         return speaker.streamed(run, completion, DONE).await;
     }
-    let whole = speaker.waited(run, completion).await?;
-    match whole.get("error") {
-        None => Ok(axum::Json(whole).into_response()),
-        Some(error) => {
-            let message = error["message"].as_str().unwrap_or("the turn failed");
-            let code = serde_json::from_value(error["code"].clone()).unwrap_or(Code::UpstreamUnavailable);
-            Err(Error::new(code, message).detail("chat_id", run.chat.to_string()).into())
-        }
-    }
+    let waited = speaker.waited(run, completion).await?;
+    let whole = async move {
+        let whole = waited.await?;
+        let Some(error) = whole.get("error") else { return Ok(whole) };
+        let message = error["message"].as_str().unwrap_or("the turn failed");
+        let code = serde_json::from_value(error["code"].clone()).unwrap_or(Code::UpstreamUnavailable);
+        Err(Error::new(code, message).detail("chat_id", run.chat.to_string()).into())
+    };
+    patient(whole, ApiError::openai_envelope).await
 }
 
 /// Makes a response: a turn of a new chat, of the chat of `previous_response_id`, or of the chat that `conversation` names. It is the
@@ -171,7 +172,7 @@ pub(crate) async fn create_response(
     if background {
         return Ok(axum::Json(view(StartingAfter::Whole).whole()).into_response());
     }
-    Ok(axum::Json(speaker.waited(run, view(StartingAfter::Whole)).await?).into_response())
+    patient(speaker.waited(run, view(StartingAfter::Whole)).await?, ApiError::openai_envelope).await
 }
 
 /// Sends the command of a response, and tells which response it follows.

@@ -72,7 +72,7 @@ pub(crate) struct AgentRequest {
     /// `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
     approve_plans: Option<bool>,
     /// Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
-    /// On AWS nothing is streamed here.
+    /// Where a server holds no streams, only `false` is taken.
     #[serde(default = "yes")]
     #[schema(default = true)]
     stream: bool,

@@ -13,6 +13,7 @@ use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::KeptIndexes;
 use ports::{
     Blobs, Clock, Converter, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table,
+    Together,
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
@@ -25,6 +26,11 @@ use worker::Worker;
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
 /// The token in CloudFront's header; without it any address is as good.
 const ORIGIN_TOKEN: &str = "BUILDSCALE__AWS__ORIGIN_TOKEN";
+/// Whether the function that answers people is deployed as one whose answers stream.
+const ANSWERS_STREAM: &str = "BUILDSCALE__AWS__ANSWERS_STREAM";
+/// How long one stream that does not end by itself may last in a function: well within its time-out. A function is paid for until its answer ends,
+/// also without a reader, and a client that resumes costs one query.
+const LIFE_IN_A_FUNCTION: Duration = Duration::from_secs(5 * 60);
 /// The variable in which Lambda names the function.
 const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 /// The variable in which Lambda says how many megabytes of memory the function has.
@@ -68,6 +74,11 @@ pub struct Waking {
     pub emf: Emf,
     /// Time.
     pub clock: Arc<dyn Clock>,
+}
+
+/// Feeds of a function whose answers stream.
+pub(crate) fn in_a_function() -> FeedOptions {
+    FeedOptions { max_life: LIFE_IN_A_FUNCTION, ..FeedOptions::default() }
 }
 
 impl Account {
@@ -119,8 +130,10 @@ impl Account {
         }
         let converter: Arc<dyn Converter> = Arc::new(converter);
         let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
+        let servers = self.servers(keys.clone())?;
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
-        let engine = engine.with_servers(Arc::new(web)).with_calendars(calendars);
+        let servers = Together(vec![Arc::new(servers), Arc::new(web)]);
+        let engine = engine.with_servers(Arc::new(servers)).with_calendars(calendars);
         let documents = engine.documents(converter, 1, self.config.describer(&self.environment)?);
         let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
         let worker = Worker::new(kinds, queue.clone(), options);
@@ -152,6 +165,12 @@ impl Account {
         Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
+    /// Whether the answers of `buildscale-api` stream here. The public address leads the protocols of clients to such a function: their requests
+    /// command and are answered by a stream, or by the end of a turn.
+    pub fn answers_stream(&self) -> bool {
+        self.environment.iter().any(|(name, value)| name == ANSWERS_STREAM && value.trim() == "true")
+    }
+
     /// For `buildscale-api`.
     ///
     /// # Errors
@@ -166,8 +185,23 @@ impl Account {
         let models = self.config.ai.models(&self.environment)?.catalog();
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
             .with_webhooks(self.config.webhooks(None)?);
+        let mut counted = vec![
+            counters::process(self.clock.now()),
+            counters::archive(services.workspaces.clone()),
+            counters::models(metrics),
+        ];
+        let streams: Arc<dyn api::Streams> = match self.answers_stream() {
+            true => {
+                let (readers, metrics) = (Readers::of(&services), Arc::<stream::Metrics>::default());
+                counted.push(counters::streams(metrics.clone()));
+                let (table, bus) = (readers.table.clone(), services.base.bus.clone());
+                let feeds = Feeds::new(table, bus, in_a_function(), metrics, CancellationToken::new());
+                Arc::new(OwnFeeds { feeds, readers })
+            }
+            false => Arc::new(Elsewhere),
+        };
         let outside = FrontendDeps {
-            streams: Arc::new(Elsewhere),
+            streams,
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![
                 probes::table(services.base.table.clone()),
@@ -181,11 +215,7 @@ impl Account {
             notes: Vec::new(),
             folders: None,
             accounts: None,
-            counters: vec![
-                counters::process(self.clock.now()),
-                counters::archive(services.workspaces.clone()),
-                counters::models(metrics),
-            ],
+            counters: counted,
         };
         let tools = assembly::tools(machines.as_ref(), services.search.as_ref());
         let front = HttpFrontend::new(&services, tools, models, &self.config, outside);
@@ -261,6 +291,20 @@ impl Account {
         let setup = ModelSetup { model: models, adapters, secrets: keys.clone(), known };
         let machines = self.machines(&base);
         Ok((Engine::with_machines(base, queue, setup, self.config.agents(), machines), keys))
+    }
+
+    /// The servers of tools that are reached over HTTP. Programs and sign-ins are a hub's: no instance lasts as long as they do.
+    fn servers(&self, granted: Arc<dyn Secrets>) -> Result<mcp::Servers, FunctionError> {
+        let of_operator = self.cloud.secrets(self.cloud.config().flow_secrets());
+        let parts = mcp::Parts {
+            confined: None,
+            children: None,
+            egress: Arc::new(HostEgress { allow_private: false }),
+            secrets: granted,
+            host_secrets: Arc::new(Noted::new(Arc::new(of_operator), self.config.secrets.clone())),
+            accounts: None,
+        };
+        Ok(mcp::Servers::new(&self.config.mcp, parts).map_err(assembly::SetupError::Config)?)
     }
 
     fn machines(&self, base: &Base) -> Option<SandboxSetup> {

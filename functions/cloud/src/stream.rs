@@ -1,8 +1,10 @@
 //! Watching: out of this process's own feeds, in a container or in a function whose answers stream. The public address leads to one
-//! of the two; the API holds no streams.
+//! of the two. Streams of the protocols of clients are with their commands (`Account::answers_stream`).
 
-use crate::{FunctionError, assemble::Account};
-use std::time::Duration;
+use crate::{
+    FunctionError,
+    assemble::{Account, in_a_function},
+};
 use stream::{FeedOptions, ServeOptions};
 use tokio::{
     net::TcpListener,
@@ -13,17 +15,12 @@ use tokio_util::sync::CancellationToken;
 /// The default address: inside a container, behind the load balancer.
 const LISTEN: &str = "0.0.0.0:8080";
 
-/// How long one answer of the function may stream: well within its time-out. A function is paid for until its answer ends, also without a reader, and
-/// a client that resumes costs one query.
-const LIFE_IN_A_FUNCTION: Duration = Duration::from_secs(5 * 60);
-
 /// As a Lambda behind a URL that streams: an invocation is one answer.
 ///
 /// # Errors
 /// When a variable is missing.
 pub async fn answer(account: Account) -> Result<(), lambda_runtime::Error> {
-    let options = FeedOptions { max_life: LIFE_IN_A_FUNCTION, ..FeedOptions::default() };
-    let (router, _) = account.watching(options, CancellationToken::new())?;
+    let (router, _) = account.watching(in_a_function(), CancellationToken::new())?;
     lambda_http::run_with_streaming_response(account.behind_origin(router)).await
 }
 

@@ -13,6 +13,7 @@ use crate::{
     extract::{Path, Query, Traced, page_length},
     hub::Within,
     idempotency::Ids,
+    patient::patient,
 };
 use axum::{extract::State, response::Response};
 use domain::{Code, Error, TurnId, WorkspaceId};
@@ -145,10 +146,10 @@ pub(crate) async fn join_run(
     within: Within<Read>,
     Path(at): Path<OfRun>,
     Query(join): Query<Join>,
-) -> Answer<axum::Json<Value>> {
+) -> Answer<Response> {
     let (started, _) = seen(&context, within.workspace, &at).await?;
     only_watches(&context, &join)?;
-    Ok(axum::Json(values(&context, within.workspace, &started).await?))
+    patient(values(&context, within.workspace, &started).await?, ApiError::envelope).await
 }
 
 /// The events of a run: those after `Last-Event-ID`, or all of them.
@@ -213,7 +214,7 @@ pub(crate) async fn cancel_run(
         return Ok(StatusCode::ACCEPTED);
     }
     if !run.status.is_over() {
-        values(&context.base, within.workspace, &started).await?;
+        values(&context.base, within.workspace, &started).await?.await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

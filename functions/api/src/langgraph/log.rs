@@ -92,14 +92,20 @@ pub(super) fn found(id: RunId, thread: &str, found: &Thread) -> Result<Started, 
     Ok(Started { thread: thread.to_owned(), kind, graph: graph.clone(), log })
 }
 
-/// The last values of a run, once it has ended.
-pub(super) async fn values(stage: &StreamContext, workspace: WorkspaceId, started: &Started) -> Answer<Value> {
-    let whole = only_frame(open(stage, workspace, started, None, None).await?).await?;
-    Ok(whole.ok_or_else(|| {
-        Error::new(Code::UpstreamUnavailable, "the server ends, and the run goes on after its start")
-            .detail("run_id", started.log.id().to_string())
-            .hint("join the run later")
-    })?)
+/// The last values of a run, once it has ended: what is returned waits for them.
+pub(super) async fn values(
+    stage: &StreamContext,
+    workspace: WorkspaceId,
+    started: &Started,
+) -> Answer<impl Future<Output = Answer<Value>> + Send + use<>> {
+    let (stream, run) = (open(stage, workspace, started, None, None).await?, started.log.id());
+    Ok(async move {
+        Ok(only_frame(stream).await?.ok_or_else(|| {
+            Error::new(Code::UpstreamUnavailable, "the server ends, and the run goes on after its start")
+                .detail("run_id", run.to_string())
+                .hint("join the run later")
+        })?)
+    })
 }
 
 /// Stops a run that has not ended.

@@ -9,11 +9,12 @@ use crate::{
     Context,
     access::Converse,
     converse::Speaker,
-    error::Answer,
+    error::{Answer, ApiError},
     extract::{Path, Talk, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
     pace::Paced,
+    patient::patient,
 };
 use axum::{
     body::Body,
@@ -110,10 +111,16 @@ async fn waited(
     speaker.demand_streams("create the run in the background, and ask for its state")?;
     let stops = run.stops_with_client;
     let started = start(&speaker, thread, run).await?;
-    let mut guard = Guard::of(&context, &within, &started, stops);
+    let guard = Guard::of(&context, &within, &started, stops);
     let values = values(&context.base, within.workspace, &started).await?;
-    guard.log = None;
-    Ok(placed(axum::Json(values).into_response(), &started, &[Mode::Values]))
+    let whole = async move {
+        // All of it, as it stops the run when it is dropped.
+        let mut guard = guard;
+        let values = values.await;
+        guard.log = None;
+        values
+    };
+    Ok(placed(patient(whole, ApiError::envelope).await?, &started, &[Mode::Values]))
 }
 
 /// A new run in the background.

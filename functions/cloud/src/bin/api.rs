@@ -1,4 +1,4 @@
-//! The Lambda behind the HTTP API.
+//! The Lambda behind the HTTP API, whose answers come whole; and the Lambda for the protocols of clients, whose answers stream.
 
 use axum::{
     body::HttpBody as _,
@@ -14,8 +14,12 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let router = buildscale_cloud::assemble::Account::from_env()?.answering()?;
-    lambda_http::run(router.layer(from_fn(as_bytes))).await
+    let account = buildscale_cloud::assemble::Account::from_env()?;
+    let router = account.answering()?;
+    match account.answers_stream() {
+        true => lambda_http::run_with_streaming_response(router).await,
+        false => lambda_http::run(router.layer(from_fn(as_bytes))).await,
+    }
 }
 
 /// Contents are bytes, of every type. `lambda_http` would read those of a text type as UTF-8 and replace invalid bytes; it leaves bodies

@@ -9,5 +9,6 @@ mod faults;
 mod operated;
 mod origin;
 mod sandbox;
+mod served;
 mod sweeps;
 mod world;

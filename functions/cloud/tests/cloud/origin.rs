@@ -1,8 +1,27 @@
 //! One public address: the API and the streams behind it, and no other way in.
 
-use crate::world::{Options, Result, World};
+use crate::world::{Client, Options, Result, World};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+
+/// A turn of a thread, whose answer is its stream; and the stream of its thread, which is left open by itself.
+async fn a_turn_of_a_thread_streams(client: &Client) -> Result {
+    let ask = async |method: Method, path: &str, body: Value| {
+        client.send(client.request(method, path).header("x-client-id", "origin").json(&body)).await
+    };
+    let new = json!({ "agent": "buildscale", "cwd": "/workspace" });
+    let made = ask(Method::POST, "/v1/threads", new).await?.is(200)?.json();
+    let thread = format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?);
+    let turn = json!({ "input": "hello", "stream": true });
+    let told = ask(Method::POST, &format!("{thread}/turns"), turn).await?.is(200)?.text();
+    let names: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"turn_started"), Some(&"turn_completed")), "{told}");
+    let id = |name: &str| told.split_once(&format!("\"{name}\":\"")).and_then(|(_, rest)| rest.split('"').next());
+    let turn = format!("/v1/turns/{}/events?clientId=origin", id("turnId").ok_or("no turnId")?);
+    let again = client.look(&turn).await?.is(200)?.text();
+    assert_eq!(again.lines().filter_map(|line| line.strip_prefix("event: ")).collect::<Vec<_>>(), names);
+    Ok(())
+}
 
 /// The smallest stack: a function holds the streams, too, and its answers come piece by piece.
 #[tokio::test(flavor = "multi_thread")]
@@ -29,6 +48,8 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
     let url = made.json()["url"].as_str().ok_or("no url")?.to_owned();
     client.with_token(None).open(&format!("{url}&after=0")).await?.until_event("done").await?;
     client.with_token(None).look(&format!("{chat}/events")).await?.refuses(401, "UNAUTHORIZED")?;
+
+    a_turn_of_a_thread_streams(client).await?;
 
     // The stack knows no name of its own: metadata about the login are those of the address that the client used.
     let metadata = client.with_token(None).get("/.well-known/oauth-protected-resource").await?;

@@ -120,7 +120,7 @@ pub struct Aws {
     url: watch::Receiver<Url>,
     /// Ended in this order.
     _delays: Mapping,
-    /// In front of the API, and of the streams where a function holds them.
+    /// In front of the API, of the protocols, and of the streams where a function holds them.
     pub gateways: Vec<Gateway>,
     _front: Front,
     _stream: Option<Process>,
@@ -187,15 +187,19 @@ impl Aws {
             ("AWS_ENDPOINT_URL_SQS", sqs_of_api.endpoint()),
         ]);
         let environment_of_api = [environment.clone(), behind.clone(), own].concat();
-        let function = |name: &str, environment: &[(String, String)], timeout, concurrency| -> Result<Function> {
-            Ok(Function::new(lambda::Settings {
-                name: name.into(),
-                binary: binaries.get(&format!("buildscale-{name}"))?,
-                environment: environment.to_vec(),
-                timeout,
-                concurrency,
-                log: Some(log_of(folder.path(), name)),
-            }))
+        let built_of =
+            |name: &str, binary: &str, environment: &[(String, String)], timeout, concurrency| -> Result<_> {
+                Ok(Function::new(lambda::Settings {
+                    name: name.into(),
+                    binary: binaries.get(&format!("buildscale-{binary}"))?,
+                    environment: environment.to_vec(),
+                    timeout,
+                    concurrency,
+                    log: Some(log_of(folder.path(), name)),
+                }))
+            };
+        let function = |name: &str, environment: &[(String, String)], timeout, concurrency| {
+            built_of(name, name, environment, timeout, concurrency)
         };
         let api = function("api", &environment_of_api, TIMEOUT, options.concurrency)?;
         let worker = function("worker", &environment, options.timeout, options.concurrency)?;
@@ -205,16 +209,19 @@ impl Aws {
         let client = aws_sdk_sqs::Client::new(&sdk);
         let commands = Mapping::start(client.clone(), worker.clone(), queue_of(queues.queue_url));
         let delays = Mapping::start(client, timer.clone(), queue_of(queues.delay_queue_url));
-        let mut gateways = vec![Gateway::start(api.clone()).await];
+        let streamed = owned(&[("BUILDSCALE__AWS__ANSWERS_STREAM", "true")]);
+        let protocols = built_of("protocols", "api", &[environment_of_api, streamed].concat(), TIMEOUT, WATCHERS)?;
+        let mut gateways = vec![Gateway::start(api.clone()).await, Gateway::start(protocols).await];
         let (stream, streams) = if options.streams_by_function {
             let streams = function("stream", &[environment.clone(), behind].concat(), TIMEOUT, WATCHERS)?;
             gateways.push(Gateway::start(streams).await);
-            (None, gateways[1].address.to_string())
+            (None, gateways[2].address.to_string())
         } else {
             let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &of_task).await?;
             (Some(stream), address)
         };
-        let origins = Origins { api: gateways[0].address.to_string(), streams, token: ORIGIN.into() };
+        let [api_at, protocols] = [&gateways[0], &gateways[1]].map(|gateway| gateway.address.to_string());
+        let origins = Origins { api: api_at, protocols, streams, token: ORIGIN.into() };
         let front = Front::start(origins).await;
         let (_, url) = watch::channel(format!("http://{}", front.address).parse()?);
         Ok(Self {

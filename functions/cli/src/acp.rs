@@ -11,8 +11,11 @@ use crate::{
     output::Output,
     value::text,
 };
-use doors::acp::{self, Asked, Taken, Told, Updates, Wanted};
-use futures::stream::{FuturesUnordered, StreamExt};
+use doors::acp::{self, Abilities, Asked, Taken, Told, Updates, Wanted};
+use futures::{
+    FutureExt as _,
+    stream::{FuturesUnordered, StreamExt},
+};
 use serde_json::{Value, json};
 use std::{
     cell::{Cell, RefCell},
@@ -25,6 +28,7 @@ use tokio::{
     sync::{Notify, OnceCell, mpsc, oneshot},
     time::timeout,
 };
+use uuid::Uuid;
 
 /// How many messages to the editor may wait for their place in the pipe.
 const WAITING: usize = 256;
@@ -47,7 +51,9 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
         turns: RefCell::default(),
         asks: RefCell::default(),
         asked: Cell::new(0),
-        reads_files: Cell::new(false),
+        abilities: Cell::default(),
+        projects: RefCell::default(),
+        program: Uuid::now_v7(),
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut pending = FuturesUnordered::new();
@@ -88,6 +94,21 @@ impl From<::client::Error> for Failure {
     }
 }
 
+/// The requests to the editor that wait for their response, by their numbers.
+type Asks = RefCell<HashMap<u64, oneshot::Sender<Result<Value, String>>>>;
+
+/// Forgets a request when nobody waits for its response any more.
+struct Waiting<'a> {
+    asks: &'a Asks,
+    number: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.asks.borrow_mut().remove(&self.number);
+    }
+}
+
 /// Work that a message asks for.
 enum Work {
     Nothing,
@@ -104,11 +125,13 @@ struct Editor {
     out: mpsc::Sender<Value>,
     /// The turns that are followed, by their session: a word to each cancels it.
     turns: RefCell<HashMap<String, Rc<Notify>>>,
-    /// The requests to the editor that wait for their response, by their numbers.
-    asks: RefCell<HashMap<u64, oneshot::Sender<Option<Value>>>>,
+    asks: Asks,
     asked: Cell<u64>,
-    /// Whether the editor reads files for us.
-    reads_files: Cell<bool>,
+    abilities: Cell<Abilities>,
+    /// The folders of the sessions that the editor has opened.
+    projects: RefCell<HashMap<String, String>>,
+    /// This process, to the hub: it alone gets a command to run.
+    program: Uuid,
 }
 
 impl Editor {
@@ -120,8 +143,8 @@ impl Editor {
                 return Work::Say(acp::failure(&Value::Null, PARSE_ERROR, &format!("this is no JSON: {error}")));
             }
         };
-        if let Some(reads) = acp::reads_files(&message) {
-            self.reads_files.set(reads);
+        if let Some(abilities) = Abilities::of(&message) {
+            self.abilities.set(abilities);
         }
         match acp::take(&message) {
             Taken::Silent => Work::Nothing,
@@ -193,11 +216,18 @@ impl Editor {
         let door = self.door().await?;
         Ok(Some(match asked {
             Asked::New { cwd } => {
-                let made = door.post("/v1/threads", &json!({ "agent": self.agent, "cwd": cwd })).await?;
+                let mut new = json!({ "agent": self.agent, "cwd": cwd });
+                // A coding agent has tools of its own.
+                if !self.is_coding(door).await? {
+                    new["functions"] = self.abilities.get().functions(&cwd);
+                }
+                let made = door.post("/v1/threads", &new).await?;
                 let session = text(&made, "threadId");
+                self.projects.borrow_mut().insert(session.to_owned(), cwd);
                 acp::opened(Some(session), &door.get(&format!("/v1/threads/{session}/config-options")).await?)
             }
-            Asked::Load { session } => {
+            Asked::Load { session, cwd } => {
+                self.projects.borrow_mut().extend(cwd.map(|cwd| (session.clone(), cwd)));
                 self.load(door, id, &session).await?;
                 return Ok(None);
             }
@@ -225,24 +255,71 @@ impl Editor {
 
     /// The words of a prompt with the files that they link to, as the editor has them. One that it does not give in time stays a link.
     async fn with_files(&self, session: &str, mut input: String, links: Vec<String>) -> String {
-        for path in links.into_iter().filter(|_| self.reads_files.get()) {
-            let (number, answered) = self.ask_editor();
-            self.say(acp::read_file(number, session, &path)).await;
-            let answer = timeout(FILE, answered).await;
-            self.asks.borrow_mut().remove(&number);
-            if let Ok(Ok(Some(result))) = answer {
+        for path in links.into_iter().filter(|_| self.abilities.get().reads) {
+            let read = acp::Call::Read { path: path.clone(), line: None, limit: None };
+            if let Ok(Ok(result)) = timeout(FILE, self.ask_editor(session, read.request())).await {
                 input = acp::with_file(input, &path, text(&result, "content"));
             }
         }
         input
     }
 
-    /// The number of the next request to the editor, and its response to come.
-    fn ask_editor(&self) -> (u64, oneshot::Receiver<Option<Value>>) {
+    /// The editor's response to a request about a session.
+    async fn ask_editor(&self, session: &str, request: (&str, Value)) -> Result<Value, String> {
         let number = self.asked.replace(self.asked.get() + 1);
         let (answer, answered) = oneshot::channel();
         self.asks.borrow_mut().insert(number, answer);
-        (number, answered)
+        let _waiting = Waiting { asks: &self.asks, number };
+        self.say(acp::of_editor(number, session, request)).await;
+        answered.await.unwrap_or_else(|_| Err("the editor is gone".to_owned()))
+    }
+
+    /// Whether the agent of new sessions is a coding agent of the hub.
+    async fn is_coding(&self, door: &Door) -> Result<bool, Failure> {
+        let agents = door.get("/v1/agents").await?;
+        let all = agents["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(all.iter().any(|agent| agent["id"] == self.agent.as_str() && agent["kind"] == "coding"))
+    }
+
+    /// Has the editor carry a call out, and answers it. The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
+    async fn carry_out(&self, door: &Door, session: &str, data: Value) {
+        let project = self.projects.borrow().get(session).cloned().unwrap_or_default();
+        let call = acp::Call::read(&data, &project);
+        let is_repeatable = call.as_ref().is_ok_and(acp::Call::is_repeatable);
+        // A session that is loaded again has its calls that do no harm carried out again; a command is taken by one process.
+        let program = if is_repeatable { session.to_owned() } else { self.program.to_string() };
+        let id = text(&data, "toolCallId");
+        let path = ["workspaces", &door.workspace, "chats", session, "calls", id];
+        let take = [&path[..], &["take"]].concat();
+        if door.client.post(&take, &json!({ "program": program })).await.is_err() {
+            return;
+        }
+        let (output, success) = match call {
+            Ok(call) => self.performed(session, id, &call).await.unwrap_or_else(|why| (why, false)),
+            Err(why) => (why, false),
+        };
+        let _ = door.client.post(&path, &json!({ "output": output, "is_error": !success })).await;
+    }
+
+    /// The words for the agent about a call that was carried out, and whether it succeeded.
+    async fn performed(&self, session: &str, id: &str, call: &acp::Call) -> Result<(String, bool), String> {
+        let result = self.ask_editor(session, call.request()).await?;
+        match call {
+            acp::Call::Read { .. } => return Ok((text(&result, "content").to_owned(), true)),
+            acp::Call::Write { .. } => return Ok(("written".to_owned(), true)),
+            acp::Call::Run { .. } => {}
+        }
+        let terminal = &result["terminalId"];
+        let of_terminal = json!({ "terminalId": terminal });
+        let shown = json!([{ "type": "terminal", "terminalId": terminal }]);
+        let update =
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress", "content": shown });
+        self.say(acp::notification(session, &update)).await;
+        let _exit = self.ask_editor(session, ("terminal/wait_for_exit", of_terminal.clone())).await?;
+        let output = self.ask_editor(session, ("terminal/output", of_terminal.clone())).await?;
+        // The editor goes on showing the output of a terminal that is released.
+        let _ = self.ask_editor(session, ("terminal/release", of_terminal)).await;
+        Ok(acp::ended(&output))
     }
 
     async fn prompt(&self, door: &Door, session: &str, input: &str, cancel: &Notify) -> Result<&'static str, Failure> {
@@ -279,7 +356,7 @@ impl Editor {
     /// Tells of a turn until it ends: the reason of its end.
     async fn follow(&self, door: &Door, session: &str, turn: &str, cancel: &Notify) -> Result<&'static str, Failure> {
         let mut events = door.watch(&format!("/v1/turns/{turn}/events")).start();
-        let (mut updates, mut decisions) = (Updates::default(), FuturesUnordered::new());
+        let (mut updates, mut asked) = (Updates::default(), FuturesUnordered::new());
         loop {
             tokio::select! {
                 event = events.next_event() => {
@@ -290,12 +367,13 @@ impl Editor {
                     match updates.take_in(&event.name, &event.data) {
                         None => {}
                         Some(Told::Update(update)) => self.say(acp::notification(session, &update)).await,
-                        Some(Told::Wants(wanted)) => decisions.push(self.decide(door, session, wanted)),
+                        Some(Told::Wants(wanted)) => asked.push(self.decide(door, session, wanted).boxed_local()),
+                        Some(Told::Calls(call)) => asked.push(self.carry_out(door, session, call).boxed_local()),
                         Some(Told::Ended(Ok(reason))) => return Ok(reason),
                         Some(Told::Ended(Err((code, message)))) => return Err(Failure((code, message, None))),
                     }
                 }
-                Some(()) = decisions.next() => {}
+                Some(()) = asked.next() => {}
                 () = cancel.notified() => {
                     // A refusal says that the turn has ended; the stream tells how.
                     let _ = door.post(&format!("/v1/turns/{turn}/cancel"), &json!({})).await;
@@ -307,10 +385,8 @@ impl Editor {
     /// Has the editor's person decide, and hands the decision on. Where somebody else was faster, the hub refuses it, and nothing is to be done.
     async fn decide(&self, door: &Door, session: &str, wanted: Wanted) {
         let (Wanted::Permission { params, .. } | Wanted::Answer { params, .. }) = &wanted;
-        let (number, answered) = self.ask_editor();
-        self.say(acp::request(number, session, params.clone())).await;
         // An editor that fails has not decided: others may, or the time is up.
-        let Ok(Some(result)) = answered.await else { return };
+        let Ok(result) = self.ask_editor(session, ("session/request_permission", params.clone())).await else { return };
         let option = result.pointer("/outcome/optionId").and_then(Value::as_str);
         let _ = match wanted {
             Wanted::Permission { id, .. } => {

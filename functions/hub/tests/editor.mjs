@@ -2,6 +2,7 @@
 // Arguments: the folder of the library's package, the program, the hub's address, the working directory.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 
 const [library, program, url, cwd] = process.argv.slice(2);
@@ -13,12 +14,41 @@ const start = (decide) => {
   const child = spawn(program, ['acp', '--url', url], { stdio: ['pipe', 'pipe', 'inherit'] });
   const updates = [], heard = [];
   const tell = () => heard.splice(0).forEach((wake) => wake());
-  const read = [];
+  const read = [], terminals = new Map();
   const client = {
     readTextFile: async (params) => {
       schema.zReadTextFileRequest.parse(params);
       read.push(params.path);
       return { content: 'not saved yet\n' };
+    },
+    writeTextFile: async (params) => {
+      schema.zWriteTextFileRequest.parse(params);
+      writeFileSync(params.path, params.content);
+      return {};
+    },
+    createTerminal: async (params) => {
+      schema.zCreateTerminalRequest.parse(params);
+      const terminalId = `terminal ${terminals.size}`;
+      const terminal = { output: '' };
+      const ran = spawn(params.command, params.args, { cwd: params.cwd });
+      ran.stdout.on('data', (bytes) => { terminal.output += bytes; });
+      terminal.ended = new Promise((resolve) => ran.on('close', (exitCode, signal) => resolve({ exitCode, signal })));
+      terminals.set(terminalId, terminal);
+      return { terminalId };
+    },
+    waitForTerminalExit: async (params) => {
+      schema.zWaitForTerminalExitRequest.parse(params);
+      return terminals.get(params.terminalId).ended;
+    },
+    terminalOutput: async (params) => {
+      schema.zTerminalOutputRequest.parse(params);
+      const { output, ended } = terminals.get(params.terminalId);
+      return { output, truncated: false, exitStatus: await ended };
+    },
+    releaseTerminal: async (params) => {
+      schema.zReleaseTerminalRequest.parse(params);
+      terminals.delete(params.terminalId);
+      return {};
     },
     sessionUpdate: async (params) => {
       schema.zSessionNotification.parse(params);
@@ -38,9 +68,9 @@ const start = (decide) => {
   };
   const said = (kind = 'agent_message_chunk') =>
     updates.filter((update) => update.sessionUpdate === kind).map((update) => update.content.text).join('');
-  return { child, agent, updates, read, until, said };
+  return { child, agent, updates, read, terminals, until, said };
 };
-const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } } };
+const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true } };
 const text = (words) => [{ type: 'text', text: words }];
 const ofKind = (kind) => (option) => option.kind === kind;
 
@@ -89,6 +119,24 @@ assert.deepEqual(first.read, [`${cwd}/draft.md`]);
 const thread = await (await fetch(`${url}/v1/threads/${sessionId}/history`, { headers: { 'x-client-id': 'editor' } })).json();
 assert.match(thread.turns.at(-1).requestText, /<file uri="file:.*draft\.md">\nnot saved yet\n<\/file>$/);
 
+// A persona works on the project by the editor's own methods. It reads unasked; before it writes or runs something a person is asked.
+const permitted = [];
+choose = ({ toolCall, options }) => {
+  permitted.push([toolCall.kind, options.map(({ kind }) => kind)]);
+  return options.find(ofKind('allow_once')).optionId;
+};
+await first.agent.prompt({ sessionId, prompt: text('mend the project') });
+assert.equal(first.read.at(-1), `${cwd}/a.txt`);
+assert.equal(readFileSync(`${cwd}/a.txt`, 'utf8'), 'mended');
+assert.match(first.said(), /It was not saved yet\n, and the command says mended\n\(exit code 3\)\.$/);
+assert.deepEqual(permitted, [['edit', ['allow_once', 'allow_always', 'reject_once']], ['execute', ['allow_once', 'reject_once']]]);
+const shown = first.updates.flatMap((update) => update.content ?? []).filter(({ type }) => type === 'terminal');
+assert.deepEqual([shown.length, first.terminals.size], [1, 0]);
+choose = ({ options }) => options.find(ofKind('reject_once')).optionId;
+writeFileSync(`${cwd}/a.txt`, 'mine');
+await first.agent.prompt({ sessionId, prompt: text('mend the project') });
+assert.equal(readFileSync(`${cwd}/a.txt`, 'utf8'), 'mine');
+
 // Modes, options, lists, and refusals.
 await first.agent.setSessionMode({ sessionId, modeId: 'plan' });
 const chosen = await first.agent.setSessionConfigOption({ sessionId, configId: 'mode', value: 'chat' });
@@ -109,7 +157,7 @@ first.child.kill('SIGKILL');
 const second = start(({ options }) => options.find(ofKind('allow_once')).optionId);
 await second.agent.initialize(hello);
 await second.agent.loadSession({ sessionId, cwd, mcpServers: [] });
-assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*become a poet$/s);
+assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*become a poet$/s);
 await second.until(() => second.said().endsWith('I have become a poet.'));
 assert.match(second.said(), /The file of novel is done\..*Then I stay as I am\./s);
 second.child.stdin.end();

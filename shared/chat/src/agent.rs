@@ -3,8 +3,8 @@
 
 use crate::{ChatMachine, reach};
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, CLIENT_PREFIX, ChatCommand, ChatConfig, ChatId, ChatView, Code, Error, FilePath,
-    Principal, Status, TaskId, ToolCall, ToolSpec,
+    AgentOf, AgentTool, AgentToolRuns, CLIENT_PREFIX, ChatCommand, ChatConfig, ChatId, ChatView, ClientEffects,
+    ClientFunction, Code, Error, FilePath, Principal, Status, TaskId, ToolCall, ToolSpec,
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -30,7 +30,9 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
         let optional = registry.optional();
         let listed = optional.iter().filter(|_| config.tools.is_some());
         let own = all.iter().chain(listed).filter(|spec| offered(spec)).map(|spec| reach::told(config, spec));
-        return own.chain(config.functions.iter().cloned()).collect();
+        let of_client =
+            config.functions.iter().filter(|function| machine.gate.offers(config, client_kind(function.effects)));
+        return own.chain(of_client.map(|function| function.spec.clone())).collect();
     };
     agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
 }
@@ -118,15 +120,25 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
     }
 }
 
-/// Whether the client of the chat runs this function itself.
-pub(crate) fn is_of_client(config: &ChatConfig, name: &str) -> bool {
-    name.starts_with(CLIENT_PREFIX) && config.functions.iter().any(|function| function.name == name)
+/// The effects of the function of the chat's client by this name; none for any other tool.
+pub(crate) fn of_client(config: &ChatConfig, name: &str) -> Option<ClientEffects> {
+    let is_it = |function: &&ClientFunction| name.starts_with(CLIENT_PREFIX) && function.spec.name == name;
+    config.functions.iter().find(is_it).map(|function| function.effects)
+}
+
+/// A call that changes something is asked about as one of a server is: what it does is out of sight here, too.
+fn client_kind(effects: ClientEffects) -> ToolKind {
+    match effects {
+        ClientEffects::Own => ToolKind::Ask,
+        ClientEffects::Read => ToolKind::Read,
+        ClientEffects::Write | ClientEffects::Execute => ToolKind::Served,
+    }
 }
 
 /// The kind of a tool by its name; none for a tool that this chat does not have.
 pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<ToolKind> {
-    if is_of_client(config, name) {
-        return Some(ToolKind::Ask);
+    if let Some(effects) = of_client(config, name) {
+        return Some(client_kind(effects));
     }
     let Some(agent) = &config.agent else { return registry.kind(name) };
     let tool = named(agent, name)?;
@@ -146,8 +158,8 @@ pub(crate) fn effects(
     call: &ToolCall,
     plan: &FilePath,
 ) -> Result<Effects, Error> {
-    if is_of_client(config, &call.tool) {
-        return Ok(Effects::none(ToolKind::Ask));
+    if let Some(effects) = of_client(config, &call.tool) {
+        return Ok(Effects::none(client_kind(effects)));
     }
     let agent_tool = config.agent.as_ref().and_then(|agent| named(agent, &call.tool));
     match agent_tool.map(|tool| &tool.runs) {
@@ -187,7 +199,7 @@ impl From<Error> for Refusal {
 /// path that leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
-        let is_own = is_of_client(config, &call.tool);
+        let is_own = of_client(config, &call.tool).is_some();
         if let Some(names) = reach::names(config).filter(|_| !is_own && !reach::has(config, &call.tool)) {
             return Err(tools::unknown(&call.tool, names.into_iter()).into());
         }

@@ -4,8 +4,8 @@
 //! `shared/access`. Policies of a workspace are files: the workspace itself decides by them when the call runs, and a question that they ask comes back
 //! here ([`Gate::ask`]).
 
-use crate::{allow, mode};
-use domain::{ChatConfig, Mode, PermissionRule};
+use crate::{agent, allow, mode};
+use domain::{ChatConfig, ClientEffects, Mode, PermissionRule};
 use serde_json::Value;
 use std::time::Duration;
 use tools::{Access, Effects, ToolKind};
@@ -144,18 +144,34 @@ impl SimpleGate {
     }
 
     /// An approved plan is no permission for a tool of a server: a plan is carried out with files and commands of the workspace.
+    /// The same holds for a function of the client.
     fn served(&self, request: &GateRequest<'_>) -> GateDecision {
+        let effects = agent::of_client(request.config, request.tool);
+        // No rule is for commands whose words are read by a shell elsewhere.
+        let is_command = effects == Some(ClientEffects::Execute);
         match request.config.mode {
-            Mode::Plan => GateDecision::Deny { reason: "in plan mode no tool of a server is called".into() },
+            Mode::Plan => GateDecision::Deny {
+                reason: "in plan mode no tool of a server is called, and none of the client that changes something"
+                    .into(),
+            },
             // The manifests of a flow list the tools of its agents, as they list its commands.
             Mode::Chat if request.config.agent.as_ref().is_some_and(|agent| agent.of_task().is_some()) => {
                 GateDecision::Permit
             }
-            Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
+            Mode::Chat | Mode::Build if !is_command && allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
-                category: if is_network(request.tool) { "network" } else { "mcp" }.into(),
-                reason: format!("it wants to call {} with {}", request.tool, beginning(request.args)),
-                always: allow::rule(request),
+                category: match effects {
+                    Some(ClientEffects::Execute) => "command",
+                    Some(_) => "file",
+                    None if is_network(request.tool) => "network",
+                    None => "mcp",
+                }
+                .into(),
+                reason: match is_command {
+                    true => format!("it wants to run a command where its client is: {}", shown(request.args)),
+                    false => format!("it wants to call {} with {}", request.tool, beginning(request.args)),
+                },
+                always: allow::rule(request).filter(|_| !is_command),
                 timeout: self.timeout,
             },
         }

@@ -1,13 +1,14 @@
 //! Calls that programs elsewhere run: the turn rests as rows until one of them answers, and holds no worker.
 
 use crate::{
-    Chats,
+    Chats, agent,
     phase::Phase,
     turn::{Step, describe},
     waits::{not_asked, waiting},
 };
 use domain::{
-    CallId, ChatCommand, ChatEvent, ChatId, Code, CommandId, Error, Principal, ToolCall, WorkspaceId, event::HandedOut,
+    CallId, ChatCommand, ChatEvent, ChatId, ClientEffects, Code, CommandId, Error, Principal, ToolCall, WorkspaceId,
+    event::HandedOut,
 };
 use serde_json::Value;
 
@@ -19,10 +20,12 @@ pub(crate) fn hand_out(step: &mut Step<'_>, call: &ToolCall, within: ports::Hand
     step.later(expires_at, &ChatCommand::ExpireCall { call_id });
 }
 
-/// Hands a call of a function to the client that has it.
+/// Hands a call of a function to the client that has it. Only a command is not run twice.
 pub(crate) fn to_client(step: &mut Step<'_>, call: &ToolCall) {
     step.started(call, 1);
-    let within = ports::HandedOut { timeout: step.machine.question_timeout, is_repeatable: true };
+    let effects = step.config().and_then(|config| agent::of_client(config, &call.tool));
+    let is_repeatable = effects != Some(ClientEffects::Execute);
+    let within = ports::HandedOut { timeout: step.machine.question_timeout, is_repeatable };
     hand_out(step, call, within);
 }
 

@@ -88,7 +88,7 @@ pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};
 pub use team::look::{Look, Looked};
 pub use threads::{
-    ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
+    NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
 };
 pub use transcript::Transcript;
 pub use uses::Uses;

@@ -14,8 +14,8 @@ use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
 use actor::Target;
 pub use compact::ThreadCompaction;
 use domain::{
-    AgentOptions, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy, Principal, StopId,
-    ThreadAgent, TraceContext, TurnId, WorkspaceId,
+    AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Mode, OnBusy,
+    Principal, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
 };
 use ports::{Expect, Write};
 pub use reading::{ThreadPage, ThreadReader, WithView};
@@ -34,6 +34,19 @@ const LAPSES: Duration = Duration::from_secs(60);
 pub struct Threads {
     chats: Chats,
     reader: ThreadReader,
+}
+
+/// A thread to make.
+#[derive(Clone, Debug)]
+pub struct NewThread {
+    /// Its agent, folder and options.
+    pub agent: ThreadAgent,
+    /// The functions that its client runs itself; none for a coding agent, which has tools of its own.
+    pub functions: Vec<ClientFunction>,
+    /// Its title.
+    pub title: Option<String>,
+    /// The name of the client.
+    pub client: String,
 }
 
 /// A turn to begin.
@@ -71,20 +84,15 @@ impl Threads {
     ///
     /// # Errors
     /// Those of [`Threads`].
-    pub async fn create(
-        &self,
-        workspace: WorkspaceId,
-        thread: ChatId,
-        agent: ThreadAgent,
-        title: Option<String>,
-        client: &str,
-    ) -> Result<(), Error> {
+    pub async fn create(&self, workspace: WorkspaceId, thread: ChatId, new: NewThread) -> Result<(), Error> {
         let now = self.chats.clock.now();
+        let NewThread { agent, functions, title, client } = new;
         let title = title.unwrap_or_default();
+        let put_by = client.clone();
         let record =
-            ThreadRecord { thread, agent, title, client: client.into(), created_at: now, updated_at: now, claim: None };
+            ThreadRecord { thread, agent, functions, title, client, created_at: now, updated_at: now, claim: None };
         let put = Write::put(thread_key(workspace, thread), record.encode()?, Expect::Absent);
-        match self.chats.table.commit(vec![put, self.seen(workspace, client)?]).await {
+        match self.chats.table.commit(vec![put, self.seen(workspace, &put_by)?]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(internal(error)),
         }
@@ -182,7 +190,7 @@ impl Threads {
             }
             self.claim(workspace, &found, turn_id, &input, first, &client).await?;
         }
-        let ThreadRecord { agent, title, .. } = found.record;
+        let ThreadRecord { agent, functions, title, .. } = found.record;
         let made = match (&found.view, role) {
             (None, role) => {
                 let AgentOptions { mode, model_id, .. } = agent.options.clone();
@@ -196,6 +204,7 @@ impl Threads {
                     trace,
                     title: Some(title).filter(|title| !title.is_empty()),
                     thread: (!of_persona).then_some(agent),
+                    functions,
                     role,
                     ..NewChat::default()
                 };

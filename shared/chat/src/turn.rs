@@ -257,9 +257,7 @@ impl<'a> Step<'a> {
                 continue;
             }
             match self.gate(&call) {
-                GateDecision::Permit if self.config().is_some_and(|config| agent::is_of_client(config, &call.tool)) => {
-                    return handed::to_client(self, &call);
-                }
+                GateDecision::Permit if self.is_of_client(&call) => return self.call_tool(call, 1),
                 GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) && self.is_unattended() => {
                     self.refuse(&call, NOBODY, Status::Partial);
                 }
@@ -320,8 +318,16 @@ impl<'a> Step<'a> {
         agent::kind(&self.machine.tools, config, tool)
     }
 
-    /// Runs a tool; a command once it has a place.
+    /// Whether the client of the chat runs the call.
+    fn is_of_client(&self, call: &ToolCall) -> bool {
+        self.config().is_some_and(|config| agent::of_client(config, &call.tool).is_some())
+    }
+
+    /// Runs a tool, or hands the call to the client that has its function; a command once it has a place.
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
+        if self.is_of_client(&call) {
+            return handed::to_client(self, &call);
+        }
         if !self.waits_for_place(&call, attempt) {
             self.run_tool(call, attempt);
         }

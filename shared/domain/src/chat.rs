@@ -7,9 +7,9 @@ pub use agent::{AgentOf, AgentTool, AgentToolRuns};
 pub use view::{ChatStatus, ChatView, CompactionView, QueuedMessage};
 
 use crate::{
-    CallId, ChatId, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, PermissionId, QuestionId, Scenario,
-    ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep, ToolSpec, TraceContext, TurnId, UserId,
-    WorkspaceId, event, task::AgentAnswer,
+    CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, PermissionId,
+    QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep, TraceContext,
+    TurnId, UserId, WorkspaceId, event, task::AgentAnswer,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -348,7 +348,7 @@ pub struct ChatConfig {
     pub member: Option<MemberOf>,
     /// The functions of the client that made it, by names with [`CLIENT_PREFIX`]: the agent calls them, and the client runs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub functions: Vec<ToolSpec>,
+    pub functions: Vec<ClientFunction>,
 }
 
 impl ChatConfig {

@@ -47,7 +47,9 @@ pub use id::{
     TaskId, TurnId, UserId, WorkspaceId,
 };
 pub use length::json_length;
-pub use message::{CLIENT_PREFIX, Message, ToolCall, ToolSpec, Usage, name_for_providers};
+pub use message::{
+    CLIENT_PREFIX, ClientEffects, ClientFunction, Message, ToolCall, ToolSpec, Usage, name_for_providers,
+};
 pub use panic::panic_text;
 pub use path::{FilePath, PathError, check_new_name};
 pub use permission::PermissionRule;

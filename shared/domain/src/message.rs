@@ -134,6 +134,39 @@ pub fn name_for_providers(name: &str) -> std::borrow::Cow<'_, str> {
 /// The start of the names of functions that the client of a chat runs itself.
 pub const CLIENT_PREFIX: &str = "client__";
 
+/// A function that the client of a chat runs itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientFunction {
+    /// As the model is told about it, by a name with [`CLIENT_PREFIX`].
+    #[serde(flatten)]
+    pub spec: ToolSpec,
+    /// What a call of it does.
+    #[serde(default, skip_serializing_if = "ClientEffects::are_own")]
+    pub effects: ClientEffects,
+}
+
+/// What a call of a client's function does to the world of the client, as the client declares it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientEffects {
+    /// The client decides by itself whether it runs a call.
+    #[default]
+    Own,
+    /// It looks, and can be run again at will.
+    Read,
+    /// It changes a file, and can be run again: a person is asked before.
+    Write,
+    /// It runs a command, once: a person is asked before.
+    Execute,
+}
+
+impl ClientEffects {
+    /// Whether the client decides by itself.
+    pub fn are_own(&self) -> bool {
+        *self == Self::Own
+    }
+}
+
 /// A tool as a model is told about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {

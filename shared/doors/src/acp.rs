@@ -5,11 +5,13 @@
 //! whoever answers first.
 
 mod content;
+mod functions;
 mod results;
 mod updates;
 
 pub use content::with_file;
-pub use results::{failure, listed, notification, opened, prompted, read_file, refused, replay, request, success};
+pub use functions::{Abilities, Call, ended};
+pub use results::{failure, listed, notification, of_editor, opened, prompted, refused, replay, success};
 pub use updates::{Told, Updates, Wanted};
 
 use domain::ChatId;
@@ -33,8 +35,8 @@ pub enum Taken {
     Response {
         /// The number of the request.
         id: u64,
-        /// Its result; none for an error.
-        result: Option<Value>,
+        /// Its result, or the editor's words about why there is none.
+        result: Result<Value, String>,
     },
     /// The turn of a session is to be cancelled.
     Cancel {
@@ -62,6 +64,8 @@ pub enum Asked {
     Load {
         /// The session.
         session: String,
+        /// The editor's folder.
+        cwd: Option<String>,
     },
     /// List sessions.
     List {
@@ -107,7 +111,10 @@ pub fn take(message: &Value) -> Taken {
     let Some(method) = message["method"].as_str() else {
         let is_response = message.get("result").is_some() || message.get("error").is_some();
         return match id.as_u64() {
-            Some(id) if is_response => Taken::Response { id, result: message.get("result").cloned() },
+            Some(id) if is_response => {
+                let why = || message["error"]["message"].as_str().unwrap_or("the editor refused it").to_owned();
+                Taken::Response { id, result: message.get("result").cloned().ok_or_else(why) }
+            }
             _ if is_response => Taken::Silent,
             _ => refuse(INVALID_REQUEST, "it has no method"),
         };
@@ -134,12 +141,6 @@ pub fn take(message: &Value) -> Taken {
     }
 }
 
-/// Whether an editor that greets reads files for its agent; none for another message.
-pub fn reads_files(message: &Value) -> Option<bool> {
-    let is_greeting = message["method"] == "initialize";
-    is_greeting.then(|| message["params"]["clientCapabilities"]["fs"]["readTextFile"] == true)
-}
-
 fn initialized() -> Value {
     json!({
         "protocolVersion": PROTOCOL,
@@ -158,7 +159,7 @@ fn asked(method: &str, params: &Value) -> Option<Result<Asked, String>> {
     let of_session = |then: &dyn Fn(String) -> Result<Asked, String>| session(params).and_then(then);
     Some(match method {
         "session/new" => text(params, "cwd").map(|cwd| Asked::New { cwd }),
-        "session/load" => session(params).map(|session| Asked::Load { session }),
+        "session/load" => session(params).map(|session| Asked::Load { session, cwd: text(params, "cwd").ok() }),
         "session/list" => Ok(Asked::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() }),
         "session/prompt" => of_session(&|session| {
             Ok(Asked::Prompt {

@@ -1,6 +1,6 @@
 //! Functions of a client: the agent calls them, and the client runs them.
 
-use domain::{CLIENT_PREFIX, Error, ToolSpec, json_length};
+use domain::{CLIENT_PREFIX, ClientEffects, ClientFunction, Error, ToolSpec, json_length};
 use serde_json::{Map, Value, json};
 
 const FIELD: &str = "tools";
@@ -13,14 +13,36 @@ const MAX_ALL: usize = 64 * 1024;
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` about `tools`.
-pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Error> {
-    let wrong = |why: String| Error::invalid(FIELD, why);
-    let Some(tools) = body.get(FIELD).filter(|tools| !tools.is_null()) else { return Ok(Vec::new()) };
-    let tools = tools.as_array().ok_or_else(|| wrong("tools is a list".into()))?;
+pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<ClientFunction>, Error> {
+    match body.get(FIELD).filter(|tools| !tools.is_null()) {
+        Some(tools) => all(FIELD, tools, |_| Ok(ClientEffects::Own)),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads the functions of a new thread, each of which may declare its `effects`: `own`, `read`, `write` or `execute`.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `functions`.
+pub fn declared(functions: &Value) -> Result<Vec<ClientFunction>, Error> {
+    all("functions", functions, |function| match function.get("effects") {
+        None => Ok(ClientEffects::Own),
+        Some(effects) => serde_json::from_value(effects.clone())
+            .map_err(|_| Error::invalid("functions", "the effects of a function are own, read, write or execute")),
+    })
+}
+
+fn all(
+    field: &str,
+    tools: &Value,
+    effects: impl Fn(&Value) -> Result<ClientEffects, Error>,
+) -> Result<Vec<ClientFunction>, Error> {
+    let wrong = |why: String| Error::invalid(field, why);
+    let tools = tools.as_array().ok_or_else(|| wrong(format!("{field} is a list")))?;
     if tools.len() > MOST || json_length(tools) > MAX_ALL {
         return Err(wrong(format!("there are at most {MOST} functions, of {} KiB in all", MAX_ALL >> 10)));
     }
-    let mut functions = Vec::<ToolSpec>::new();
+    let mut functions = Vec::<ClientFunction>::new();
     for tool in tools {
         if tool.get("type").is_some_and(|kind| kind != "function") || !tool.is_object() {
             let kind: String = tool["type"].as_str().unwrap_or("of no type").chars().take(32).collect();
@@ -41,10 +63,11 @@ pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Error> {
         };
         let description = function["description"].as_str().unwrap_or_default().to_owned();
         let name = format!("{CLIENT_PREFIX}{name}");
-        if functions.iter().any(|known| known.name == name) {
+        if functions.iter().any(|known| known.spec.name == name) {
             return Err(wrong("two functions have the same name".into()));
         }
-        functions.push(ToolSpec { name, description, parameters });
+        functions
+            .push(ClientFunction { spec: ToolSpec { name, description, parameters }, effects: effects(function)? });
     }
     Ok(functions)
 }
@@ -56,7 +79,17 @@ mod tests {
 
     fn names(tools: Value) -> Result<Vec<String>, Error> {
         let body = json!({ "tools": tools });
-        Ok(read(body.as_object().unwrap())?.into_iter().map(|function| function.name).collect())
+        Ok(read(body.as_object().unwrap())?.into_iter().map(|function| function.spec.name).collect())
+    }
+
+    #[test]
+    fn functions_of_a_thread_say_what_they_do() {
+        let all =
+            json!([{ "name": "look", "effects": "read" }, { "name": "run", "effects": "execute" }, { "name": "own" }]);
+        let effects: Vec<_> = declared(&all).unwrap().into_iter().map(|function| function.effects).collect();
+        assert_eq!(effects, [ClientEffects::Read, ClientEffects::Execute, ClientEffects::Own]);
+        let wrong = declared(&json!([{ "name": "look", "effects": "none" }])).unwrap_err();
+        assert_eq!(wrong.details["field"], "functions");
     }
 
     #[test]

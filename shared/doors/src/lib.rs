@@ -7,7 +7,7 @@ pub mod acp;
 pub mod agui;
 pub mod ai_sdk;
 mod brought;
-mod functions;
+pub mod functions;
 pub mod hub;
 pub mod langgraph;
 pub mod mcp;

@@ -34,6 +34,7 @@ fn line(told: &Told) -> String {
         Told::Update(update) => format!("update {update}"),
         Told::Wants(Wanted::Permission { id, params }) => format!("permission {id} {params}"),
         Told::Wants(Wanted::Answer { id, name, params, .. }) => format!("answer {id} {name} {params}"),
+        Told::Calls(call) => format!("call {call}"),
         Told::Ended(Ok(reason)) => format!("ended {reason}"),
         Told::Ended(Err((code, message))) => format!("failed {code} {message}"),
     }
@@ -84,7 +85,11 @@ fn messages_of_an_editor_are_read() {
     assert_eq!(hello["result"]["agentCapabilities"]["loadSession"], true);
     for (method, params, expected) in [
         ("session/new", json!({ "cwd": "/src", "mcpServers": [] }), Asked::New { cwd: "/src".into() }),
-        ("session/load", json!({ "sessionId": SESSION, "cwd": "/src" }), Asked::Load { session: session() }),
+        (
+            "session/load",
+            json!({ "sessionId": SESSION, "cwd": "/src" }),
+            Asked::Load { session: session(), cwd: Some("/src".into()) },
+        ),
         ("session/list", json!({ "cwd": "/src" }), Asked::List { cwd: Some("/src".into()), cursor: None }),
         (
             "session/prompt",
@@ -116,8 +121,10 @@ fn messages_of_an_editor_are_read() {
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": SESSION } });
     assert_eq!(take(&cancel), Taken::Cancel { session: session() });
     let response = json!({ "jsonrpc": "2.0", "id": 3, "result": { "outcome": { "outcome": "cancelled" } } });
-    let result = Some(json!({ "outcome": { "outcome": "cancelled" } }));
+    let result = Ok(json!({ "outcome": { "outcome": "cancelled" } }));
     assert_eq!(take(&response), Taken::Response { id: 3, result });
+    let failed = json!({ "jsonrpc": "2.0", "id": 3, "error": { "code": -32_002, "message": "no such file" } });
+    assert_eq!(take(&failed), Taken::Response { id: 3, result: Err("no such file".into()) });
     for garbage in [json!([]), json!("x"), json!({ "id": 1 }), json!({ "jsonrpc": "2.0", "id": {} })] {
         assert!(matches!(take(&garbage), Taken::Answer(answer) if answer["error"].is_object()), "{garbage}");
     }

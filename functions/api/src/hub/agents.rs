@@ -60,23 +60,20 @@ pub(crate) async fn list_hub_agents(
     Hub { within, .. }: Hub<Read>,
 ) -> Answer<Json<Agents>> {
     within.settle(&context).await?;
-    let ours = Agent { id: OURS.into(), name: "BuildScale".into(), status: "available", reason: None, install: None };
+    let persona = |id, name| Agent { id, name, kind: "persona", status: "available", reason: None, install: None };
     let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
-    let personas = chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| Agent {
-        name: persona.title,
-        id: persona.name,
-        status: "available",
-        reason: None,
-        install: None,
-    });
+    let personas = chat::described(&workspace, Shelf::Agents).await?;
+    let personas = personas.into_iter().map(|described| persona(described.name, described.title));
     let coding = context.agents.list().await.into_iter().map(|agent| Agent {
         id: agent.id,
         name: agent.name,
+        kind: "coding",
         status: if agent.unavailable.is_some() { "unavailable" } else { "available" },
         reason: agent.unavailable,
         install: agent.install,
     });
     // A coding agent wins over a persona of its name: its name is in the configuration of the installation.
+    let ours = persona(OURS.into(), "BuildScale".into());
     let mut all: Vec<Agent> = [ours].into_iter().chain(coding).collect();
     for persona in personas {
         if all.iter().all(|agent| agent.id != persona.id) {

@@ -22,6 +22,9 @@ pub(crate) struct Agent {
     pub id: String,
     /// Its name for people.
     pub name: String,
+    /// `persona`, or `coding` for a program with tools of its own.
+    #[schema(pattern = "^(persona|coding)$")]
+    pub kind: &'static str,
     /// `available` or `unavailable`.
     #[schema(pattern = "^(un)?available$")]
     pub status: &'static str,
@@ -99,6 +102,11 @@ pub(crate) struct NewThread {
     pub title: Option<String>,
     /// The settings of the agent.
     pub agent_options: Option<Options>,
+    /// Functions that the client runs itself, for a persona: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`.
+    /// Before a call of one with the effects `write` or `execute` a person is asked; `read` and `own` are not asked about. The stream tells a
+    /// call as `call_handed_out`. The client takes it and answers it: `POST …/chats/{thread_id}/calls/{toolCallId}`.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub functions: Option<Value>,
 }
 
 /// A thread that was made.

@@ -57,14 +57,21 @@ pub(crate) async fn create_thread(
     Json(new): Json<NewThread>,
 ) -> Answer<axum::Json<MadeThread>> {
     within.settle(&context).await?;
-    let NewThread { agent, cwd, title, agent_options } = new;
+    let NewThread { agent, cwd, title, agent_options, functions } = new;
     let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
     let cwd = allowed(&context, &cwd).await?;
     let title = title.map(checked_title).transpose()?;
     let options = checked_options(&context, &kind, agent_options.unwrap_or_default())?;
     let thread = ChatId(ids.id("thread"));
+    let functions = functions.map_or_else(|| Ok(Vec::new()), |all| doors::functions::declared(&all))?;
+    if matches!(kind, Kind::Coding) && !functions.is_empty() {
+        return Err(Error::invalid("functions", "a coding agent has tools of its own")
+            .hint("leave functions out, or choose a persona")
+            .into());
+    }
     let agent = ThreadAgent { agent, cwd, options };
-    context.threads().create(within.workspace, thread, agent, title, &client).await?;
+    let new = chat::NewThread { agent, functions, title, client: client.to_string() };
+    context.threads().create(within.workspace, thread, new).await?;
     Ok(axum::Json(MadeThread { thread_id: thread.0 }))
 }
 

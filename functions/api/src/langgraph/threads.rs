@@ -136,7 +136,8 @@ pub(crate) async fn create_thread(
     let roots = context.folders.as_ref().and_then(|folders| folders.roots().into_iter().next());
     let cwd = roots.unwrap_or_else(|| HOME.to_owned());
     let agent = ThreadAgent { agent, cwd, options: AgentOptions::default() };
-    context.threads().create(speaker.workspace, chat, agent, None, CLIENT).await?;
+    let new = chat::NewThread { agent, functions: Vec::new(), title: None, client: CLIENT.to_owned() };
+    context.threads().create(speaker.workspace, chat, new).await?;
     let thread = Thread::find(&context.base, speaker.workspace, &id).await?;
     Ok(axum::Json(shown(&speaker, &id, &thread).await?))
 }

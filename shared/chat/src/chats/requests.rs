@@ -2,7 +2,7 @@
 
 use crate::waits::QueuedBehind;
 use domain::{
-    ChatId, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, ToolSpec, TraceContext, TurnId,
+    ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId,
     chat::SessionConfig,
 };
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub struct NewChat {
     /// Words about the scenario, for the model.
     pub briefing: String,
     /// The functions that the client runs itself.
-    pub functions: Vec<ToolSpec>,
+    pub functions: Vec<ClientFunction>,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.

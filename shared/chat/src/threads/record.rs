@@ -1,7 +1,7 @@
 //! The items of threads in the table: one partition per workspace.
 
 use crate::chats::internal;
-use domain::{ChatId, Error, ThreadAgent, Timestamp, TurnId, WorkspaceId};
+use domain::{ChatId, ClientFunction, Error, ThreadAgent, Timestamp, TurnId, WorkspaceId};
 use ports::Key;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ pub struct ThreadRecord {
     pub thread: ChatId,
     /// Its agent, folder and options.
     pub agent: ThreadAgent,
+    /// The functions that its client runs itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ClientFunction>,
     /// Its title; empty before there is one.
     pub title: String,
     /// The client that made it.

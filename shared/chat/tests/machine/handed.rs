@@ -3,7 +3,11 @@
 use crate::play::Play;
 use actor::Machine;
 use buildscale_chat::ChatMachine;
-use domain::{CallId, ChatCommand, ChatEvent, Code, event::HandedOut};
+use domain::{
+    CallId, ChatCommand, ChatEvent, ClientEffects, ClientFunction, Code, Mode, ToolSpec,
+    event::{HandedOut, PermissionOutcome},
+};
+use serde_json::json;
 use std::time::Duration;
 
 /// A turn whose call was handed out.
@@ -59,4 +63,58 @@ fn a_stop_ends_the_wait() {
     let happened = play.stop();
     assert!(happened[0].contains("given up"), "{happened:?}");
     assert!(play.command(answer(call, "rung", true)).is_empty());
+}
+
+/// A turn of a chat whose client has a function with these effects, which the model calls; and what happens then.
+fn calls(effects: ClientEffects, mode: Mode) -> (Play, Vec<String>) {
+    let name = "client__touch".to_owned();
+    let spec = ToolSpec { name: name.clone(), description: "Touches.".into(), parameters: json!({ "type": "object" }) };
+    let mut play = Play::with(|config| {
+        config.functions = vec![ClientFunction { spec, effects }];
+        config.mode = mode;
+    });
+    play.may_approve = true;
+    play.say("go");
+    let happened = play.answer("", &[(&name, json!({ "command": "make all" }))]);
+    (play, happened)
+}
+
+#[test]
+fn a_client_is_handed_what_a_person_permits() {
+    for effects in [ClientEffects::Own, ClientEffects::Read] {
+        for mode in [Mode::Chat, Mode::Plan] {
+            assert_eq!(calls(effects, mode).1.last().map(String::as_str), Some("handed_out"), "{effects:?}");
+        }
+    }
+    for (effects, category, has_rule) in
+        [(ClientEffects::Write, "file", true), (ClientEffects::Execute, "command", false)]
+    {
+        let refused = calls(effects, Mode::Plan).1.join(" ");
+        assert!(refused.contains("in plan mode"), "{refused}");
+        let decided = |outcome| {
+            let (mut play, happened) = calls(effects, Mode::Chat);
+            assert_eq!(happened.last().map(String::as_str), Some("permission_required"));
+            let Some(ChatEvent::PermissionRequired { category: asked, always, .. }) = play.log.last() else {
+                panic!("not asked: {:?}", play.log.last())
+            };
+            assert_eq!((asked.as_str(), always.is_some()), (category, has_rule));
+            let (permission_id, always, reason, option_id) =
+                (play.permission(), has_rule && outcome == PermissionOutcome::Approved, None, None);
+            let happened = play.command(ChatCommand::Decide { permission_id, outcome, always, reason, option_id });
+            (play, happened.join(" "))
+        };
+        assert!(decided(PermissionOutcome::Declined).1.contains("a person declined"));
+        let (mut play, happened) = decided(PermissionOutcome::Approved);
+        assert!(happened.ends_with("handed_out"), "{happened}");
+        let handed = play.log.iter().rev().find_map(|event| match event {
+            ChatEvent::HandedOut(HandedOut { call_id, repeatable, .. }) => Some((*call_id, *repeatable)),
+            _ => None,
+        });
+        let (call, is_repeatable) = handed.unwrap();
+        assert_eq!(is_repeatable, effects == ClientEffects::Write, "a command runs once");
+        assert_eq!(play.command(answer(call, "touched", true))[0], "observed true: touched");
+        let again = play.answer("", &[("client__touch", json!({}))]);
+        let next = if has_rule { "handed_out" } else { "permission_required" };
+        assert_eq!(again.last().map(String::as_str), Some(next), "a rule covers writes, and no command");
+    }
 }

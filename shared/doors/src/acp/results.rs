@@ -36,16 +36,10 @@ pub fn notification(session: &str, update: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": session, "update": update } })
 }
 
-/// A request for a permission, as a message with this number.
-pub fn request(id: u64, session: &str, mut params: Value) -> Value {
+/// A request to the editor about a session, as a message with this number.
+pub fn of_editor(id: u64, session: &str, (method, mut params): (&str, Value)) -> Value {
     params["sessionId"] = json!(session);
-    json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params })
-}
-
-/// A request for a file as the editor has it, as a message with this number.
-pub fn read_file(id: u64, session: &str, path: &str) -> Value {
-    let params = json!({ "sessionId": session, "path": path });
-    json!({ "jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": params })
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 /// The result of the end of a prompt.
@@ -104,7 +98,7 @@ pub fn replay(history: &Value) -> (Vec<Value>, Option<String>) {
             updates.extend(told.into_iter().filter_map(|told| match told {
                 Told::Update(update) => Some(update),
                 // A turn of the history has its answers.
-                Told::Wants(_) | Told::Ended(_) => None,
+                Told::Wants(_) | Told::Calls(_) | Told::Ended(_) => None,
             }));
         }
     }

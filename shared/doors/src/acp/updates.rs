@@ -10,6 +10,8 @@ pub enum Told {
     Update(Value),
     /// The turn waits for a person.
     Wants(Wanted),
+    /// The turn waits for a call that the editor carries out: the frame's data.
+    Calls(Value),
     /// The turn is over: the reason, or the code and the message of its failure.
     Ended(Result<&'static str, (String, String)>),
 }
@@ -71,6 +73,7 @@ impl Updates {
             }
             "permission_required" => Told::Wants(self.permission(data)),
             "question" => return question(data),
+            "call_handed_out" => Told::Calls(data.clone()),
             "error" => {
                 self.failure = Some((text("code"), text("message")));
                 // No other frame follows it, until a person resumes the chat.

@@ -4,7 +4,7 @@ use crate::{
     brought::{Brought, Message, Source, unknown_part},
     functions,
 };
-use domain::{Error, ToolSpec};
+use domain::{ClientFunction, Error};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use uuid::Uuid;
@@ -26,7 +26,7 @@ pub struct Request {
     /// The model of a new chat.
     pub model: Option<String>,
     /// The functions that the client runs itself.
-    pub functions: Vec<ToolSpec>,
+    pub functions: Vec<ClientFunction>,
     /// The conversation before the last message: a new chat reads it.
     pub earlier: String,
     /// The new part of it.

@@ -2,7 +2,7 @@
 
 use super::{permission, text::Shown, tool, update};
 use crate::{Frame, Projection};
-use domain::{ChatEvent, ChatId, Error, Message, StopReason, Timestamp, TurnId};
+use domain::{CLIENT_PREFIX, ChatEvent, ChatId, Error, Message, StopReason, Timestamp, TurnId, event::HandedOut};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -149,6 +149,13 @@ impl Frames {
                 vec![("session_bound", json!({ "threadId": self.thread, "sessionId": session_id }))]
             }
             ChatEvent::AgentUpdated { update, .. } => update::encode(update).into_iter().collect(),
+            ChatEvent::HandedOut(HandedOut { call_id, tool, args, expires_at, .. }) => {
+                let Some(name) = tool.strip_prefix(CLIENT_PREFIX) else { return Vec::new() };
+                let input: Value = serde_json::from_str(args).unwrap_or_else(|_| json!(args));
+                let data =
+                    json!({ "toolCallId": call_id, "function": name, "rawInput": input, "expiresAt": expires_at });
+                vec![("call_handed_out", data)]
+            }
             // Facts that this protocol has no words for.
             ChatEvent::Created { .. }
             | ChatEvent::Configured { .. }
@@ -173,7 +180,6 @@ impl Frames {
             | ChatEvent::PermissionsForgotten { .. }
             | ChatEvent::ModeChanged { .. }
             | ChatEvent::PlanApproved { .. }
-            | ChatEvent::HandedOut(_)
             | ChatEvent::RightsNarrowed { .. }
             | ChatEvent::Used { .. }
             | ChatEvent::StopRequested { .. }

@@ -5,7 +5,7 @@ use crate::{
     brought::{Brought, Message, Source},
     functions,
 };
-use domain::{ChatId, Error, ToolSpec};
+use domain::{ChatId, ClientFunction, Error};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ pub struct Request {
     /// The chat that goes on.
     pub conversation: Option<ChatId>,
     /// The caller's own functions.
-    pub functions: Vec<ToolSpec>,
+    pub functions: Vec<ClientFunction>,
 }
 
 /// The part of a request that the agent reads.

@@ -56,6 +56,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(schedules::run_schedule))
         .routes(routes!(mcp_servers::list_mcp_servers))
         .routes(routes!(mcp_servers::authorize_mcp_server, mcp_servers::sign_out_of_mcp_server))
+        .routes(routes!(mcp_servers::confirm_mcp_sign_in))
         .routes(routes!(mcp_servers::complete_mcp_sign_in))
         .routes(routes!(webhooks::create_webhook, webhooks::list_webhooks))
         .routes(routes!(webhooks::get_webhook, webhooks::change_webhook, webhooks::delete_webhook))

@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
-const ADD_NOTHING: [&str; 6] = ["/stop", "/pause", "/check", "/stream-tickets", "/presence", "/authorize"];
+const ADD_NOTHING: [&str; 7] =
+    ["/stop", "/pause", "/check", "/stream-tickets", "/presence", "/authorize", "/authorize/confirm"];
 /// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]). Messages of a host's protocol become other requests.
 const TOOLS: [&str; 2] = ["/workspaces/{workspace_id}/tools", "/workspaces/{workspace_id}/mcp"];
 

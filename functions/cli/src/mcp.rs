@@ -29,7 +29,12 @@ pub(crate) async fn run(args: McpArgs, out: &mut Output) -> Result<(), CliError>
     let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
     match &args.command {
         Some(McpCommand::Servers) => return servers::show(&client, &workspace, out).await,
-        Some(McpCommand::Login { server }) => return servers::login(&client, &workspace, server, out).await,
+        Some(McpCommand::Login { server, code: None }) => {
+            return servers::login(&client, &workspace, server, out).await;
+        }
+        Some(McpCommand::Login { server, code: Some(code) }) => {
+            return servers::confirm(&client, &workspace, server, code, out).await;
+        }
         Some(McpCommand::Logout { server }) => return servers::logout(&client, &workspace, server, out).await,
         None => {}
     }

@@ -61,7 +61,7 @@ fn servers(url: String) -> Result<Servers, String> {
 
 /// Follows a sign-in as a person does with a browser.
 async fn sign_in(servers: &Servers, of: &ServersOf) -> Result<(), String> {
-    let asked = servers.sign_in(of, "suite", REDIRECT).await.map_err(|error| error.message)?;
+    let asked = servers.sign_in(of, "suite", REDIRECT, false).await.map_err(|error| error.message)?;
     let http = Anywhere.client(&asked.url, true)?;
     let answer = http.get(&asked.url).send().await.map_err(|error| error.to_string())?;
     let location = answer.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();

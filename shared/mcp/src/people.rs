@@ -7,10 +7,10 @@ use crate::{
     servers::{Answers, NOT_YET, Slot},
 };
 use async_trait::async_trait;
-use domain::{Code, Error, WorkspaceId};
+use domain::{Code, Error};
 use ports::{
     Address, Recipient, Secret, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn,
-    SignInAnswer, filled,
+    SignInAnswer, SignedIn, filled,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -102,7 +102,7 @@ impl ServerAccounts for Servers {
         views
     }
 
-    async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str) -> Result<SignIn, Error> {
+    async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str, confirms: bool) -> Result<SignIn, Error> {
         let accounts = self.accounts()?;
         let (slot, holder) = self.account_of(of, server)?;
         if slot.challenge().is_none() && !accounts.has(&holder).await? && slot.tools(&self.0.parts).await.is_ok() {
@@ -111,15 +111,25 @@ impl ServerAccounts for Servers {
         }
         let challenge = slot.challenge().unwrap_or_default();
         let registered = self.registered(&slot).await?;
-        accounts.begin(&*self.0.parts.egress, holder, &challenge, registered, redirect).await
+        accounts.begin(&*self.0.parts.egress, holder, &challenge, registered, (redirect, confirms)).await
     }
 
-    async fn complete(&self, answer: &SignInAnswer) -> Result<(WorkspaceId, String), Error> {
-        let Holder { workspace, server, .. } = self.accounts()?.complete(&*self.0.parts.egress, answer).await?;
-        if let Some(slot) = self.0.slot(workspace, &server) {
+    async fn complete(&self, answer: &SignInAnswer) -> Result<SignedIn, Error> {
+        let (Holder { workspace, server, .. }, code) = self.accounts()?.complete(&*self.0.parts.egress, answer).await?;
+        if code.is_none()
+            && let Some(slot) = self.0.slot(workspace, &server)
+        {
             slot.begin_anew().await;
         }
-        Ok((workspace, server))
+        Ok(SignedIn { workspace, server, code })
+    }
+
+    async fn confirm(&self, of: &ServersOf, server: &str, code: &str) -> Result<(), Error> {
+        let accounts = self.accounts()?;
+        let (slot, holder) = self.account_of(of, server)?;
+        accounts.confirm(&holder, code).await?;
+        slot.begin_anew().await;
+        Ok(())
     }
 
     async fn sign_out(&self, of: &ServersOf, server: &str) -> Result<(), Error> {

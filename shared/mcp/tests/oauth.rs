@@ -8,7 +8,7 @@ use buildscale_mcp::{AccountParts, Egress, Parts, ServerConfig, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
     Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf, SignInAnswer,
-    SystemClock, ToolServers,
+    SignedIn, SystemClock, ToolServers,
 };
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -146,9 +146,9 @@ async fn browse(url: &str) -> SignInAnswer {
 }
 
 async fn sign_in(servers: &Servers) {
-    let asked = servers.sign_in(&of(), "guarded", REDIRECT).await.unwrap();
-    let (workspace, server) = servers.complete(&browse(&asked.url).await).await.unwrap();
-    assert_eq!((workspace, server.as_str()), (of().workspace, "guarded"));
+    let asked = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap();
+    let SignedIn { workspace, server, code } = servers.complete(&browse(&asked.url).await).await.unwrap();
+    assert_eq!((workspace, server.as_str(), code), (of().workspace, "guarded", None));
 }
 
 async fn call(servers: &Servers) -> Result<String, domain::Error> {
@@ -229,13 +229,13 @@ async fn a_token_is_renewed_before_its_time_is_up_and_by_one_process_at_a_time()
 async fn answers_and_metadata_that_do_not_fit_are_refused() {
     let (issuer, world) = (Issuer::start(&[]).await, World::new());
     let servers = world.process(&issuer.url());
-    let asked = servers.sign_in(&of(), "guarded", REDIRECT).await.unwrap();
+    let asked = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap();
     let answer = browse(&asked.url).await;
     let nobody = SignInAnswer { state: "made-up".into(), ..answer.clone() };
     assert_eq!(servers.complete(&nobody).await.unwrap_err().code, Code::NotFound);
     servers.complete(&answer).await.unwrap();
     assert_eq!(servers.complete(&answer).await.unwrap_err().code, Code::NotFound, "an answer is good once");
-    let unknown = servers.sign_in(&of(), "absent", REDIRECT).await.unwrap_err();
+    let unknown = servers.sign_in(&of(), "absent", REDIRECT, false).await.unwrap_err();
     assert_eq!(unknown.code, Code::NotFound);
 
     for (settings, word) in
@@ -243,21 +243,49 @@ async fn answers_and_metadata_that_do_not_fit_are_refused() {
     {
         let issuer = Issuer::start(settings).await;
         let servers = World::new().process(&issuer.url());
-        let asked = servers.sign_in(&of(), "guarded", REDIRECT).await.unwrap();
+        let asked = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap();
         let refused = servers.complete(&browse(&asked.url).await).await.unwrap_err();
         assert!(refused.code == Code::UpstreamRefused && refused.message.contains(word), "{refused:?}");
         assert_eq!(issuer.count("/token").await, 0, "no code is exchanged");
     }
     let issuer = Issuer::start(&[("WRONG_RESOURCE", "https://evil.example/mcp")]).await;
-    let refused = World::new().process(&issuer.url()).sign_in(&of(), "guarded", REDIRECT).await.unwrap_err();
+    let refused = World::new().process(&issuer.url()).sign_in(&of(), "guarded", REDIRECT, false).await.unwrap_err();
     assert!(refused.message.contains("another resource"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_account_is_confirmed_by_the_code_that_its_browser_shows() {
+    let (issuer, world) = (Issuer::start(&[]).await, World::new());
+    let servers = world.process(&issuer.url());
+    let completed = async || {
+        let asked = servers.sign_in(&of(), "guarded", REDIRECT, true).await.unwrap();
+        servers.complete(&browse(&asked.url).await).await.unwrap().code.unwrap()
+    };
+    let confirm = async |code: &str| servers.confirm(&of(), "guarded", code).await.map_err(|error| error.code);
+    assert_eq!(confirm("00000000").await, Err(Code::NotFound), "nobody has signed in");
+    let code = completed().await;
+    assert_eq!(state(&servers).await, (ServerState::NeedsSignIn, false), "not before the code");
+    let wrong = if code == "00000000" { "11111111" } else { "00000000" };
+    assert_eq!(confirm(wrong).await, Err(Code::InvalidArgument));
+    assert_eq!(confirm(&format!("{} {}", &code[..4], &code[4..])).await, Ok(()));
+    assert_eq!(call(&servers).await.unwrap(), "you are signed in");
+    assert_eq!(confirm(&code).await, Err(Code::NotFound), "a code is good once");
+
+    servers.sign_out(&of(), "guarded").await.unwrap();
+    assert_eq!(state(&servers).await.0, ServerState::NeedsSignIn);
+    let code = completed().await;
+    let wrong = if code == "00000000" { "11111111" } else { "00000000" };
+    for _ in 0..5 {
+        assert_eq!(confirm(wrong).await, Err(Code::InvalidArgument));
+    }
+    assert_eq!(confirm(&code).await, Err(Code::NotFound), "five wrong ones end it");
 }
 
 #[tokio::test]
 async fn without_accounts_a_sign_in_is_refused_with_another_way() {
     let issuer = Issuer::start(&[]).await;
     let servers = servers(&issuer.url(), None);
-    let refused = servers.sign_in(&of(), "guarded", REDIRECT).await.unwrap_err();
+    let refused = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap_err();
     assert_eq!(refused.code, Code::Unprocessable);
     assert!(refused.hint.unwrap().contains("Bearer ${secret:NAME}"));
     assert_eq!(state(&servers).await.0, ServerState::NeedsSignIn);
@@ -267,7 +295,7 @@ async fn without_accounts_a_sign_in_is_refused_with_another_way() {
 async fn tokens_are_taken_out_of_all_that_is_written_down() {
     let (issuer, world) = (Issuer::start(&[]).await, World::new());
     let servers = world.process(&issuer.url());
-    let asked = servers.sign_in(&of(), "guarded", REDIRECT).await.unwrap();
+    let asked = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap();
     assert!(!asked.url.contains("secret"), "the address has the client's id, and not its secret");
     servers.complete(&browse(&asked.url).await).await.unwrap();
     assert_eq!(call(&servers).await.unwrap(), "you are signed in");

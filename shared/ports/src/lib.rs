@@ -75,7 +75,7 @@ pub use search::{
 };
 pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};
-pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer};
+pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer, SignedIn};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{

@@ -13,17 +13,24 @@ use std::time::Duration;
 pub trait ServerAccounts: Send + Sync {
     /// The servers of a workspace by name. Connects to those that are not connected, and waits for them for so long at most.
     async fn servers(&self, of: &ServersOf, wait: Duration) -> Vec<ServerView>;
-    /// Begins a sign-in: the person opens the address in a browser, and the issuer of the server sends the browser to `redirect`.
+    /// Begins a sign-in: the person opens the address in a browser, and the issuer of the server sends the browser to `redirect`. With `confirms`
+    /// the account is the workspace's only once its beginner has confirmed it, by the code that the browser is shown: another person, who was
+    /// made to open the address, would give their account away.
     ///
     /// # Errors
     /// `NOT_FOUND` for a server that there is not; `UNPROCESSABLE` for one that is not signed in at, and where no accounts are kept;
     /// `UPSTREAM_REFUSED` when the server or its issuer makes no sign-in possible.
-    async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str) -> Result<SignIn, Error>;
-    /// Completes a sign-in; each answer once. Gives the workspace and the server.
+    async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str, confirms: bool) -> Result<SignIn, Error>;
+    /// Completes a sign-in; each answer once.
     ///
     /// # Errors
     /// `NOT_FOUND` for an answer that no sign-in waits for; `UPSTREAM_REFUSED` when the person or the issuer refused it.
-    async fn complete(&self, answer: &SignInAnswer) -> Result<(WorkspaceId, String), Error>;
+    async fn complete(&self, answer: &SignInAnswer) -> Result<SignedIn, Error>;
+    /// Confirms a completed sign-in by its code. Five wrong codes end it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` where none waits for a code; `INVALID_ARGUMENT` for another code; those of [`ServerAccounts::sign_out`].
+    async fn confirm(&self, of: &ServersOf, server: &str, code: &str) -> Result<(), Error>;
     /// Forgets the account at a server; none is fine.
     ///
     /// # Errors
@@ -38,6 +45,17 @@ pub struct SignIn {
     pub url: String,
     /// Until when the answer is waited for.
     pub expires_at: Timestamp,
+}
+
+/// A sign-in that a browser has completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedIn {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The server.
+    pub server: String,
+    /// The code that the browser shows, where the account has to be confirmed: eight digits.
+    pub code: Option<String>,
 }
 
 /// The answer of an issuer, as the person's browser brings it (RFC 6749 §4.1.2, RFC 9207).

@@ -71,4 +71,6 @@ pub struct McpSignIn {
     /// Until when the answer is waited for.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: domain::Timestamp,
+    /// Whether the account has to be confirmed by the code that the browser shows.
+    pub confirm: bool,
 }

@@ -212,6 +212,7 @@ POST /api/v1/workspaces/{workspace_id}/sandbox
 POST /api/v1/workspaces/{workspace_id}/mcp
 GET /api/v1/workspaces/{workspace_id}/mcp/servers
 POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize
+POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm
 DELETE /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize
 GET /api/v1/mcp/callback
 POST /api/v1/workspaces/{workspace_id}/search

@@ -14,6 +14,7 @@ async fn servers_are_listed_and_signed_in_at_by_the_address_that_the_request_cam
     let begun = door.ask("POST", &format!("{at}/tracker/authorize"), &host, "").await.is(200);
     assert_eq!(begun.header("cache-control"), "no-store");
     let url = begun.text("authorize_url");
+    assert_eq!(begun.json["confirm"], false, "the machine has one person");
     assert!(url.ends_with("redirect_uri=http://127.0.0.1:8686/api/v1/mcp/callback"), "{url}");
     door.ask("DELETE", &format!("{at}/tracker/authorize"), &host, "").await.is(204);
 }
@@ -25,6 +26,8 @@ async fn the_answer_of_an_issuer_is_taken_without_a_credential_and_shown_as_plai
     assert!(done.header("content-type").starts_with("text/plain"), "{:?}", done.headers);
     assert_eq!(done.header("cache-control"), "no-store");
     assert!(String::from_utf8_lossy(&done.bytes).starts_with("Signed in at the MCP server tracker."));
+    let shown = door.get("/api/v1/mcp/callback?state=confirmed&code=b").await.is(200);
+    assert!(String::from_utf8_lossy(&shown.bytes).contains("The code is 1234 5678."));
     door.get("/api/v1/mcp/callback?state=unknown&code=b").await.refuses(404, "NOT_FOUND");
     door.get("/api/v1/mcp/callback?code=b").await.refuses(400, "INVALID_ARGUMENT");
 }

@@ -14,7 +14,7 @@ use flow::load::KnownNames;
 use http::{HeaderMap, Request, StatusCode};
 use ports::{
     Bus, Clock, ModelInfo, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn, SignInAnswer,
-    Spilling, SystemClock, Table,
+    SignedIn, Spilling, SystemClock, Table,
 };
 use serde_json::{Value, json};
 use std::{
@@ -143,17 +143,22 @@ impl ServerAccounts for Accounts {
         let (transport, state) = (ServerTransport::Http, ServerState::NeedsSignIn);
         vec![ServerView { name, transport, state, reason, signed_in: false, tools: 0 }]
     }
-    async fn sign_in(&self, _: &ServersOf, _: &str, redirect: &str) -> Result<SignIn, Error> {
+    async fn sign_in(&self, _: &ServersOf, _: &str, redirect: &str, _: bool) -> Result<SignIn, Error> {
         Ok(SignIn {
             url: format!("https://id.example/authorize?redirect_uri={redirect}"),
             expires_at: Timestamp::default(),
         })
     }
-    async fn complete(&self, answer: &SignInAnswer) -> Result<(WorkspaceId, String), Error> {
+    async fn complete(&self, answer: &SignInAnswer) -> Result<SignedIn, Error> {
+        let (workspace, server) = (WorkspaceId::from_key("tests", "accounts"), "tracker".to_owned());
         match answer.state.as_str() {
-            "a" => Ok((WorkspaceId::from_key("tests", "accounts"), "tracker".to_owned())),
+            "a" => Ok(SignedIn { workspace, server, code: None }),
+            "confirmed" => Ok(SignedIn { workspace, server, code: Some("12345678".to_owned()) }),
             _ => Err(Error::new(Code::NotFound, "no sign-in waits for this answer")),
         }
+    }
+    async fn confirm(&self, _: &ServersOf, _: &str, _: &str) -> Result<(), Error> {
+        Ok(())
     }
     async fn sign_out(&self, _: &ServersOf, _: &str) -> Result<(), Error> {
         Ok(())

@@ -22,6 +22,9 @@ pub(crate) enum McpCommand {
     Login {
         /// The server, by the name that it is declared with
         server: String,
+        /// The code that the browser has shown at the end of a sign-in
+        #[arg(long)]
+        code: Option<String>,
     },
     /// Forget the account at an MCP server
     Logout {

@@ -58,6 +58,12 @@ pub(super) async fn login(client: &Client, workspace: &str, server: &str, out: &
     out.notice("open this address in a browser, and sign in there:")?;
     out.line(&url)?;
     out.flush()?;
+    if begun["confirm"] == true {
+        let server = one_line(server, 64);
+        return out.notice(format_args!(
+            "then give the code that the browser shows: buildscale mcp login {server} --code CODE"
+        ));
+    }
     if had_account {
         return out.notice("the account before is used until then");
     }
@@ -75,6 +81,21 @@ pub(super) async fn login(client: &Client, workspace: &str, server: &str, out: &
         }
     }
     out.notice(format_args!("signed in at {}", one_line(server, 64)))
+}
+
+/// Confirms a sign-in by the code that the browser has shown.
+pub(super) async fn confirm(
+    client: &Client,
+    workspace: &str,
+    server: &str,
+    code: &str,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    client.post(&["workspaces", workspace, "mcp", server, "authorize", "confirm"], &json!({ "code": code })).await?;
+    match out.is_json() {
+        true => out.json(&json!({ "server": server })),
+        false => out.notice(format_args!("signed in at {}", one_line(server, 64))),
+    }
 }
 
 /// Forgets the account.

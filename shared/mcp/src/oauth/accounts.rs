@@ -21,6 +21,8 @@ const PENDING: Duration = Duration::from_secs(600);
 const EARLY: Duration = Duration::from_secs(20);
 /// For so long a process that renews a token has the others wait: an issuer may end an account whose refresh token comes twice.
 const LEASE: Duration = Duration::from_secs(30);
+/// The wrong codes that end a sign-in.
+const MOST_WRONG: u32 = 5;
 /// How often the others look.
 const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
@@ -49,6 +51,14 @@ pub(crate) struct Holder {
 impl Holder {
     fn key(&self) -> Key {
         Key::new(format!("{}/mcp", self.workspace), format!("account/{}", self.server))
+    }
+
+    fn unconfirmed(&self) -> Key {
+        Key::new(format!("{}/mcp", self.workspace), format!("unconfirmed/{}", self.server))
+    }
+
+    fn place_of_unconfirmed(&self) -> String {
+        format!("{}/unconfirmed", self.place())
     }
 
     /// The place that tokens are sealed for: after another declaration of the server they are good for nothing.
@@ -91,10 +101,21 @@ impl Token {
     }
 }
 
+/// An account whose sign-in waits for its code.
+#[derive(Serialize, Deserialize)]
+struct Unconfirmed {
+    account: Account,
+    code: String,
+    /// How many wrong codes were given.
+    wrong: u32,
+}
+
 /// A sign-in that a person was asked for.
 #[derive(Serialize, Deserialize)]
 struct Pending {
     holder: Holder,
+    #[serde(default)]
+    confirms: bool,
     issuer: Issuer,
     client: Client,
     resource: String,
@@ -181,7 +202,7 @@ impl AccountParts {
         holder: Holder,
         challenge: &Challenge,
         registered: Registered,
-        redirect: &str,
+        (redirect, confirms): (&str, bool),
     ) -> Result<SignIn, Error> {
         let fetch = Fetch { egress, allow_private: holder.allow_private };
         let told = |why: String| refused(&holder.server, &why);
@@ -215,17 +236,22 @@ impl AccountParts {
         let expires_at = self.clock.now() + PENDING;
         let (key, place) = pending_at(&state);
         let (redirect, resource) = (redirect.to_owned(), found.resource);
-        let pending = Pending { holder, issuer: found.issuer, client, resource, verifier, redirect };
+        let pending = Pending { holder, confirms, issuer: found.issuer, client, resource, verifier, redirect };
         let write = Write::put(key, self.row(&place, &pending, None)?, Expect::Absent).expiring(expires_at);
         self.table.commit(vec![write]).await.map_err(unavailable)?;
         Ok(SignIn { url: url.into(), expires_at })
     }
 
-    /// Completes a sign-in with the answer that the issuer sent along with the person's browser; each answer once.
+    /// Completes a sign-in with the answer that the issuer sent along with the person's browser; each answer once. Gives the code by which the account
+    /// is confirmed, if it has to be.
     ///
     /// # Errors
     /// `NOT_FOUND` for an answer that no sign-in waits for; `UPSTREAM_REFUSED` when the person or the issuer refused it.
-    pub(crate) async fn complete(&self, egress: &dyn Egress, answer: &SignInAnswer) -> Result<Holder, Error> {
+    pub(crate) async fn complete(
+        &self,
+        egress: &dyn Egress,
+        answer: &SignInAnswer,
+    ) -> Result<(Holder, Option<String>), Error> {
         let (key, place) = pending_at(&answer.state);
         let nobody = || {
             Error::new(Code::NotFound, "no sign-in waits for this answer: it was used, or took longer than 10 minutes")
@@ -237,7 +263,7 @@ impl AccountParts {
             Err(ports::Error::Conflict { .. }) => return Err(nobody()),
             Err(error) => return Err(unavailable(error)),
         }
-        let Pending { holder, issuer, client, resource, verifier, redirect } = pending;
+        let Pending { holder, confirms, issuer, client, resource, verifier, redirect } = pending;
         // RFC 9207 §2.4: an answer of another issuer is not believed.
         let is_from = match &answer.iss {
             Some(iss) => *iss == issuer.issuer,
@@ -266,8 +292,55 @@ impl AccountParts {
         };
         self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
         let account = self.account(issuer, client, resource, tokens, None);
-        self.write(&holder, &account, None, Expect::Any).await?;
-        Ok(holder)
+        if !confirms {
+            self.write(&holder, &account, None, Expect::Any).await?;
+            return Ok((holder, None));
+        }
+        let code = seal::random_digits().map_err(unavailable)?;
+        let unconfirmed = Unconfirmed { account, code: code.clone(), wrong: 0 };
+        self.keep_unconfirmed(&holder, &unconfirmed, Expect::Any).await?;
+        Ok((holder, Some(code)))
+    }
+
+    async fn keep_unconfirmed(&self, holder: &Holder, unconfirmed: &Unconfirmed, expect: Expect) -> Result<(), Error> {
+        let body = self.row(&holder.place_of_unconfirmed(), unconfirmed, None)?;
+        let write = Write::put(holder.unconfirmed(), body, expect).expiring(self.clock.now() + PENDING);
+        self.table.commit(vec![write]).await.map_err(unavailable)
+    }
+
+    /// Makes the account of a completed sign-in the workspace's, by its code.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` where none waits for a code; `INVALID_ARGUMENT` for another code.
+    pub(crate) async fn confirm(&self, holder: &Holder, code: &str) -> Result<(), Error> {
+        let nobody = || {
+            Error::new(Code::NotFound, "no sign-in waits for a code: it took longer than 10 minutes, or was confirmed")
+                .hint("begin the sign-in again")
+        };
+        let found = self.read::<Unconfirmed>(&holder.unconfirmed(), &holder.place_of_unconfirmed()).await?;
+        let Kept { value: Unconfirmed { account, code: expected, wrong }, rev, .. } = found.ok_or_else(nobody)?;
+        let given: String = code.chars().filter(char::is_ascii_digit).collect();
+        if given == expected {
+            let body = self.row(&holder.place(), &account, None)?;
+            let gone = Write::delete(holder.unconfirmed(), Expect::Rev(rev));
+            return match self.table.commit(vec![gone, Write::put(holder.key(), body, Expect::Any)]).await {
+                Ok(()) => Ok(()),
+                Err(ports::Error::Conflict { .. }) => Err(nobody()),
+                Err(error) => Err(unavailable(error)),
+            };
+        }
+        let wrong = wrong + 1;
+        match wrong < MOST_WRONG {
+            true => {
+                self.keep_unconfirmed(holder, &Unconfirmed { account, code: expected, wrong }, Expect::Rev(rev)).await?
+            }
+            false => {
+                let gone = Write::delete(holder.unconfirmed(), Expect::Rev(rev));
+                self.table.commit(vec![gone]).await.map_err(unavailable)?;
+            }
+        }
+        Err(Error::invalid("code", "that is not the code of the sign-in")
+            .hint("the page at the end of the sign-in shows it: eight digits"))
     }
 
     fn account(

@@ -30,6 +30,14 @@ pub(crate) fn random_text() -> Result<String, String> {
     Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
 }
 
+/// Eight random digits, for people.
+///
+/// # Errors
+/// Those of [`random`].
+pub(crate) fn random_digits() -> Result<String, String> {
+    Ok(format!("{:08}", u64::from_be_bytes(random::<8>()?) % 100_000_000))
+}
+
 fn key(source: &KeySource) -> Result<LessSafeKey, String> {
     let digest = Sha256::of(format!("buildscale accounts of mcp servers 1\n{}", source()?.expose()).as_bytes());
     let key = UnboundKey::new(&AES_256_GCM, digest.as_bytes()).map_err(|_| "the key of tokens is none".to_owned())?;

@@ -235,6 +235,12 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/workspaces/{workspace_id}/mcp/servers", In(Read), "", ""),
         row("POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize", In(Administer), "", ""),
         row("DELETE /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize", In(Administer), "", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm",
+            In(Administer),
+            "",
+            r#"{"code": "12345678"}"#,
+        ),
         row("GET /api/v1/mcp/callback", Nothing, "state=a&code=b", ""),
         // Chats.
         row("GET /api/v1/workspaces/{workspace_id}/chats", In(Read), "", ""),

@@ -47,6 +47,11 @@ impl Hub {
         }
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its CPU time so far, in milliseconds. `/proc` counts in hundredths of a second.
     pub fn cpu_ms(&self) -> Result<f64> {
         let stat = fs::read_to_string(self.proc("stat"))?;

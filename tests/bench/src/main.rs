@@ -6,7 +6,7 @@
 //!
 //! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`], [`history`] and [`planner`] talk to the hub;
 //! [`context`] has the machine of chats decide in this process; [`files`] and [`search`] call the workspace and the tools in this process,
-//! [`tree`] moves a folder and writes many versions, [`crowd`] has five write one folder, [`ingest`] converts documents,
+//! [`tree`] moves a folder and writes many versions, [`crowd`] has five write one folder, [`large`] sends 5 GB, [`ingest`] converts documents,
 //! [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
 //! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`acp`] puts an agent behind the hub; [`boot`] starts hubs, and [`functions`] the
 //! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
@@ -24,6 +24,7 @@ mod http;
 mod hub;
 mod ingest;
 mod isolation;
+mod large;
 mod machine;
 mod mcp;
 mod planner;
@@ -64,6 +65,7 @@ const FIGURES: &[Named] = &[
     ("move", tree::moves),
     ("versions", tree::versions),
     ("collab", crowd::measure),
+    ("large", large::measure),
     ("ingest", ingest::measure),
     ("grep", search::measure),
     ("search", recall::measure),

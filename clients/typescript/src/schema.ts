@@ -292,7 +292,7 @@ export interface paths {
         };
         /**
          * Completes a sign-in at an MCP server: the server's issuer sends the person's browser here. It needs no credential: `state` names a sign-in that an admin
-         *     has begun, once.
+         *     has begun, once. Where that has to be confirmed, the answer shows the code.
          */
         get: operations["complete_mcp_sign_in"];
         put?: never;
@@ -1388,11 +1388,29 @@ export interface paths {
         put?: never;
         /**
          * Begins a sign-in at an MCP server (OAuth 2.1). A person opens `authorize_url` in a browser; the server's issuer sends the browser back here, and the
-         *     workspace has its account then. Nothing of it is shown.
+         *     workspace has its account then. Where people have accounts, `confirm` is true: the browser shows a code, and the account is the workspace's once the code is
+         *     sent to `…/authorize/confirm`. So nobody gives an account away who was made to open the address.
          */
         post: operations["authorize_mcp_server"];
         /** Forgets the account at an MCP server. The tokens are deleted here; the server's issuer is not asked to revoke them. */
         delete: operations["sign_out_of_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirms a sign-in at an MCP server by the code that the browser shows at its end. Five wrong codes end the sign-in. */
+        post: operations["confirm_mcp_sign_in"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3320,7 +3338,7 @@ export interface components {
             session_id?: string | null;
             /**
              * @description Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
-             *     On AWS nothing is streamed here.
+             *     Where a server holds no streams, only `false` is taken.
              * @default true
              */
             stream: boolean;
@@ -5268,6 +5286,8 @@ export interface components {
             id: string;
             /** @description The command that would install it. */
             install?: string | null;
+            /** @description `persona`, or `coding` for a program with tools of its own. */
+            kind: string;
             /** @description Its name for people. */
             name: string;
             /** @description Why it is not available. */
@@ -5425,6 +5445,12 @@ export interface components {
              * @example /srv/app
              */
             cwd: string;
+            /**
+             * @description Functions that the client runs itself, for a persona: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`.
+             *     Before a call of one with the effects `write` or `execute` a person is asked; `read` and `own` are not asked about. The stream tells a
+             *     call as `call_handed_out`. The client takes it and answers it: `POST …/chats/{thread_id}/calls/{toolCallId}`.
+             */
+            functions?: Record<string, unknown>[] | null;
             /** @description A title: at most 200 characters. */
             title?: string | null;
         };
@@ -5795,11 +5821,21 @@ export interface components {
         McpSignIn: {
             /** @description The address that the person opens in a browser. */
             authorize_url: string;
+            /** @description Whether the account has to be confirmed by the code that the browser shows. */
+            confirm: boolean;
             /**
              * Format: date-time
              * @description Until when the answer is waited for.
              */
             expires_at: string;
+        };
+        /** @description The code of a completed sign-in. */
+        McpSignInCode: {
+            /**
+             * @description The eight digits that the browser shows; blanks and lines between them have no meaning.
+             * @example 1234 5678
+             */
+            code: string;
         };
         /**
          * @description The way to a server.
@@ -10298,7 +10334,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The workspace has its account. */
+            /** @description The workspace has its account, or the code is shown. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13594,6 +13630,47 @@ export interface operations {
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-INTERNAL"];
             502: components["responses"]["502-UPSTREAM_REFUSED"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    confirm_mcp_sign_in: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The server, by the name that it is declared with. */
+                server: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpSignInCode"];
+            };
+        };
+        responses: {
+            /** @description The workspace has its account. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];

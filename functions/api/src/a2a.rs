@@ -10,11 +10,12 @@ use crate::{
     access::{Access, Converse, Read},
     converse::{Reply, Run, Speaker, Words},
     error::{Answer, ApiError},
-    extract::{Json, TraceParent, Traced},
+    extract::{Talk, TraceParent, Traced},
     hub::Within,
     idempotency::Ids,
     login::Asked,
     pace::admit,
+    patient::patient,
     workspaces::InWorkspace,
 };
 use axum::{
@@ -74,7 +75,7 @@ pub(crate) async fn take_a2a_request(
     ids: Ids,
     Traced(trace): Traced,
     headers: HeaderMap,
-    Json(body): Json<Value>,
+    Talk(body): Talk<Value>,
 ) -> Answer<Response> {
     within.settle(&context).await?;
     let Within { workspace, by, caller, role, files, .. } = &within;
@@ -93,7 +94,7 @@ pub(crate) async fn take_a2a_request_in(
     ids: Ids,
     Traced(trace): Traced,
     headers: HeaderMap,
-    Json(body): Json<Value>,
+    Talk(body): Talk<Value>,
 ) -> Answer<Response> {
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
@@ -168,7 +169,11 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
         };
     }
     let view = Box::new(view(peer, id, task, part, Shows::Whole(history)));
-    Ok(axum::Json(speaker.waited(run, view).await.map_err(|error| error.error)?).into_response())
+    let waited = speaker.waited(run, view).await.map_err(|error| error.error)?;
+    // A late refusal is an answer of JSON-RPC, as an early one is.
+    let asked = id.clone();
+    let whole = async move { Ok(waited.await.unwrap_or_else(|late| Refusal::from(late.error).answer(&asked))) };
+    Ok(patient(whole, ApiError::envelope).await.map_err(|error| error.error)?)
 }
 
 /// Hands a message to its chat. Notifications of its task are set up before it, so that none is missed.
@@ -196,6 +201,11 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
 async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
     let speaker = &peer.speaker;
     if let (Some(task), Some(now)) = (sent.task, open) {
+        if !sent.files.is_empty() {
+            return Err(Kind::ContentTypeNotSupported
+                .of("parts", "a message for a task that runs or asks brings no files")
+                .hint("send them with the contextId and without the taskId"));
+        }
         // The answer to its question, or words for the turn that runs.
         return Ok(match now.asked() {
             Some(asked) => speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?,
@@ -212,7 +222,8 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
                 .hint("leave skill out, or begin a context")
                 .into());
         }
-        return Ok(speaker.post(chat, Words { content: sent.words(), ..Words::default() }, OnBusy::Enqueue).await?);
+        let words = Words { content: sent.words(), files: sent.files, ..Words::default() };
+        return Ok(speaker.post(chat, words, OnBusy::Enqueue).await?);
     }
     if let Some(skill) = &sent.skill
         && !speaker.personas().await?.contains(skill)
@@ -228,7 +239,7 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
         role: sent.skill,
         model: sent.model,
         functions: Vec::new(),
-        files: Vec::new(),
+        files: sent.files,
     };
     Ok(speaker.begin(speaker.new_chat(), words).await?)
 }
@@ -264,7 +275,8 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
     if speaker.demand_streams("").is_ok() {
         let run = Run { chat: task.chat, part: Part::first(task.turn), first: 1 };
         let view = Box::new(view(peer, id, task, u32::MAX, Shows::Whole(None)));
-        if let Ok(whole) = tokio::time::timeout(PATIENCE, speaker.waited(run, view)).await {
+        let waited = async { speaker.waited(run, view).await?.await };
+        if let Ok(whole) = tokio::time::timeout(PATIENCE, waited).await {
             let whole = whole.map_err(|error| error.error)?;
             return Ok(axum::Json(wire::success(id, &whole["result"]["task"])).into_response());
         }

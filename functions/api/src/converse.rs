@@ -20,8 +20,8 @@ use axum::{
 use bytes::Bytes;
 use chat::Shelf;
 use domain::{
-    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, OnBusy, PermissionId,
-    Principal, QuestionId, Timestamp, ToolSpec, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
+    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, OnBusy,
+    PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use doors::{Brought, Part, Parts, Projection, Span};
 use futures::{StreamExt, stream};
@@ -54,7 +54,7 @@ pub(crate) struct Words {
     pub role: Option<String>,
     pub model: Option<String>,
     /// The functions that the client runs itself.
-    pub functions: Vec<ToolSpec>,
+    pub functions: Vec<ClientFunction>,
     /// The files that it brings along.
     pub files: Vec<Brought>,
 }
@@ -244,7 +244,7 @@ impl Speaker<'_> {
     }
 
     /// Refuses other functions of the client than those that a chat was made with.
-    pub(crate) async fn check_functions(&self, chat: ChatId, functions: &[ToolSpec]) -> Result<(), Error> {
+    pub(crate) async fn check_functions(&self, chat: ChatId, functions: &[ClientFunction]) -> Result<(), Error> {
         if functions.is_empty() {
             return Ok(());
         }
@@ -293,14 +293,20 @@ impl Speaker<'_> {
         Ok(Response::from_parts(parts, Body::from_stream(body.into_data_stream().chain(last))))
     }
 
-    /// The one frame of a projection that has no other, once it is there.
-    pub(crate) async fn waited(&self, run: Run, projection: Box<dyn Projection<Event = ChatEvent>>) -> Answer<Value> {
-        let whole = only_frame(self.streamed(run, projection, "").await?).await?;
-        Ok(whole.ok_or_else(|| {
-            Error::new(Code::UpstreamUnavailable, "the server ends, and the turn goes on after its start")
-                .detail("chat_id", run.chat.to_string())
-                .hint("read the chat later")
-        })?)
+    /// The one frame of a projection that has no other, once it is there: what is returned waits for it.
+    pub(crate) async fn waited(
+        &self,
+        run: Run,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+    ) -> Answer<impl Future<Output = Answer<Value>> + Send + use<>> {
+        let stream = self.streamed(run, projection, "").await?;
+        Ok(async move {
+            Ok(only_frame(stream).await?.ok_or_else(|| {
+                Error::new(Code::UpstreamUnavailable, "the server ends, and the turn goes on after its start")
+                    .detail("chat_id", run.chat.to_string())
+                    .hint("read the chat later")
+            })?)
+        })
     }
 }
 

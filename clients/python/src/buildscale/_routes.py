@@ -80,6 +80,7 @@ from .schema import (
     Marked,
     McpServerList,
     McpSignIn,
+    McpSignInCode,
     Me,
     Member,
     MemberPage,
@@ -1132,6 +1133,9 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> McpSignIn: ...
 
     @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm'], /, *, workspace_id: str, server: str, body: McpSignInCode, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, body: NewMember, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Member: ...
 
     @overload
@@ -1877,6 +1881,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> McpSignIn: ...
+
+    @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm'], /, *, workspace_id: str, server: str, body: McpSignInCode, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
 
     @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/members'], /, *, workspace_id: str, body: NewMember, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Member: ...

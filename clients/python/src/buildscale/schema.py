@@ -72,7 +72,7 @@ class AgentRequest(TypedDict):
     # The session that goes on; a new one without it.
     session_id: NotRequired[str | None]
     # Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
-    # On AWS nothing is streamed here.
+    # Where a server holds no streams, only `false` is taken.
     stream: NotRequired[bool]
 
 
@@ -1673,6 +1673,8 @@ class HubAgent(TypedDict):
     id: str
     # The command that would install it.
     install: NotRequired[str | None]
+    # `persona`, or `coding` for a program with tools of its own.
+    kind: str
     # Its name for people.
     name: str
     # Why it is not available.
@@ -1827,6 +1829,10 @@ class HubNewThread(TypedDict):
     agentOptions: NotRequired[HubAgentOptions | None]
     # The folder that it works in: an absolute path inside an allowed root.
     cwd: str
+    # Functions that the client runs itself, for a persona: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`.
+    # Before a call of one with the effects `write` or `execute` a person is asked; `read` and `own` are not asked about. The stream tells a
+    # call as `call_handed_out`. The client takes it and answers it: `POST …/chats/{thread_id}/calls/{toolCallId}`.
+    functions: NotRequired[list[dict[str, Any]] | None]
     # A title: at most 200 characters.
     title: NotRequired[str | None]
 
@@ -2157,8 +2163,17 @@ class McpSignIn(TypedDict):
 
     # The address that the person opens in a browser.
     authorize_url: str
+    # Whether the account has to be confirmed by the code that the browser shows.
+    confirm: bool
     # Until when the answer is waited for.
     expires_at: str
+
+
+class McpSignInCode(TypedDict):
+    """The code of a completed sign-in."""
+
+    # The eight digits that the browser shows; blanks and lines between them have no meaning.
+    code: str
 
 
 # The way to a server.

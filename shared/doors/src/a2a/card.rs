@@ -3,6 +3,19 @@
 use super::{OUTPUT, VERSION};
 use serde_json::{Value, json};
 
+/// The types of files that models of the field take; any other is kept as an attachment.
+const FILES: [&str; 9] = [
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "application/pdf",
+    "audio/mpeg",
+    "audio/wav",
+    "text/markdown",
+    "text/csv",
+];
+
 /// The facts that a card tells.
 #[derive(Clone, Debug)]
 pub struct Card<'a> {
@@ -39,13 +52,14 @@ impl Card<'_> {
             "scheme": "Bearer", "description": "A token of this server, an API key (POST /api/v1/keys), or a token of its issuer \
                 (/.well-known/oauth-protected-resource).",
         });
+        let taken = [&OUTPUT[..], &FILES].concat();
         let mut card = json!({
             "name": "BuildScale",
             "description": "Agents that work on the files of a workspace. metadata.skill of the first message of a context names the persona.",
             "version": env!("CARGO_PKG_VERSION"),
             "supportedInterfaces": [{ "url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
             "capabilities": { "streaming": true, "pushNotifications": self.pushes, "extendedAgentCard": true },
-            "defaultInputModes": OUTPUT, "defaultOutputModes": OUTPUT,
+            "defaultInputModes": taken, "defaultOutputModes": OUTPUT,
             "skills": self.skills.iter().map(skill).collect::<Vec<_>>(),
             "securitySchemes": { "bearer": { "httpAuthSecurityScheme": bearer } },
         });

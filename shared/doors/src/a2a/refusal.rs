@@ -54,7 +54,7 @@ impl Kind {
     }
 
     /// The refusal of a request for this field, for this reason.
-    pub(super) fn of(self, field: &'static str, why: impl Into<String>) -> Refusal {
+    pub fn of(self, field: &'static str, why: impl Into<String>) -> Refusal {
         Refusal { kind: self, error: Error::invalid(field, why.into()) }
     }
 }

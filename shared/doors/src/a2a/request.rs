@@ -5,6 +5,7 @@ use super::{
     list::ListAsk,
     push::{self, PushAsk, PushConfig},
 };
+use crate::brought::{Brought, Message, Source};
 use domain::ChatId;
 use serde_json::{Value, json};
 
@@ -38,6 +39,8 @@ pub struct Sent {
     pub context: Option<ChatId>,
     /// Its parts: a text, or, of a single part of data, the data.
     pub content: Value,
+    /// The files that it brings along.
+    pub files: Vec<Brought>,
     /// The persona of a new chat.
     pub skill: Option<String>,
     /// The model of a new chat.
@@ -146,10 +149,12 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
                 .hint("leave it out to begin a context; its id is that of the chat, which the answer tells")
         })
     });
+    let (content, files) = content(&message["parts"])?;
     Ok(Sent {
         task: text(&message["taskId"]).map(|_| task(&message["taskId"])).transpose()?,
         context: context.transpose()?,
-        content: content(&message["parts"])?,
+        content,
+        files,
         skill: named("skill")?,
         model: named("model")?,
         is_streamed,
@@ -159,7 +164,8 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
     })
 }
 
-fn content(parts: &Value) -> Result<Value, Refusal> {
+/// The texts and data of a message, a line each, and its files; data that is all of it stays data.
+fn content(parts: &Value) -> Result<(Value, Vec<Brought>), Refusal> {
     let parts = parts.as_array().filter(|parts| (1..=MOST).contains(&parts.len()));
     let Some(parts) = parts else {
         return Err(Kind::InvalidParams.of("parts", format!("a message has 1 to {MOST} parts")));
@@ -167,21 +173,24 @@ fn content(parts: &Value) -> Result<Value, Refusal> {
     if let [part] = parts.as_slice()
         && let Some(data) = part.get("data")
     {
-        return Ok(data.clone());
+        return Ok((data.clone(), Vec::new()));
     }
-    let mut words = Vec::new();
+    let (mut words, mut said) = (Vec::new(), Message::default());
     for part in parts {
         match (part["text"].as_str(), part.get("data")) {
             (Some(text), _) => words.push(text.to_owned()),
             (None, Some(data)) => words.push(data.to_string()),
+            (None, None) if part["raw"].is_string() || part["url"].is_string() => {
+                said.bring("parts", Source::either(&part["raw"], &part["mediaType"], &part["url"], &part["filename"]))?;
+            }
             (None, None) => {
                 return Err(Kind::ContentTypeNotSupported
-                    .of("parts", "a message has parts of text and data here, and no files")
-                    .hint("write files into the workspace (PUT …/files/by-path), and name them in the text"));
+                    .of("parts", "a part of a message is a text, data, or a file")
+                    .hint("send text, data, raw, or url with a data: address"));
             }
         }
     }
-    Ok(json!(words.join("\n")))
+    Ok((json!(words.join("\n")), said.files))
 }
 
 #[cfg(test)]
@@ -216,6 +225,11 @@ mod tests {
             panic!("a message")
         };
         assert_eq!((sent.content, sent.is_streamed), (json!({ "approved": true }), true));
+        let file = json!({ "raw": "aGk=", "mediaType": "image/png" });
+        let parts = json!({ "parts": [{ "text": "Look" }, file, { "url": "data:text/plain;base64,aGk=", "filename": "a.md" }] });
+        let Ask::Send(sent) = read("SendMessage", message(parts), Some("1.0")).unwrap() else { panic!("a message") };
+        let names: Vec<_> = sent.files.iter().map(|file| (file.name.as_str(), file.content.as_slice())).collect();
+        assert_eq!((sent.content, names), (json!("Look"), vec![("file.png", &b"hi"[..]), ("a.md", b"hi")]));
     }
 
     #[test]
@@ -224,7 +238,9 @@ mod tests {
         images["configuration"] = json!({ "acceptedOutputModes": ["image/png"] });
         for (method, params, kind) in [
             ("SendMessage", images, Kind::ContentTypeNotSupported),
-            ("SendMessage", message(json!({ "parts": [{ "raw": "AA==" }] })), Kind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [{ "file": "AA==" }] })), Kind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [{ "raw": "?" }] })), Kind::InvalidParams),
+            ("SendMessage", message(json!({ "parts": [{ "url": "https://example.org/a" }] })), Kind::InvalidParams),
             ("SendMessage", message(json!({ "parts": [] })), Kind::InvalidParams),
             ("SendMessage", message(json!({ "contextId": "mine" })), Kind::InvalidParams),
             ("SendMessage", message(json!({ "role": "ROLE_AGENT" })), Kind::InvalidParams),

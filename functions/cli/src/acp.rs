@@ -109,6 +109,23 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// A terminal of the editor. It is released when nobody waits for its command any more, which also ends a command that runs; the editor goes on
+/// showing the output.
+struct Opened<'a> {
+    editor: &'a Editor,
+    session: &'a str,
+    of_terminal: &'a Value,
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        let request = ("terminal/release", self.of_terminal.clone());
+        let message = acp::of_editor(self.editor.next_number(), self.session, request);
+        // An editor that reads nothing any more has ended, and its terminals with it. The response is of no interest.
+        let _ = self.editor.out.try_send(message);
+    }
+}
+
 /// Work that a message asks for.
 enum Work {
     Nothing,
@@ -264,9 +281,13 @@ impl Editor {
         input
     }
 
+    fn next_number(&self) -> u64 {
+        self.asked.replace(self.asked.get() + 1)
+    }
+
     /// The editor's response to a request about a session.
     async fn ask_editor(&self, session: &str, request: (&str, Value)) -> Result<Value, String> {
-        let number = self.asked.replace(self.asked.get() + 1);
+        let number = self.next_number();
         let (answer, answered) = oneshot::channel();
         self.asks.borrow_mut().insert(number, answer);
         let _waiting = Waiting { asks: &self.asks, number };
@@ -309,17 +330,14 @@ impl Editor {
             acp::Call::Write { .. } => return Ok(("written".to_owned(), true)),
             acp::Call::Run { .. } => {}
         }
-        let terminal = &result["terminalId"];
-        let of_terminal = json!({ "terminalId": terminal });
-        let shown = json!([{ "type": "terminal", "terminalId": terminal }]);
+        let of_terminal = json!({ "terminalId": result["terminalId"] });
+        let _terminal = Opened { editor: self, session, of_terminal: &of_terminal };
+        let shown = json!([{ "type": "terminal", "terminalId": result["terminalId"] }]);
         let update =
             json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress", "content": shown });
         self.say(acp::notification(session, &update)).await;
         let _exit = self.ask_editor(session, ("terminal/wait_for_exit", of_terminal.clone())).await?;
-        let output = self.ask_editor(session, ("terminal/output", of_terminal.clone())).await?;
-        // The editor goes on showing the output of a terminal that is released.
-        let _ = self.ask_editor(session, ("terminal/release", of_terminal)).await;
-        Ok(acp::ended(&output))
+        Ok(acp::ended(&self.ask_editor(session, ("terminal/output", of_terminal.clone())).await?))
     }
 
     async fn prompt(&self, door: &Door, session: &str, input: &str, cancel: &Notify) -> Result<&'static str, Failure> {

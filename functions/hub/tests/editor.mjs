@@ -30,7 +30,8 @@ const start = (decide) => {
       schema.zCreateTerminalRequest.parse(params);
       const terminalId = `terminal ${terminals.size}`;
       const terminal = { output: '' };
-      const ran = spawn(params.command, params.args, { cwd: params.cwd });
+      const ran = spawn(params.command, params.args, { cwd: params.cwd, detached: true });
+      terminal.kill = () => { try { process.kill(-ran.pid); } catch { /* It has ended. */ } };
       ran.stdout.on('data', (bytes) => { terminal.output += bytes; });
       terminal.ended = new Promise((resolve) => ran.on('close', (exitCode, signal) => resolve({ exitCode, signal })));
       terminals.set(terminalId, terminal);
@@ -47,7 +48,9 @@ const start = (decide) => {
     },
     releaseTerminal: async (params) => {
       schema.zReleaseTerminalRequest.parse(params);
+      terminals.get(params.terminalId).kill();
       terminals.delete(params.terminalId);
+      tell();
       return {};
     },
     sessionUpdate: async (params) => {
@@ -137,6 +140,14 @@ writeFileSync(`${cwd}/a.txt`, 'mine');
 await first.agent.prompt({ sessionId, prompt: text('mend the project') });
 assert.equal(readFileSync(`${cwd}/a.txt`, 'utf8'), 'mine');
 
+// A turn that is cancelled takes its command along.
+choose = ({ options }) => options.find(ofKind('allow_once')).optionId;
+const waiting = first.agent.prompt({ sessionId, prompt: text('wait in the project') });
+await first.until(() => first.terminals.size === 1);
+await first.agent.cancel({ sessionId });
+assert.equal((await waiting).stopReason, 'cancelled');
+await first.until(() => first.terminals.size === 0);
+
 // Modes, options, lists, and refusals.
 await first.agent.setSessionMode({ sessionId, modeId: 'plan' });
 const chosen = await first.agent.setSessionConfigOption({ sessionId, configId: 'mode', value: 'chat' });
@@ -157,7 +168,7 @@ first.child.kill('SIGKILL');
 const second = start(({ options }) => options.find(ofKind('allow_once')).optionId);
 await second.agent.initialize(hello);
 await second.agent.loadSession({ sessionId, cwd, mcpServers: [] });
-assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*become a poet$/s);
+assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*wait in the project.*become a poet$/s);
 await second.until(() => second.said().endsWith('I have become a poet.'));
 assert.match(second.said(), /The file of novel is done\..*Then I stay as I am\./s);
 second.child.stdin.end();

@@ -217,7 +217,7 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
         told["refusals"],
         json!([
             ["RequestMalformedError", -32_602],
-            ["ContentTypeNotSupportedError", -32_005],
+            ["RequestMalformedError", -32_602],
             ["UnsupportedOperationError", -32_004],
             ["RequestMalformedError", -32_602],
             ["RequestMalformedError", -32_602],

@@ -140,12 +140,12 @@ pub struct ClientFunction {
     /// As the model is told about it, by a name with [`CLIENT_PREFIX`].
     #[serde(flatten)]
     pub spec: ToolSpec,
-    /// What a call of it does.
+    /// The effects of a call.
     #[serde(default, skip_serializing_if = "ClientEffects::are_own")]
     pub effects: ClientEffects,
 }
 
-/// What a call of a client's function does to the world of the client, as the client declares it.
+/// The effects of a call of a client's function, as the client declares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientEffects {

@@ -4,7 +4,7 @@ use crate::world::{Client, Options, Result, World};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// A turn of a thread, whose answer is its stream; and the stream of its thread, which is left open by itself.
+/// A turn of a thread, whose answer is its stream. The events of the turn are the same when they are read again.
 async fn a_turn_of_a_thread_streams(client: &Client) -> Result {
     let ask = async |method: Method, path: &str, body: Value| {
         client.send(client.request(method, path).header("x-client-id", "origin").json(&body)).await

@@ -11,7 +11,7 @@ const RUN: &str = "run_command";
 /// The most output of a command that the editor keeps, in bytes: as much as an agent reads.
 const MAX_OUTPUT: u64 = 50 * 1024;
 
-/// What an editor does for its agent, as its greeting tells.
+/// The methods that an editor offers to its agent, by its greeting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// It reads files.

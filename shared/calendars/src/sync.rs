@@ -144,6 +144,15 @@ impl Calendars {
                 return Err(Error::new(Code::Unprocessable, message)
                     .hint(format!("take them out of the trash, or remove {place} to begin anew")));
             }
+            // Nor does a calendar that is shown empty by mistake, as by a server that is being restored, delete a folder.
+            let (objects, gone) = (state.objects.len(), changes.gone.iter().collect::<BTreeSet<_>>());
+            if objects > MANY && changes.changed.is_empty() && state.objects.keys().all(|id| gone.contains(id)) {
+                let message =
+                    format!("all {objects} events are gone from the calendar, so nothing is deleted in {folder}");
+                return Err(Error::new(Code::Unprocessable, message).hint(format!(
+                    "if they were meant to go, remove {place} and the files in {folder}; else sync again when they are back"
+                )));
+            }
             let work = Round { call, folder: &folder, remote: &*remote, takes_new: connection.takes_new(), usual };
             let left = work.run(state, changes, here, &mut count, self.parts.clock.now()).await?;
             if !left || round == ROUNDS {

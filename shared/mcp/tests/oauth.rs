@@ -87,11 +87,7 @@ fn of() -> ServersOf {
 }
 
 fn installed() -> PathBuf {
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        Some(home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?.join("buildscale"))
-    });
-    cache.unwrap().join("mcp/installed").canonicalize().expect("scripts/mcp-parts installs the servers")
+    testkit::installed("mcp", "mcp-parts")
 }
 
 /// The strict issuer, with a server that it protects. It ends with this.

@@ -58,13 +58,7 @@ fn of() -> ServersOf {
 }
 
 fn installed() -> PathBuf {
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        Some(home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?.join("buildscale"))
-    });
-    let folder = cache.unwrap().join("mcp/installed");
-    assert!(folder.exists(), "scripts/mcp-parts installs the servers");
-    folder.canonicalize().unwrap()
+    testkit::installed("mcp", "mcp-parts")
 }
 
 fn node(package: &str, args: &[&str]) -> Value {

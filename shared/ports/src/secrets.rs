@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use domain::WorkspaceId;
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -69,15 +70,41 @@ pub trait Secrets: Send + Sync {
 #[derive(Clone, Default)]
 pub struct KnownSecrets(Arc<RwLock<Known>>);
 
+/// The most secrets that are known for a time, and their bytes: others choose their number and their length.
+const MOST_PASSING: usize = 512;
+const MOST_PASSING_BYTES: usize = 256 << 10;
+
 #[derive(Default)]
 struct Known {
     secrets: Vec<Secret>,
+    /// Those that pass, the last learned at the end.
+    passing: VecDeque<Secret>,
     redactor: Redactor,
+}
+
+impl Known {
+    fn learn_passing(&mut self, secret: Secret) {
+        self.passing.retain(|known| *known != secret);
+        self.passing.push_back(secret);
+        forget_oldest(&mut self.passing, MOST_PASSING, MOST_PASSING_BYTES);
+    }
+
+    fn redact(&mut self) {
+        self.redactor = Redactor::new(self.secrets.iter().chain(&self.passing));
+    }
 }
 
 impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KnownSecrets({:?})", self.redactor())
+    }
+}
+
+/// Keeps the last secrets: so many, and of so many bytes together.
+fn forget_oldest(passing: &mut VecDeque<Secret>, most: usize, most_bytes: usize) {
+    let mut bytes: usize = passing.iter().map(|secret| secret.expose().len()).sum();
+    while passing.len() > most || bytes > most_bytes {
+        bytes -= passing.pop_front().map_or(bytes, |oldest| oldest.expose().len());
     }
 }
 
@@ -96,7 +123,21 @@ impl KnownSecrets {
                 known.secrets.push(secret);
             }
         }
-        known.redactor = Redactor::new(&known.secrets);
+        known.redact();
+    }
+
+    /// Remembers secrets that an issuer gave for a time, such as tokens. The last 512 are known, up to 256 KiB: a token
+    /// that was replaced so often has expired.
+    pub fn learn_passing<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        let secrets: Vec<&Secret> = secrets.into_iter().collect();
+        let is_last = |known: &Known| secrets.iter().all(|secret| known.passing.contains(secret));
+        // Most are learned with each call, and are known.
+        if is_last(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let known = &mut *self.0.write().unwrap_or_else(PoisonError::into_inner);
+        secrets.into_iter().cloned().for_each(|secret| known.learn_passing(secret));
+        known.redact();
     }
 
     /// A redactor of all secrets that are known by now.
@@ -153,6 +194,21 @@ mod tests {
         secrets.get(&SecretRef::Named("x".into()), to).now_or_never().unwrap().unwrap();
         assert_eq!(known.redactor().text("looked-up-secret first-secret"), "[redacted] [redacted]");
         assert!(!format!("{known:?}").contains("secret"), "{known:?}");
+    }
+
+    #[test]
+    fn s10_11_secrets_that_pass_are_bounded_and_never_those_that_stay() {
+        let known = KnownSecrets::default();
+        known.learn(&[Secret::new("stays-for-ever")]);
+        known.learn_passing(&[Secret::new("passes-some-day")]);
+        assert_eq!(known.redactor().text("stays-for-ever passes-some-day"), "[redacted] [redacted]");
+
+        let all = |texts: &[&str]| texts.iter().map(|text| Secret::new(*text)).collect::<VecDeque<_>>();
+        for (most, most_bytes, left) in [(3, 99, 3), (2, 99, 2), (3, 10, 2), (3, 4, 1), (3, 3, 0)] {
+            let mut passing = all(&["first", "second", "last"]);
+            forget_oldest(&mut passing, most, most_bytes);
+            assert_eq!(passing, all(&["first", "second", "last"]).split_off(3 - left), "{most} {most_bytes}");
+        }
     }
 
     #[test]

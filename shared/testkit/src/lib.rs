@@ -20,11 +20,13 @@ mod disk;
 pub mod fakes;
 pub mod flows;
 pub mod golden;
+mod parts;
 mod queue;
 mod random;
 
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use disk::SmallDisk;
+pub use parts::installed;
 pub use queue::Queue;
 pub use random::Random;

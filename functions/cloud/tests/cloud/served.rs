@@ -23,11 +23,7 @@ const SCRIPT: &str = "rules:
 ";
 
 fn installed() -> PathBuf {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).map(|it| it.join("buildscale"));
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or(cache).unwrap_or_default();
-    let folder = cache.join("mcp/installed/node_modules").canonicalize();
-    folder.unwrap_or_else(|_| panic!("scripts/mcp-parts installs the servers"))
+    testkit::installed("mcp", "mcp-parts").join("node_modules")
 }
 
 /// The server, and its address.

@@ -5,13 +5,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
-/// The folder of the clients that `scripts/clients` installs.
 fn installed() -> PathBuf {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).map(|it| it.join("buildscale"));
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or(cache).unwrap_or_default();
-    let folder = cache.join("clients/installed").canonicalize();
-    folder.unwrap_or_else(|_| panic!("scripts/clients installs the clients"))
+    testkit::installed("clients", "clients")
 }
 
 /// The answer of a program about a hub of its own.

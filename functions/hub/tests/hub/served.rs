@@ -41,13 +41,9 @@ while read -r line; do
 done
 "#;
 
-/// The folder of the servers that `scripts/mcp-parts` installs.
+/// The folder of the servers of MCP.
 pub fn installed() -> PathBuf {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).map(|it| it.join("buildscale"));
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or(cache).unwrap_or_default();
-    let folder = cache.join("mcp/installed").canonicalize();
-    folder.unwrap_or_else(|_| panic!("scripts/mcp-parts installs the servers"))
+    testkit::installed("mcp", "mcp-parts")
 }
 
 async fn hub(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {

@@ -15,13 +15,7 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn installed() -> PathBuf {
-    let cache = std::env::var_os("BUILDSCALE_CACHE").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        Some(home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?.join("buildscale"))
-    });
-    let folder = cache.unwrap().join("caldav/installed");
-    assert!(folder.exists(), "scripts/caldav installs the servers");
-    folder.canonicalize().unwrap()
+    testkit::installed("caldav", "caldav")
 }
 
 fn free_port() -> u16 {
@@ -358,21 +352,38 @@ async fn what_is_refused_is_told_and_changes_nothing() {
     assert_eq!(closed.sync_at(&elsewhere).await.unwrap_err().code, Code::InvalidArgument);
 }
 
-#[tokio::test]
-async fn a_folder_that_is_emptied_deletes_no_calendar() {
-    let server = Server::radicale().await;
+/// A workspace with eight days in its folder, as the calendar has them.
+async fn eight_days(server: &Server) -> Desk {
     let desk = Desk::new(true).await;
     desk.put("calendars/work.yaml", &server.declared(&server.url)).await;
     for number in 0..8 {
-        desk.put(
-            &format!("calendar/day-{number}.md"),
-            &format!("---\ntitle: Day {number}\nstart: 2026-05-0{}\n---\n", number + 1),
-        )
-        .await;
+        let event = format!("---\ntitle: Day {number}\nstart: 2026-05-0{}\n---\n", number + 1);
+        desk.put(&format!("calendar/day-{number}.md"), &event).await;
     }
     assert_eq!(desk.sync().await["there"]["made"], 8);
+    desk
+}
+
+#[tokio::test]
+async fn a_folder_that_is_emptied_deletes_no_calendar() {
+    let server = Server::radicale().await;
+    let desk = eight_days(&server).await;
     desk.remove("calendar").await;
     let refused = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
     assert_eq!(refused.code, Code::Unprocessable, "{refused}");
     assert_eq!(server.names().await.len(), 8);
+}
+
+#[tokio::test]
+async fn a_calendar_that_is_shown_empty_deletes_no_folder() {
+    let server = Server::radicale().await;
+    let desk = eight_days(&server).await;
+    for name in server.names().await {
+        server.delete(&name).await;
+    }
+    for _ in 0..2 {
+        let refused = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
+        assert_eq!(refused.code, Code::Unprocessable, "{refused}");
+        assert_eq!(desk.events().await.len(), 8);
+    }
 }

@@ -189,7 +189,7 @@ impl AccountParts {
 
     /// Has the credentials of an account taken out of all that is written down.
     fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
-        self.known.learn(secrets.into_iter().filter(|secret| is_random(secret.expose())));
+        self.known.learn_passing(secrets.into_iter().filter(|secret| is_random(secret.expose())));
     }
 
     /// Begins a sign-in: the address for the person.
@@ -219,7 +219,7 @@ impl AccountParts {
             None => grant::register(fetch, &found.issuer, redirect).await.map_err(told)?,
         };
         let (state, verifier) = (seal::random_text().map_err(told)?, seal::random_text().map_err(told)?);
-        self.known.learn([&Secret::new(&*verifier)]);
+        self.known.learn_passing([&Secret::new(&*verifier)]);
         self.learn(&client.secret);
         // RFC 7636 §4.2.
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::of(verifier.as_bytes()).as_bytes());

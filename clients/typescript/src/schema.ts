@@ -1368,7 +1368,7 @@ export interface paths {
         put?: never;
         /**
          * Takes a message of a host of the Model Context Protocol (streamable HTTP), and answers it as JSON. Stateless: no session, and no stream to get or
-         *     to delete. The tools are those of `GET …/tools`, and some for chats and flows; each call needs the right that its own route needs.
+         *     to delete. The tools are those of `GET …/tools`, and some for chats and flows; files are resources, and skills are prompts. Each message needs the right that its own route needs.
          */
         post: operations["take_message"];
         delete?: never;

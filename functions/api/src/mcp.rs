@@ -14,6 +14,7 @@ use axum::{
     body::{Body, Bytes, to_bytes},
     response::{IntoResponse, Response},
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Error, WorkspaceId};
 use doors::mcp::{Request, Taken, VERSIONS, take};
 use http::{HeaderMap, HeaderName, StatusCode, header};
@@ -40,7 +41,7 @@ const OWN: [HeaderName; 6] = [
 pub(crate) struct Behind(pub Router);
 
 /// Takes a message of a host of the Model Context Protocol (streamable HTTP), and answers it as JSON. Stateless: no session, and no stream to get or
-/// to delete. The tools are those of `GET …/tools`, and some for chats and flows; each call needs the right that its own route needs.
+/// to delete. The tools are those of `GET …/tools`, and some for chats and flows; files are resources, and skills are prompts. Each message needs the right that its own route needs.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/mcp", tag = "tools", params(InWorkspace),
     request_body(content = Value, description = "A message of JSON-RPC 2.0."),
     responses(
@@ -105,9 +106,17 @@ async fn request(
         Err(never) => match never {},
     };
     let is_success = response.status().is_success();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.to_owned();
     let Ok(body) = to_bytes(response.into_body(), MAX_ANSWER).await else {
         return Ok(Err(json!({ "code": "TOO_LARGE", "message": "the answer is too long", "hint": "ask for less" })));
     };
+    if is_success && asked.is_raw {
+        return Ok(Ok(match std::str::from_utf8(&body) {
+            Ok(text) => json!({ "type": kind, "text": text }),
+            Err(_) => json!({ "type": kind, "blob": STANDARD.encode(&body) }),
+        }));
+    }
     let mut value: Value = serde_json::from_slice(&body).unwrap_or_default();
     Ok(if is_success { Ok(value) } else { Err(value["error"].take()) })
 }

@@ -3,6 +3,7 @@
 //! It is stateless: `initialize` answers and remembers nothing, and each message stands alone. There is no rule here: a request is made under the
 //! credential of the message, and whatever the API refuses is refused.
 
+mod files;
 mod offer;
 mod request;
 
@@ -17,6 +18,8 @@ pub const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const INVALID_REQUEST: i64 = -32_600;
 const METHOD_NOT_FOUND: i64 = -32_601;
 const INVALID_PARAMS: i64 = -32_602;
+/// There is no such resource, as the protocol numbers it.
+const NO_RESOURCE: i64 = -32_002;
 
 /// What a message asks for.
 #[derive(Debug, PartialEq)]
@@ -39,7 +42,7 @@ pub struct Ask {
 }
 
 /// The result that an answer becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Becomes {
     /// The list of tools.
     Tools,
@@ -47,6 +50,14 @@ enum Becomes {
     Outcome,
     /// The answer itself, as data.
     Data,
+    /// The list of resources.
+    Resources,
+    /// The resource of this URI.
+    Resource(String),
+    /// The list of prompts.
+    Prompts,
+    /// A prompt, used for these words.
+    Prompt(String),
 }
 
 /// Reads a message of a host.
@@ -74,14 +85,20 @@ pub fn take(message: &Value) -> Taken {
         "initialize" => Taken::Answer(success(id, initialized(params))),
         "ping" => Taken::Answer(success(id, json!({}))),
         "tools/list" => {
-            let request = Request { method: "GET", path: vec!["tools".into()], query: Vec::new(), body: None };
+            let request =
+                Request { method: "GET", path: vec!["tools".into()], query: Vec::new(), body: None, is_raw: false };
             Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes: Becomes::Tools }))
         }
         "tools/call" => match called(params) {
             Ok((request, becomes)) => Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
             Err(why) => refused(id, INVALID_PARAMS, &why),
         },
-        _ => refused(id, METHOD_NOT_FOUND, "there is no such method here"),
+        "resources/templates/list" => Taken::Answer(success(id, files::templates())),
+        _ => match files::request(method, params) {
+            Some(Ok((request, becomes))) => Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
+            Some(Err(why)) => refused(id, INVALID_PARAMS, &why),
+            None => refused(id, METHOD_NOT_FOUND, "there is no such method here"),
+        },
     }
 }
 
@@ -90,10 +107,10 @@ fn initialized(params: &Value) -> Value {
     let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
     json!({
         "protocolVersion": version,
-        "capabilities": { "tools": {} },
+        "capabilities": { "tools": {}, "resources": {}, "prompts": {} },
         "serverInfo": { "name": "buildscale", "title": "BuildScale", "version": env!("CARGO_PKG_VERSION") },
         "instructions": "The files, chats and flows of one workspace. Paths are absolute, and every write is a new version. A chat is an agent that \
-            works on its own: start one, then read it until its status is idle. Permissions and questions of agents are answered by people, in BuildScale.",
+            works on its own: start one, then read it until its status is idle. Files are resources, and skills are prompts. Permissions and questions of agents are answered by people, in BuildScale.",
     })
 }
 
@@ -112,7 +129,10 @@ fn called(params: &Value) -> Result<(Request, Becomes), String> {
         return Err(format!("there is no tool {name:?}"));
     }
     let body = Some(json!({ "tool": name, "args": args }));
-    Ok((Request { method: "POST", path: vec!["tools".into()], query: Vec::new(), body }, Becomes::Outcome))
+    Ok((
+        Request { method: "POST", path: vec!["tools".into()], query: Vec::new(), body, is_raw: false },
+        Becomes::Outcome,
+    ))
 }
 
 impl Ask {
@@ -120,12 +140,26 @@ impl Ask {
     pub fn answer(&self, answered: Result<Value, Value>) -> Value {
         let body = match answered {
             Ok(body) => body,
-            // A list has no result that says so.
-            Err(error) if self.becomes == Becomes::Tools => return failure(&self.id, INVALID_PARAMS, &words(&error)),
-            Err(error) => return success(&self.id, told(&words(&error), None, true)),
+            // Tools alone have a result that says so.
+            Err(error) => {
+                return match &self.becomes {
+                    Becomes::Outcome | Becomes::Data => success(&self.id, told(&words(&error), None, true)),
+                    Becomes::Resource(uri) if error["code"] == "NOT_FOUND" => {
+                        let mut refused = failure(&self.id, NO_RESOURCE, &words(&error));
+                        refused["error"]["data"] = json!({ "uri": uri });
+                        refused
+                    }
+                    _ => failure(&self.id, INVALID_PARAMS, &words(&error)),
+                };
+            }
         };
-        match self.becomes {
+        match &self.becomes {
             Becomes::Tools => success(&self.id, json!({ "tools": offer::tools(&body) })),
+            Becomes::Resources if body["success"] != true => failure(&self.id, INVALID_PARAMS, &words(&body["error"])),
+            Becomes::Resources => success(&self.id, files::resources(&body)),
+            Becomes::Resource(uri) => success(&self.id, files::resource(uri, &body)),
+            Becomes::Prompts => success(&self.id, files::prompts(&body)),
+            Becomes::Prompt(request) => success(&self.id, files::prompt(request, &body)),
             Becomes::Data => success(&self.id, told(&body.to_string(), Some(&body), false)),
             Becomes::Outcome if is_unknown(&body) => failure(&self.id, INVALID_PARAMS, &words(&body["error"])),
             Becomes::Outcome => {

@@ -34,7 +34,8 @@ fn a_host_and_the_server_agree_on_a_version() {
     for (asked, spoken) in [("2025-06-18", "2025-06-18"), ("1999-01-01", VERSIONS[0]), ("2025-11-25", "2025-11-25")] {
         let answer = answer(&request("initialize", json!({ "protocolVersion": asked, "capabilities": {} })));
         assert_eq!(answer["result"]["protocolVersion"], spoken);
-        assert_eq!(answer["result"]["capabilities"], json!({ "tools": {} }), "nothing else is claimed");
+        let claimed = json!({ "tools": {}, "resources": {}, "prompts": {} });
+        assert_eq!(answer["result"]["capabilities"], claimed, "nothing else is claimed");
     }
     assert_eq!(answer(&request("ping", json!({}))), json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
 }
@@ -47,7 +48,10 @@ fn messages_that_make_no_sense_are_refused() {
         (json!({ "jsonrpc": "2.0", "id": {}, "method": "ping" }), -32_600),
         (json!({ "jsonrpc": "2.0", "id": null, "method": "ping" }), -32_600),
         (json!({ "jsonrpc": "2.0", "id": 1 }), -32_600),
-        (request("resources/list", json!({})), -32_601),
+        (request("resources/subscribe", json!({ "uri": "file:///a" })), -32_601),
+        (request("resources/read", json!({ "uri": "https://example.com/a" })), -32_602),
+        (request("prompts/get", json!({ "name": "../a" })), -32_602),
+        (request("prompts/get", json!({ "name": "a", "arguments": { "request": 1 } })), -32_602),
         (request("tools/call", json!({})), -32_602),
         (request("tools/call", json!({ "name": "ls", "arguments": [] })), -32_602),
         (request("tools/call", json!({ "name": "ask_user" })), -32_602),
@@ -107,4 +111,45 @@ fn a_refusal_of_the_api_is_a_result_that_the_model_reads() {
     let unknown = json!({ "code": "NOT_FOUND", "message": "there is no tool", "details": { "field": "tool" } });
     let (_, answer) = asked("nothing", json!({}), Ok(json!({ "success": false, "error": unknown })));
     assert_eq!(code(&answer), -32_602);
+}
+
+/// The request that a message becomes, and the answer that its answer becomes.
+fn became(method: &str, params: Value, answered: Result<Value, Value>) -> (String, Value) {
+    match take(&request(method, params)) {
+        Taken::Ask(ask) => {
+            let query: String = ask.request.query.iter().map(|(name, value)| format!("?{name}={value}")).collect();
+            (format!("{} {}{query}", ask.request.method, ask.request.path.join("/")), ask.answer(answered))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn files_are_resources() {
+    let found = json!({ "success": true, "result": { "paths": ["/a/", "/a/b c.md"], "total": 2 } });
+    let (request, answer) = became("resources/list", json!({}), Ok(found));
+    assert_eq!(request, "POST tools");
+    let listed = json!([{ "uri": "file:///a/b%20c.md", "name": "/a/b c.md", "title": "b c.md" }]);
+    assert_eq!(answer["result"]["resources"], listed);
+    let read = json!({ "uri": "file:///a/b%20c.md" });
+    let content = json!({ "type": "text/markdown", "text": "x" });
+    let (request, answer) = became("resources/read", read.clone(), Ok(content));
+    assert_eq!(request, "GET files/by-path/content?path=/a/b c.md");
+    let contents = json!([{ "uri": "file:///a/b%20c.md", "mimeType": "text/markdown", "text": "x" }]);
+    assert_eq!(answer["result"]["contents"], contents);
+    let missing = json!({ "code": "NOT_FOUND", "message": "there is no file" });
+    let (_, answer) = became("resources/read", read, Err(missing));
+    assert_eq!((code(&answer), &answer["error"]["data"]["uri"]), (-32_002, &json!("file:///a/b%20c.md")));
+}
+
+#[test]
+fn skills_are_prompts() {
+    let skills = json!({ "skills": [{ "name": "report", "title": "Report", "description": "d", "path": "/system/skills/report/SKILL.md" }] });
+    let (request, answer) = became("prompts/list", json!({}), Ok(skills));
+    assert_eq!((request.as_str(), &answer["result"]["prompts"][0]["name"]), ("GET skills", &json!("report")));
+    let of_this = json!({ "name": "report", "arguments": { "request": "on sales" } });
+    let (request, answer) =
+        became("prompts/get", of_this, Ok(json!({ "type": "text/markdown", "text": "Be brief.\n" })));
+    assert_eq!(request, "GET files/by-path/content?path=/system/skills/report/SKILL.md");
+    assert_eq!(answer["result"]["messages"][0]["content"]["text"], "Be brief.\n\non sales");
 }

@@ -23,7 +23,9 @@ async fn the_conformance_suite_passes_for_what_is_claimed() -> Result {
     let client = hub.client();
     let place = client.place().await?;
     let modules = installed().join("node_modules");
-    for scenario in ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"] {
+    for scenario in
+        ["server-initialize", "ping", "tools-list", "dns-rebinding-protection", "resources-list", "prompts-list"]
+    {
         let run = Command::new(modules.join("node/bin/node"))
             .arg(modules.join("@modelcontextprotocol/conformance/dist/index.js"))
             .args(["server", "--url", &client.address(&format!("{place}/mcp")), "--scenario", scenario])
@@ -64,6 +66,25 @@ async fn a_host_works_with_files_chats_and_flows_under_the_api() -> Result {
     // Nothing leads out of the workspace, and a refusal is a result.
     let out = call("chat_read", json!({ "chat_id": "../members" })).await?;
     assert_eq!(out["isError"], true, "{out}");
+    // Files are resources, and skills prompts.
+    let ask = async |method: &str, params: Value| client.post(&at, request(2, method, params)).await;
+    let listed = ask("resources/list", json!({})).await?;
+    let resources = listed["result"]["resources"].as_array().ok_or("no resources")?;
+    assert!(resources.iter().any(|resource| resource["uri"] == "file:///projects/a.md"), "{listed}");
+    let read = ask("resources/read", json!({ "uri": "file:///projects/a.md" })).await?;
+    assert_eq!(read["result"]["contents"][0]["text"], "a heliotrope", "{read}");
+    let image = client.request(reqwest::Method::PUT, &format!("{place}/files/by-path/content?path=/projects/a.png"));
+    client.send(image.body(vec![0x89, 0x50, 0xff])).await?.is(201)?;
+    let read = ask("resources/read", json!({ "uri": "file:///projects/a.png" })).await?;
+    assert_eq!(read["result"]["contents"][0]["blob"], "iVD/", "{read}");
+    assert_eq!(read["result"]["contents"][0]["mimeType"], "image/png");
+    let missing = ask("resources/read", json!({ "uri": "file:///projects/b.md" })).await?;
+    assert_eq!(missing["error"]["code"], -32_002, "{missing}");
+    let prompts = ask("prompts/list", json!({})).await?;
+    let first = prompts["result"]["prompts"][0]["name"].as_str().ok_or_else(|| prompts.to_string())?;
+    let prompt = ask("prompts/get", json!({ "name": first, "arguments": { "request": "on heliotropes" } })).await?;
+    let words = prompt["result"]["messages"][0]["content"]["text"].as_str().ok_or_else(|| prompt.to_string())?;
+    assert!(words.ends_with("on heliotropes"), "{words}");
     let (status, _) = client.call(reqwest::Method::GET, &at, Value::Null).await?;
     assert_eq!(status, 405, "there is no stream");
     Ok(())

@@ -137,8 +137,14 @@ pub(super) fn request(name: &str, args: &Value) -> Result<Option<Request>, Strin
     let Some(own) = OWN.iter().find(|own| own.name == name) else { return Ok(None) };
     own.check(args)?;
     let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
-    let get = |path: Vec<String>| Request { method: "GET", path, query: Vec::new(), body: None };
-    let post = |path: Vec<String>, body: Value| Request { method: "POST", path, query: Vec::new(), body: Some(body) };
+    let get = |path: Vec<String>| Request { method: "GET", path, query: Vec::new(), body: None, is_raw: false };
+    let post = |path: Vec<String>, body: Value| Request {
+        method: "POST",
+        path,
+        query: Vec::new(),
+        body: Some(body),
+        is_raw: false,
+    };
     let chat = || vec!["chats".to_owned(), text("chat_id")];
     Ok(Some(match name {
         "chat_start" => post(vec!["chats".into()], args.clone()),

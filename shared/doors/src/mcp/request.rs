@@ -13,4 +13,6 @@ pub struct Request {
     pub query: Vec<(&'static str, String)>,
     /// Its body.
     pub body: Option<Value>,
+    /// Whether its answer is a content of any type: `{"type", "text"}`, or `{"type", "blob"}` in Base64 where it is no text.
+    pub is_raw: bool,
 }

@@ -22,7 +22,6 @@ pub(crate) use agents::OURS;
 pub(crate) use agents::*;
 pub(crate) use attachments::*;
 pub(crate) use caller::Within;
-pub(crate) use folders::HOME;
 pub(crate) use folders::*;
 pub(crate) use options::*;
 pub(crate) use permissions::*;

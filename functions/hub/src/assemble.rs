@@ -117,7 +117,7 @@ pub fn assemble(
         .with_servers(servers)
         .with_calendars(calendars);
     let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
-    let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(config, environment));
+    let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(data, config, environment));
     let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
 
     let (converter, describer) = (Arc::new(sandbox::ChildConverter::default()), config.describer(environment)?);

@@ -1,16 +1,19 @@
 //! The coding agents of the hub: programs of the machine, which act as the person who runs it.
 
+use crate::layout::COPIES;
 use agents::{ChildAgents, Confined, Enclose, Known, Options, known};
 use assembly::Config;
 use ports::{Agents, NoAgents};
-use std::sync::Arc;
+use sandbox::LocalCopies;
+use std::{path::Path, sync::Arc};
 
 /// Why a hub with accounts has none.
 const ACCOUNTS: &str =
     "this hub has accounts, and a coding agent would act as the person who runs the hub, not as its member";
 
 /// The agents of the box and of the configuration. Where there are accounts there are none: each of them would act as the person who runs the hub.
-pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {
+/// Working copies are in the folder `copies` of the data directory.
+pub(crate) fn of(data: &Path, config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {
     if config.auth.has_accounts() {
         return Arc::new(NoAgents::because(ACCOUNTS));
     }
@@ -45,6 +48,7 @@ pub(crate) fn of(config: &Config, environment: &[(String, String)]) -> Arc<dyn A
         start: config.hub.start(),
         max_active: config.hub.max_active,
         enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
+        copies: Some(Arc::new(LocalCopies::new(data.join(COPIES)))),
         ..Options::default()
     };
     Arc::new(ChildAgents::new(options))

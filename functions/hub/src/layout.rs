@@ -8,3 +8,5 @@ pub(crate) const WEBHOOKS_KEY: &str = "webhooks-key";
 pub(crate) const ACCOUNTS_KEY: &str = "accounts-key";
 /// The folder that has everybody's files.
 pub(crate) const WORKSPACES: &str = "workspaces";
+/// The folder that has the working copies of coding agents.
+pub(crate) const COPIES: &str = "copies";

@@ -1,17 +1,18 @@
 //! The port: one process per thread, begun with its first turn, and ended when it has been idle.
 
 use crate::{
+    callbacks::FAILED,
     registry::{Known, known},
     roots::Roots,
-    shared::{Next, Shared, outcome},
+    shared::{Next, Open, Shared, outcome},
     start::{Greeted, offers},
     world::{Enclose, World},
 };
 use async_trait::async_trait;
-use domain::{ChatId, ThreadAgent, TurnId, WorkspaceId};
+use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
-    Error, KnownSecrets, Result,
+    Error, KnownSecrets, Result, WorkingCopies,
 };
 use serde_json::{Value, json};
 use std::{
@@ -24,6 +25,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep},
 };
+use uuid::Uuid;
 
 /// How agents are run.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub struct Options {
     pub max_active: Option<usize>,
     /// How a process is confined; why this machine cannot.
     pub enclose: std::result::Result<Enclose, String>,
+    /// The working copies, for threads in the files of their workspace. Without them there are none.
+    pub copies: Option<Arc<dyn WorkingCopies>>,
 }
 
 impl Default for Options {
@@ -60,6 +64,7 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             max_active: None,
             enclose: Err("nothing is there that would confine it".into()),
+            copies: None,
         }
     }
 }
@@ -76,6 +81,9 @@ pub struct ChildAgents {
 }
 
 type Place = (WorkspaceId, ChatId);
+
+/// The place of questions that are of no chat: its working copy has no file.
+const NO_CHAT: Place = (WorkspaceId(Uuid::nil()), ChatId(Uuid::nil()));
 
 /// A thread, and its process if it has one. The lock is held while one is started.
 #[derive(Debug, Default)]
@@ -112,7 +120,7 @@ impl ChildAgents {
         let known = all.map(|agent| (agent.id.clone(), agent)).collect();
         let (environment, secrets) = (options.environment.clone(), options.known.clone());
         let (roots, enclose) = (Roots::new(options.roots.iter().cloned()), options.enclose.clone());
-        let world = World { environment, roots, known: secrets, enclose };
+        let world = World { environment, roots, known: secrets, enclose, copy: None };
         let places = options.max_active.unwrap_or(Semaphore::MAX_PERMITS).clamp(1, Semaphore::MAX_PERMITS);
         Self { known, world, options, threads: Mutex::default(), places: Arc::new(Semaphore::new(places)) }
     }
@@ -130,21 +138,40 @@ impl ChildAgents {
         self.thread(turn.workspace, turn.chat).process().ok_or_else(gone)
     }
 
-    async fn greet(&self, agent: &str, cwd: &str) -> Result<Greeted> {
+    /// The folder of the workspace that a `cwd` names; none for a folder of the machine. A machine with a folder of that name among its
+    /// roots means that one.
+    fn copied(&self, cwd: &str) -> Option<(&Arc<dyn WorkingCopies>, FilePath)> {
+        let copies = self.options.copies.as_ref()?;
+        let folder = ThreadAgent::folder(cwd)?;
+        (!self.world.roots.has(Path::new(WORKSPACE_FOLDER))).then_some((copies, folder))
+    }
+
+    /// A process in the folder of a thread, and the folder on disk.
+    async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): Place) -> Result<(Greeted, String)> {
         let known =
             self.known.get(agent).ok_or_else(|| Error::Invalid(format!("{agent:?} is no coding agent here")))?;
-        // Links may have changed since the thread was made.
-        let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
-        if folder != Path::new(cwd) {
-            return Err(Error::Invalid(format!("{cwd:?} leads elsewhere by now")));
-        }
-        Greeted::start(known, &folder, &self.world, self.options.start).await
+        let (folder, world) = match self.copied(cwd) {
+            Some((copies, folder)) => {
+                let root = copies.path(workspace, chat, &folder).await?;
+                (root.join(folder.relative()), self.world.in_copy(&root))
+            }
+            None => {
+                // Links may have changed since the thread was made.
+                let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
+                if folder != Path::new(cwd) {
+                    return Err(Error::Invalid(format!("{cwd:?} leads elsewhere by now")));
+                }
+                (folder, self.world.clone())
+            }
+        };
+        let greeted = Greeted::start(known, &folder, &world, self.options.start).await?;
+        Ok((greeted, folder.display().to_string()))
     }
 
     /// A process with an open session for a thread; whether it knows the conversation.
-    async fn open(&self, thread: &ThreadAgent) -> Result<(Running, bool)> {
-        let greeted = self.greet(&thread.agent, &thread.cwd).await?;
-        let opened = greeted.open(thread).await?;
+    async fn open(&self, thread: &ThreadAgent, place: Place) -> Result<(Running, bool)> {
+        let (greeted, cwd) = self.greet(&thread.agent, &thread.cwd, place).await?;
+        let opened = greeted.open(thread, &cwd).await?;
         greeted.set(&thread.options).await?;
         Ok((Running { greeted, thread: thread.clone() }, opened.is_loaded))
     }
@@ -168,12 +195,16 @@ impl ChildAgents {
 
     async fn cancel_in(&self, running: &Running, turn: TurnId) {
         let shared = running.shared();
-        let Some(open) = shared.cancel(turn) else { return };
+        let Some(Open { asks, writes }) = shared.cancel(turn) else { return };
         let session = shared.state().session.clone();
         shared.connection.notify("session/cancel", &json!({ "sessionId": session }));
         // The open requests are answered with a cancellation, as the protocol wants it.
-        for ask in open {
+        for ask in asks {
             let _ = shared.connection.respond(&ask, Ok(outcome(None))).await;
+        }
+        // They are written. The workspace is asked when the turn has ended.
+        for write in writes {
+            let _ = shared.connection.respond(&write, Ok(json!({}))).await;
         }
     }
 }
@@ -230,13 +261,17 @@ impl Agents for ChildAgents {
     }
 
     async fn allowed(&self, cwd: &str) -> Result<String> {
+        if let Some((_, folder)) = self.copied(cwd) {
+            return Ok(ThreadAgent::cwd_of(&folder));
+        }
         let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
         let text = folder.to_str().ok_or_else(|| Error::Invalid(format!("{cwd:?} is no text")))?;
         Ok(text.to_owned())
     }
 
     fn roots(&self) -> Vec<String> {
-        self.world.roots.shown()
+        let workspace = self.copied(WORKSPACE_FOLDER).map(|_| WORKSPACE_FOLDER.to_owned());
+        workspace.into_iter().chain(self.world.roots.shown()).collect()
     }
 
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
@@ -259,7 +294,7 @@ impl Agents for ChildAgents {
         let running = match current.as_ref() {
             Some(running) => running.clone(),
             None => {
-                let (running, is_loaded) = self.open(&thread).await?;
+                let (running, is_loaded) = self.open(&thread, (turn.workspace, turn.chat)).await?;
                 if !is_loaded && !context.is_empty() {
                     let text = format!("The conversation so far:\n\n{context}\n\nThe message of now:");
                     content.insert(0, json!({ "type": "text", "text": text }));
@@ -296,6 +331,17 @@ impl Agents for ChildAgents {
         running.shared().connection.respond(&message, Ok(outcome(option))).await.map_err(|_| gone())
     }
 
+    async fn settle(&self, turn: &AgentTurn, request: &str, refused: Option<&str>) -> Result<()> {
+        let running = self.of(turn)?;
+        let message = running.shared().take_write(turn.turn, request).ok_or_else(gone)?;
+        let answer = refused.map_or_else(|| Ok(json!({})), |why| Err((FAILED, why.to_owned())));
+        running.shared().connection.respond(&message, answer).await.map_err(|_| gone())
+    }
+
+    fn copies(&self) -> Option<Arc<dyn WorkingCopies>> {
+        self.options.copies.clone()
+    }
+
     async fn cancel(&self, turn: &AgentTurn) -> Result<()> {
         let Ok(running) = self.of(turn) else { return Ok(()) };
         self.cancel_in(&running, turn.turn).await;
@@ -319,19 +365,25 @@ impl Agents for ChildAgents {
         if let Some(running) = thread.and_then(|thread| thread.process()) {
             running.greeted.process.kill();
         }
-        Ok(())
+        match &self.options.copies {
+            Some(copies) => copies.remove(workspace, chat).await,
+            None => Ok(()),
+        }
     }
 
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
         let cwd = self.allowed(cwd).await?;
-        let greeted = self.greet(agent, &cwd).await?;
+        let (greeted, folder) = self.greet(agent, &cwd, NO_CHAT).await?;
         let thread = ThreadAgent { agent: agent.into(), cwd, options: domain::AgentOptions::default() };
-        Ok(offers(&greeted.open(&thread).await?.answer))
+        Ok(offers(&greeted.open(&thread, &folder).await?.answer))
     }
 
     async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {
         let cwd = self.allowed(cwd).await?;
-        let greeted = self.greet(agent, &cwd).await?;
+        if self.copied(&cwd).is_some() {
+            return Ok(None);
+        }
+        let (greeted, _) = self.greet(agent, &cwd, NO_CHAT).await?;
         if greeted.offers["sessionCapabilities"]["list"].is_null() {
             return Ok(None);
         }
@@ -346,7 +398,10 @@ impl Agents for ChildAgents {
 
     async fn session_history(&self, agent: &str, cwd: &str, session: &str) -> Result<Option<Vec<AgentMessage>>> {
         let cwd = self.allowed(cwd).await?;
-        let greeted = self.greet(agent, &cwd).await?;
+        if self.copied(&cwd).is_some() {
+            return Ok(None);
+        }
+        let (greeted, _) = self.greet(agent, &cwd, NO_CHAT).await?;
         if !greeted.loads() {
             return Ok(None);
         }

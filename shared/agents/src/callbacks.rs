@@ -9,18 +9,23 @@ use tokio::task::spawn_blocking;
 
 /// Method not found, and an error of a call, as JSON-RPC numbers them.
 const NO_METHOD: i64 = -32601;
-const FAILED: i64 = -32603;
+pub(crate) const FAILED: i64 = -32603;
 
 /// The things that one process of an agent may ask us for.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
-    roots: Roots,
+    world: World,
     terminals: Terminals,
 }
 
 impl Callbacks {
     pub fn new(agent: &Known, cwd: &Path, world: &World) -> Self {
-        Self { roots: world.roots.clone(), terminals: Terminals::new(agent, cwd, world) }
+        Self { world: world.clone(), terminals: Terminals::new(agent, cwd, world) }
+    }
+
+    /// The world of the process.
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     /// Answers a request, now or once a command has ended.
@@ -47,8 +52,13 @@ impl Callbacks {
                 return shared.connection.respond(&id, answer).await;
             }
         };
-        let roots = self.roots.clone();
+        let (roots, world) = (self.world.roots.clone(), &self.world);
+        let path = params["path"].as_str().and_then(|path| world.copied(Path::new(path)));
         let done = spawn_blocking(move || work(&roots, &params)).await;
-        shared.connection.respond(&id, done.map_err(io::Error::other).flatten().map_err(failed)).await
+        let done = done.map_err(io::Error::other).flatten().map_err(failed);
+        match path.filter(|_| method == "fs/write_text_file" && done.is_ok()) {
+            Some(path) => shared.wrote(id, path).await,
+            None => shared.connection.respond(&id, done).await,
+        }
     }
 }

@@ -72,7 +72,12 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
     match (method.as_deref(), is_request) {
         (None, _) => shared.connection.answered(&message),
         (Some("session/update"), _) => {
-            let (told, has_room) = shared.updated(message["params"].take(), length);
+            let mut params = message["params"].take();
+            // Words stay as they are: the agent may read them again.
+            if params["update"]["content"]["type"] != "text" {
+                callbacks.world().show(&mut params);
+            }
+            let (told, has_room) = shared.updated(params, length);
             if told > MOST {
                 return Some(format!("it told more than {} MiB in one turn", MOST >> 20));
             }
@@ -81,6 +86,7 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
             }
         }
         (Some("session/request_permission"), true) => {
+            callbacks.world().show(&mut message["params"]);
             if shared.asked(&message["id"], &message["params"]).await.is_err() {
                 return Some("it does not read its input".into());
             }

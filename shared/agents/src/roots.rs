@@ -32,7 +32,8 @@ impl Roots {
         &self.0
     }
 
-    fn has(&self, path: &Path) -> bool {
+    /// Whether a path is in one of them.
+    pub(crate) fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|root| path.starts_with(root))
     }
 

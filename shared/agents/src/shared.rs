@@ -1,7 +1,7 @@
 //! The updates and the request of an agent so far, between its output and the actor that follows it.
 
 use crate::connection::{Connection, Failure};
-use domain::{AgentOption, TurnId};
+use domain::{AgentOption, FilePath, TurnId};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
 use serde_json::{Map, Value, json};
 use std::{
@@ -50,8 +50,16 @@ pub(crate) struct Turn {
     waiting: usize,
     told: usize,
     asks: VecDeque<(Value, AgentRequest)>,
+    /// Files of a working copy that were written, and whose workspace has not answered yet.
+    writes: VecDeque<(Value, String, FilePath)>,
     pub end: Option<AgentUpdate>,
     pub cancelled: bool,
+}
+
+/// Messages of an agent that wait for an answer.
+pub(crate) struct Open {
+    pub asks: Vec<Value>,
+    pub writes: Vec<Value>,
 }
 
 /// The next thing that a follower learns.
@@ -76,8 +84,8 @@ impl Shared {
         let mut state = self.state();
         let session = state.session.clone();
         let updates = VecDeque::from([AgentUpdate::Bound { session }]);
-        let asks = VecDeque::new();
-        state.turn = Some(Turn { id, updates, waiting: 0, told: 0, asks, end: None, cancelled: false });
+        let (asks, writes) = (VecDeque::new(), VecDeque::new());
+        state.turn = Some(Turn { id, updates, waiting: 0, told: 0, asks, writes, end: None, cancelled: false });
         state.used_at = None;
         drop(state);
         self.changed.notify_one();
@@ -88,6 +96,7 @@ impl Shared {
         let mut state = self.state();
         if let Some(turn) = state.turn.as_mut().filter(|turn| turn.id == id && turn.end.is_none()) {
             turn.asks.clear();
+            turn.writes.clear();
             turn.end = Some(end);
         }
         state.used_at = Some(Instant::now());
@@ -184,16 +193,42 @@ impl Shared {
         self.connection.respond(id, Ok(outcome(None))).await
     }
 
+    /// Takes in a file of the working copy that was written: the agent hears of it once its workspace has it. Outside of a turn nobody settles it
+    /// now, and the next turn does.
+    pub async fn wrote(&self, id: Value, path: FilePath) -> Result<(), Failure> {
+        let is_kept = {
+            let mut state = self.state();
+            let turn = state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled);
+            turn.map(|turn| turn.writes.push_back((id.clone(), uuid::Uuid::now_v7().simple().to_string(), path)))
+        };
+        if is_kept.is_some() {
+            self.changed.notify_one();
+            return Ok(());
+        }
+        self.connection.respond(&id, Ok(json!({}))).await
+    }
+
+    /// The message of a write that waits for its workspace, taken out to be answered.
+    pub fn take_write(&self, id: TurnId, request: &str) -> Option<Value> {
+        let mut state = self.state();
+        let turn = state.turn.as_mut().filter(|turn| turn.id == id && turn.end.is_none())?;
+        let is_this = turn.writes.front().is_some_and(|(_, known, _)| known == request);
+        if is_this { turn.writes.pop_front().map(|(message, ..)| message) } else { None }
+    }
+
     /// The next fact for a follower of this turn.
     pub fn next(&self, id: TurnId) -> Next {
         let mut state = self.state();
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.id == id) else { return Next::NotHere };
         let mut updates: Vec<AgentUpdate> = turn.updates.drain(..).collect();
         turn.waiting = 0;
-        match (&turn.end, turn.asks.front()) {
-            (Some(end), _) => updates.push(end.clone()),
-            (None, Some((_, request))) => updates.push(AgentUpdate::Asks(request.clone())),
-            (None, None) => {}
+        match (&turn.end, turn.writes.front(), turn.asks.front()) {
+            (Some(end), ..) => updates.push(end.clone()),
+            (None, Some((_, request, path)), _) => {
+                updates.push(AgentUpdate::Wrote { request: request.clone(), path: path.clone() });
+            }
+            (None, None, Some((_, request))) => updates.push(AgentUpdate::Asks(request.clone())),
+            (None, None, None) => {}
         }
         drop(state);
         self.room.notify_waiters();
@@ -214,16 +249,17 @@ impl Shared {
     }
 
     /// Marks a turn as cancelled; its open requests, which have to be answered. None for a turn that is not running.
-    pub fn cancel(&self, id: TurnId) -> Option<Vec<Value>> {
+    pub fn cancel(&self, id: TurnId) -> Option<Open> {
         let mut state = self.state();
         let turn = state.turn.as_mut().filter(|turn| turn.id == id && turn.end.is_none())?;
         turn.cancelled = true;
         turn.updates.clear();
         turn.waiting = 0;
         let asks = turn.asks.drain(..).map(|(message, _)| message).collect();
+        let writes = turn.writes.drain(..).map(|(message, ..)| message).collect();
         drop(state);
         self.room.notify_waiters();
-        Some(asks)
+        Some(Open { asks, writes })
     }
 }
 

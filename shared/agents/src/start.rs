@@ -89,10 +89,11 @@ impl Greeted {
         self.offers["loadSession"] == true
     }
 
-    /// Opens the session of a thread: the one that it had, where the agent can load it, else a new one.
-    pub async fn open(&self, thread: &ThreadAgent) -> Result<Opened> {
+    /// Opens the session of a thread: the one that it had, where the agent can load it, else a new one. `cwd` is
+    /// the folder on this disk.
+    pub async fn open(&self, thread: &ThreadAgent, cwd: &str) -> Result<Opened> {
         if let Some(session) = thread.options.session_id.as_deref().filter(|_| self.loads()) {
-            match self.load(session, &thread.cwd).await {
+            match self.load(session, cwd).await {
                 Ok((answer, _)) => {
                     self.process.shared.state().session = session.to_owned();
                     return Ok(Opened { is_loaded: true, answer });
@@ -103,7 +104,7 @@ impl Greeted {
                 Err(error) => tracing::info!(agent = self.name, %error, "a session is not loaded: a new one is begun"),
             }
         }
-        let answer = self.ask("session/new", json!({ "cwd": thread.cwd, "mcpServers": [] })).await?;
+        let answer = self.ask("session/new", json!({ "cwd": cwd, "mcpServers": [] })).await?;
         let Some(session) = answer["sessionId"].as_str() else {
             return Err(Error::unavailable("the agent", format!("{} gave no session", self.name)));
         };

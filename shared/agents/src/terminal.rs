@@ -218,7 +218,7 @@ mod tests {
     fn terminals(folder: &Path) -> Terminals {
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OPENAI_API_KEY".into(), "sk-1".into())];
         let (roots, known) = (Roots::new([folder.to_owned()]), KnownSecrets::default());
-        let world = World { environment, roots, known, enclose: Err("not here".into()) };
+        let world = World { environment, roots, known, enclose: Err("not here".into()), copy: None };
         Terminals::new(&Known::default(), folder, &world)
     }
 

@@ -1,8 +1,10 @@
 //! The settings that all agents of a machine run with.
 
 use crate::roots::Roots;
+use domain::{FilePath, WORKSPACE_FOLDER};
 use ports::KnownSecrets;
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// The variables that every agent has of ours: those of its user, and none with a key.
 pub(crate) const ENVIRONMENT: &[&str] = &[
@@ -40,10 +42,34 @@ pub(crate) struct World {
     pub known: KnownSecrets,
     /// How a process is confined; why this machine cannot.
     pub enclose: Result<Enclose, String>,
+    /// The working copy that the agent works in: the folder that has it, as text. None in a folder of the machine.
+    pub copy: Option<String>,
 }
 
 impl World {
     pub fn variable(&self, name: &str) -> &str {
         self.environment.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// The same world for an agent in a working copy, and in nothing else.
+    pub fn in_copy(&self, root: &Path) -> Self {
+        Self { roots: Roots::new([root.to_owned()]), copy: root.to_str().map(ToOwned::to_owned), ..self.clone() }
+    }
+
+    /// The path in the workspace of a file of the working copy.
+    pub fn copied(&self, path: &Path) -> Option<FilePath> {
+        let name = path.strip_prefix(self.copy.as_deref()?).ok()?.to_str()?;
+        FilePath::parse(&format!("/{name}")).ok()
+    }
+
+    /// Names the files of the working copy as those of the workspace: clients know no path of this machine, and rules hold for paths that they know.
+    pub fn show(&self, value: &mut Value) {
+        let Some(root) = &self.copy else { return };
+        match value {
+            Value::String(text) if text.contains(root.as_str()) => *text = text.replace(root, WORKSPACE_FOLDER),
+            Value::Array(all) => all.iter_mut().for_each(|one| self.show(one)),
+            Value::Object(all) => all.values_mut().for_each(|one| self.show(one)),
+            _ => {}
+        }
     }
 }

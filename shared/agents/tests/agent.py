@@ -70,6 +70,22 @@ def work(session, blocks):
         say(session, json.dumps(ask("fs/read_text_file", {"sessionId": session, "path": rest, "line": 2, "limit": 1})))
     elif verb == "write":
         say(session, json.dumps(ask("fs/write_text_file", {"sessionId": session, "path": rest, "content": "written"})))
+    elif verb == "put":
+        name, content = words[1], " ".join(words[2:])
+        at = {"sessionId": session, "path": os.path.join(os.getcwd(), name), "content": content}
+        say(session, json.dumps(ask("fs/write_text_file", at).get("error", {}).get("message", "written")))
+    elif verb in ("sh", "late", "mess"):
+        if verb == "late":
+            ask("session/request_permission", permission(session, "t1", rest))
+        location = [{"path": os.getcwd()}]
+        update(session, "tool_call", toolCallId="sh", title=rest, kind="other", status="pending", locations=location)
+        done = subprocess.run(rest, shell=True, capture_output=True, text=True)
+        if verb == "mess":
+            say(session, "begun")
+            cancelled.wait()
+            return "cancelled"
+        update(session, "tool_call_update", toolCallId="sh", status="completed", rawOutput=done.stdout)
+        say(session, done.stdout + done.stderr)
     elif verb == "other":
         say(session, json.dumps(ask("other/method", {"sessionId": session})))
     elif verb == "run":

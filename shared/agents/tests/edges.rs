@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "edges/copies.rs"]
+mod copies;
+
 use buildscale_agents::{ChildAgents, Enclose, Known, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
@@ -68,8 +71,21 @@ impl World {
         self.prompt_of(content, None).await
     }
 
+    async fn prompt_at(&mut self, cwd: &str, words: &str) -> (AgentTurn, ports::Result<()>) {
+        self.prompt_of_at(cwd.into(), vec![json!({ "type": "text", "text": words })], None).await
+    }
+
     async fn prompt_of(
         &mut self,
+        content: Vec<serde_json::Value>,
+        session: Option<&str>,
+    ) -> (AgentTurn, ports::Result<()>) {
+        self.prompt_of_at(self.app(), content, session).await
+    }
+
+    async fn prompt_of_at(
+        &mut self,
+        cwd: String,
         content: Vec<serde_json::Value>,
         session: Option<&str>,
     ) -> (AgentTurn, ports::Result<()>) {
@@ -77,7 +93,7 @@ impl World {
         let (workspace, chat) = (WorkspaceId(Uuid::from_u128(1)), ChatId(Uuid::from_u128(2)));
         let turn = AgentTurn { workspace, chat, turn: TurnId(Uuid::from_u128(100 + self.turns)) };
         let options = AgentOptions { session_id: session.map(ToOwned::to_owned), ..AgentOptions::default() };
-        let thread = ThreadAgent { agent: "test".into(), cwd: self.app(), options };
+        let thread = ThreadAgent { agent: "test".into(), cwd, options };
         let prompt = AgentPrompt { turn, thread, content, context: "User: before".into() };
         (turn, self.agents.prompt(prompt).await)
     }

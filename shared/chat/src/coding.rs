@@ -6,6 +6,7 @@
 
 mod allow;
 mod choice;
+mod copy;
 pub(crate) mod images;
 mod perform;
 
@@ -13,6 +14,7 @@ use crate::{
     compact,
     context::assemble,
     machine::{ChatEffect, Report},
+    perform::agent_of,
     phase::Phase,
     size::{MAX_ANSWER, beginning},
     state::ChatState,
@@ -21,8 +23,8 @@ use crate::{
 use actor::EffectKey;
 pub(crate) use choice::{chosen, no};
 use domain::{
-    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId, PermissionId,
-    Principal, Sha256, StopReason, ThreadAgent, Timestamp,
+    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, FilePath, Message, MessageId,
+    PermissionId, Principal, Sha256, StopReason, ThreadAgent, Timestamp,
 };
 use ports::{AgentPrompt, AgentRequest, AgentTurn};
 use serde_json::{Value, json};
@@ -43,6 +45,10 @@ pub struct AgentWork {
     pub leg: MessageId,
     /// The person that the agent works for.
     pub by: Principal,
+    /// The author of the versions that the agent makes.
+    pub author: Principal,
+    /// The folder of the workspace that the agent has a copy of; none where it works in a folder of the machine.
+    pub folder: Option<FilePath>,
     /// When the turn's wall time is up.
     pub deadline: Timestamp,
     /// The work.
@@ -76,6 +82,8 @@ pub enum AgentReport {
     Bound(String),
     /// Session updates, each whole.
     Updated(Vec<Value>),
+    /// Files of the workspace that it has changed in its working copy, as events.
+    Changed(Vec<ChatEvent>),
     /// The agent asks for permission: the leg is over.
     Asked(Box<AgentRequest>),
     /// The agent has ended the turn, for this reason of the Agent Client Protocol.
@@ -165,8 +173,15 @@ impl Step<'_> {
         let (Some(turn), Some(deadline)) = (self.agent_turn(), self.turn().map(|turn| turn.deadline(at))) else {
             return;
         };
-        let by = self.person();
-        self.run(key(leg, attempt), ChatEffect::Agent(Box::new(AgentWork { turn, leg, by, deadline, does })));
+        let work = self.agent_work(turn, leg, deadline, does);
+        self.run(key(leg, attempt), ChatEffect::Agent(Box::new(work)));
+    }
+
+    fn agent_work(&self, turn: AgentTurn, leg: MessageId, deadline: Timestamp, does: AgentDoes) -> AgentWork {
+        let config = self.config();
+        let author = config.map_or(Principal::System, |config| agent_of(config));
+        let folder = config.and_then(|config| ThreadAgent::folder(&config.thread.as_ref()?.cwd));
+        AgentWork { turn, leg, by: self.person(), author, folder, deadline, does }
     }
 
     /// The worker that followed the agent is gone. The agent itself may be there: it is not asked twice for the same work.
@@ -196,8 +211,7 @@ impl Step<'_> {
     }
 
     fn tell_agent(&mut self, turn: AgentTurn, does: AgentDoes, what: &str) {
-        let (leg, deadline) = (MessageId(turn.turn.0), self.stamp.at);
-        let work = AgentWork { turn, leg, by: self.person(), deadline, does };
+        let work = self.agent_work(turn, MessageId(turn.turn.0), self.stamp.at, does);
         self.run(EffectKey(format!("{what}/{}", turn.turn)), ChatEffect::Agent(Box::new(work)));
     }
 
@@ -312,6 +326,7 @@ fn told(step: &mut Step<'_>, report: AgentReport) {
                 step.push(ChatEvent::AgentBound { session_id });
             }
         }
+        AgentReport::Changed(files) => files.into_iter().for_each(|file| step.push(file)),
         AgentReport::Updated(updates) => updates.into_iter().for_each(|update| updated(step, update)),
         AgentReport::Asked(request) => {
             step.keep_partial();

@@ -155,7 +155,7 @@ pub enum Report {
         /// The result.
         outcome: Box<tools::Outcome>,
     },
-    /// The server of a tool tells how far its call is.
+    /// The server of a tool tells how far its call is, or a command the end of its output.
     ToolTold {
         /// The call.
         call_id: CallId,

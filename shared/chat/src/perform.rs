@@ -16,7 +16,7 @@ use futures::StreamExt;
 use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest, Told};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::watch, time::Instant};
 use tools::{Call, Followed, Registry, Waits};
 use workspace::{Access, Workspaces};
 
@@ -25,7 +25,7 @@ const JOINED_FOR: Duration = Duration::from_millis(50);
 /// How long a piece gets at most, in bytes.
 const JOINED_TO: usize = 2 * 1024;
 
-/// The most words of a server that are told of one call, and how far apart they are at least.
+/// How often words of a call are told at most, and how far apart they are at least.
 const MAX_TOLD: usize = 50;
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 
@@ -244,7 +244,10 @@ impl ChatEffects {
             Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
-                    self.tools.call_command(&workspace, call_id, &tool, root, &call.args, Waits::AsRows(waited)).await
+                    let ((told, words), waits) = (listening(), Waits::AsRows(waited));
+                    let ran =
+                        self.tools.call_command(&workspace, call_id, (&tool, root), &call.args, waits, Some(&told));
+                    telling(call_id, ran, words, reports).await
                 }
             },
             Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace, access).await {
@@ -261,17 +264,29 @@ impl ChatEffects {
                     // A turn ends before its claims do.
                     let claims = config.member.map(|_| Duration::from_millis(config.limits.max_wall_ms));
                     let may_run = true;
-                    let context =
-                        Call { workspace, call_id, by, chat, seen: &seen, plan_path, claims, waited, may_run };
+                    let (told, words) = listening();
+                    let heard = Some(told.clone());
+                    let context = Call {
+                        workspace,
+                        call_id,
+                        by,
+                        chat,
+                        seen: &seen,
+                        plan_path,
+                        claims,
+                        waited,
+                        may_run,
+                        told: heard,
+                    };
                     let reply = match reply.as_ref().and_then(|reply| reply.get(SAMPLE)) {
                         Some(request) => Some(self.sample(config, call_id, request, reports).await),
                         None => reply,
                     };
                     if !tools::is_of_mcp(name) {
-                        let outcome = self.tools.call(&context, name, &args).await;
+                        let called = self.tools.call(&context, name, &args);
+                        let outcome = telling(call_id, called, words, reports).await;
                         return Report::ToolFinished { call_id, outcome: Box::new(outcome) };
                     }
-                    let (told, words) = listening();
                     let followed = self.tools.follow(&context, name, &args, (reply, Some(told)));
                     match telling(call_id, followed, words, reports).await {
                         Followed::Done(outcome) => *outcome,
@@ -287,32 +302,36 @@ impl ChatEffects {
     }
 }
 
-/// The ear for the words of a server, and the words. Words that come faster than they are written down are dropped.
-fn listening() -> (Told, mpsc::Receiver<String>) {
-    let (sender, words) = mpsc::channel(1);
-    let told = move |words| drop(sender.try_send(words));
+/// The ear for the words of a server and the output of a command, and the words. Of those that come faster than they are written down the
+/// last ones count.
+fn listening() -> (Told, watch::Receiver<String>) {
+    let (sender, words) = watch::channel(String::new());
+    let told = move |words| drop(sender.send_replace(words));
     (Told(Arc::new(told)), words)
 }
 
-/// Follows a call, and reports the words of its server meanwhile: so many, and so far apart at least.
-async fn telling(
+/// Follows a call, and reports its words meanwhile: so many, and so far apart at least. The longer it takes, the further.
+async fn telling<T>(
     call_id: CallId,
-    followed: impl Future<Output = Followed>,
-    mut words: mpsc::Receiver<String>,
+    followed: impl Future<Output = T>,
+    mut words: watch::Receiver<String>,
     reports: &EffectContext<ChatMachine>,
-) -> Followed {
+) -> T {
     tokio::pin!(followed);
-    let (mut left, mut due) = (MAX_TOLD, Instant::now());
+    let begun = Instant::now();
+    let (mut left, mut due) = (MAX_TOLD, begun);
     loop {
         let said = async {
             tokio::time::sleep_until(due).await;
-            words.recv().await
+            words.changed().await
         };
         tokio::select! {
             biased;
             followed = &mut followed => return followed,
-            Some(words) = said, if left > 0 => {
-                (left, due) = (left - 1, Instant::now() + TOLD_EVERY);
+            Ok(()) = said, if left > 0 => {
+                left -= 1;
+                due = Instant::now() + TOLD_EVERY.max(begun.elapsed() / 5);
+                let words = words.borrow_and_update().clone();
                 reports.report(Report::ToolTold { call_id, words }).await;
             }
         }

@@ -54,7 +54,8 @@ impl Chats {
                         (Stretch::After(_), _) => is_inside = true,
                         (Stretch::Turn(_) | Stretch::FromTurn(_), _) => {}
                     }
-                    if let ChatEvent::CallStarted { call_id, .. } = event
+                    if let ChatEvent::CallStarted { call_id, .. }
+                    | ChatEvent::FileUpdated { call_id: Some(call_id), .. } = event
                         && is_inside
                     {
                         calls.insert(*call_id);

@@ -3,13 +3,14 @@
 mod agent;
 mod view;
 
+pub use crate::{limits::Limits, scenario::PlanFile, status::ChatStatus};
 pub use agent::{AgentOf, AgentTool, AgentToolRuns};
-pub use view::{ChatStatus, ChatView, CompactionView, QueuedMessage};
+pub use view::{ChatView, CompactionView, QueuedMessage};
 
 use crate::{
     CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, PermissionId,
     QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep, TraceContext,
-    TurnId, UserId, WorkspaceId, event, task::AgentAnswer,
+    TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,7 +93,7 @@ pub enum ChatCommand {
         /// The permission.
         permission_id: PermissionId,
         /// Yes or no.
-        outcome: event::PermissionOutcome,
+        outcome: PermissionOutcome,
         /// With a yes: whether the rule that was offered is granted, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
@@ -282,16 +283,6 @@ pub struct Approval {
     pub at: Timestamp,
 }
 
-/// A plan that a chat was given when it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlanFile {
-    /// Its path.
-    pub path: FilePath,
-    /// The plan file.
-    pub id: FileId,
-}
-
 /// How a chat is set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -374,37 +365,4 @@ pub struct ForkOf {
     pub chat_id: ChatId,
     /// The number of the last event of that chat that it has; 0 for none.
     pub seq: u64,
-}
-
-/// The limits of one turn; reaching one ends the turn with a stop reason and keeps the results so far.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Model calls.
-    pub max_steps: u32,
-    /// Tokens read and written, all model calls together.
-    pub max_tokens: u64,
-    /// Milliseconds since the turn started, without the time that it waited for people.
-    pub max_wall_ms: u64,
-    /// US dollars.
-    pub max_cost_usd: f64,
-}
-
-impl Limits {
-    /// The narrower of both, each by itself.
-    #[must_use]
-    pub fn within(self, outer: Self) -> Self {
-        Self {
-            max_steps: self.max_steps.min(outer.max_steps),
-            max_tokens: self.max_tokens.min(outer.max_tokens),
-            max_wall_ms: self.max_wall_ms.min(outer.max_wall_ms),
-            max_cost_usd: self.max_cost_usd.min(outer.max_cost_usd),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_steps: 200, max_tokens: 5_000_000, max_wall_ms: 3_600_000, max_cost_usd: 20.0 }
-    }
 }

@@ -2,12 +2,15 @@
 //!
 //! They are folded into the machine's state, kept in the log, and rendered for clients ([`crate::native`]), unless only the machine needs them.
 
-mod context;
 mod parts;
 mod waits;
 
-pub use context::{CompactionRecord, ContextKind, ContextPart, ContextRecord};
-pub use parts::{HandedOut, PermissionOutcome, Question, RollbackFact, SteeringWords, StopReason};
+pub use crate::{
+    context::{CompactionRecord, ContextKind, ContextPart, ContextRecord},
+    permission::PermissionOutcome,
+    question::Question,
+};
+pub use parts::{HandedOut, RollbackFact, SteeringWords, StopReason};
 pub use waits::{PlaceWait, RetryWait, SlotWait, TurnWait};
 
 use crate::{
@@ -85,7 +88,7 @@ pub enum ChatEvent {
         /// The agent's id of the session.
         session_id: String,
     },
-    /// The coding agent told of a tool call, a plan, a mode or something else that is no text; or the server of a tool, how far its call is.
+    /// The coding agent told of a tool call, a plan, a mode or something else that is no text; or the server of a tool, how far its call is; or a command that runs, the end of its output so far.
     AgentUpdated {
         /// The tool call, if it is about one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,6 +223,9 @@ pub enum ChatEvent {
         file_id: FileId,
         /// The author.
         author: String,
+        /// The call under which its author wrote it, where the log has no other trace of that call: of a coding agent in a working copy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
     },
     /// A step of the plan changed.
     PlanStep {

@@ -5,24 +5,30 @@
 
 mod actor;
 mod address;
+mod answer;
 mod budget;
 pub mod change;
 pub mod chat;
+mod context;
 mod conversion;
 mod digest;
 pub mod error;
 pub mod event;
 pub mod exact;
+mod flow;
 mod id;
 mod length;
+mod limits;
 pub mod message;
 pub mod native;
 mod panic;
 mod path;
 mod permission;
 mod principal;
+mod question;
 pub mod scenario;
 pub mod session;
+mod status;
 pub mod task;
 pub mod task_native;
 pub mod text;
@@ -32,21 +38,24 @@ pub mod trace;
 
 pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
+pub use answer::Resources;
 pub use budget::Budget;
 pub use change::{Announced, FileKind, FileOp, Looked, WorkspaceEvent, changes_channel};
 pub use chat::{
-    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, CompactionView, ForkOf,
-    Limits, Mode, OnBusy, PlanFile, QueuedMessage,
+    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatView, CompactionView, ForkOf, Mode,
+    OnBusy, QueuedMessage,
 };
 pub use conversion::{Conversion, ConversionStatus};
 pub use digest::{Hasher, Sha256};
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};
+pub use flow::NodeId;
 pub use id::{
     CallId, ChatId, CommandId, EvaluationId, FileId, HoldId, IdError, MessageId, PermissionId, QuestionId, StopId,
     TaskId, TurnId, UserId, WorkspaceId,
 };
 pub use length::json_length;
+pub use limits::Limits;
 pub use message::{
     CLIENT_PREFIX, ClientEffects, ClientFunction, Message, ToolCall, ToolSpec, Usage, name_for_providers,
 };
@@ -54,9 +63,10 @@ pub use panic::panic_text;
 pub use path::{FilePath, PathError, check_new_name};
 pub use permission::PermissionRule;
 pub use principal::Principal;
-pub use scenario::{Member, MemberEnd, MemberOf, NextPersona, Scenario, ScenarioSetup, TeamFact, ToldStep};
+pub use scenario::{Member, MemberEnd, MemberOf, NextPersona, PlanFile, Scenario, ScenarioSetup, TeamFact, ToldStep};
 pub use session::{Analysis, ExecutorLimits, ExecutorOf, Session, SessionContext, Strategy};
-pub use task::{NodeId, Resources, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
-pub use thread::{AgentAsk, AgentOption, AgentOptions, AgentReply, ThreadAgent};
+pub use status::{ChatStatus, Status, TaskPhase};
+pub use task::{TaskCommand, TaskConfig, TaskEvent, TaskView};
+pub use thread::{AgentAsk, AgentOption, AgentOptions, AgentReply, ThreadAgent, WORKSPACE_FOLDER};
 pub use time::{Stamp, Timestamp};
 pub use trace::TraceContext;

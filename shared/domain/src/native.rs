@@ -80,7 +80,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }
             ("observation", data)
         }
-        ChatEvent::FileUpdated { path, v, file_id, author } => {
+        ChatEvent::FileUpdated { path, v, file_id, author, .. } => {
             ("file_updated", json!({ "path": path, "v": v, "file_id": file_id, "author": author }))
         }
         ChatEvent::PlanStep { step, status, title, plan_path, plan_id, done, total } => {

@@ -67,6 +67,18 @@ impl fmt::Display for PermissionRule {
     }
 }
 
+/// The decision on a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionOutcome {
+    /// Yes.
+    Approved,
+    /// No.
+    Declined,
+    /// Withdrawn: the turn was stopped, or no answer came in time.
+    Cancelled,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

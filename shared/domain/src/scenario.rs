@@ -1,7 +1,7 @@
 //! Scenarios (spec 000 §4): the ways in which a chat works. A scenario sets up what chats have anyway (mode, persona, plan, limits), and says
 //! whether a team of agents carries the plan out.
 
-use crate::{Budget, ChatId, FilePath, PlanFile, Timestamp, TurnId, Usage};
+use crate::{Budget, ChatId, FileId, FilePath, Timestamp, TurnId, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The ways to work.
@@ -151,4 +151,14 @@ pub enum TeamFact {
         /// The time of it.
         at: Timestamp,
     },
+}
+
+/// A plan that a chat was given when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// Its path.
+    pub path: FilePath,
+    /// The plan file.
+    pub id: FileId,
 }

@@ -1,89 +1,29 @@
 //! Tasks (spec 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
 //! and subtasks are tasks of their own.
 
-mod answer;
 mod event;
 mod handoff;
 mod view;
 mod wait;
 
-pub use answer::{AgentAnswer, Resources, ToolUse};
+pub use crate::{
+    answer::{AgentAnswer, Resources, ToolUse},
+    flow::{FlowRef, NodeId},
+    status::{Status, TaskPhase},
+};
 pub use event::TaskEvent;
 pub use handoff::{Handoff, HandoffLink};
-pub use view::{TaskPhase, TaskView};
+pub use view::TaskView;
 pub use wait::{Retry, Wait};
 
 use crate::{
-    Code, CommandId, Error, FilePath, HoldId, QuestionId, Sha256, StopId, TaskId, Timestamp, TraceContext, Usage,
-    UserId, WorkspaceId,
+    Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, TraceContext, Usage, UserId,
+    WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 use uuid::Uuid;
-
-/// The universal status of tools, nodes and tasks (spec 002 §3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It succeeded.
-    Success,
-    /// Its work failed.
-    Failure,
-    /// Some of its work succeeded, and the rules of the parent let it go on.
-    Partial,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Partial => "partial",
-        })
-    }
-}
-
-/// The id of a node, unique in its flow. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct NodeId(pub Arc<str>);
-
-impl NodeId {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for NodeId {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A flow as a task uses it: its name for people, and the hash of all its manifests, under which its content is kept for as
-/// long as a task needs it (spec 002 §10.2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlowRef {
-    /// The folder's name.
-    pub name: String,
-    /// SHA-256 of the canonical bundle of its manifests.
-    pub hash: Sha256,
-}
 
 /// The cause of a child task (spec 002 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The coding agent that performs the turns of a chat in place of the loop of the system (spec 004 §2): such a chat is called a thread at
 //! the door of the code agent hub.
 
-use crate::Sha256;
+use crate::{FilePath, Sha256};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -11,11 +11,28 @@ use std::collections::BTreeMap;
 pub struct ThreadAgent {
     /// Its name in the configuration, such as `codex`.
     pub agent: String,
-    /// The absolute path of the folder on the machine that runs it, after symbolic links are resolved.
+    /// The absolute path of the folder on the machine that runs it, after symbolic links are resolved. [`WORKSPACE_FOLDER`] or a folder in
+    /// it are the files of the workspace.
     pub cwd: String,
     /// The agent's own settings.
     #[serde(default, skip_serializing_if = "AgentOptions::is_empty")]
     pub options: AgentOptions,
+}
+
+/// The name of the files of a workspace among folders of a machine (spec 004 §9 (4)).
+pub const WORKSPACE_FOLDER: &str = "/workspace";
+
+impl ThreadAgent {
+    /// The folder of the workspace that a `cwd` names; none for a folder of the machine.
+    pub fn folder(cwd: &str) -> Option<FilePath> {
+        let rest = cwd.strip_prefix(WORKSPACE_FOLDER)?;
+        if rest.is_empty() { Some(FilePath::root()) } else { FilePath::parse(rest).ok() }
+    }
+
+    /// The `cwd` of a folder of the workspace.
+    pub fn cwd_of(folder: &FilePath) -> String {
+        if folder.is_root() { WORKSPACE_FOLDER.to_owned() } else { format!("{WORKSPACE_FOLDER}{folder}") }
+    }
 }
 
 /// The settings that an agent of its own process understands. Each is a name that the agent has offered.

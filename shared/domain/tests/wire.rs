@@ -127,7 +127,13 @@ fn events() -> Vec<ChatEvent> {
             seen: vec![(path(), Some(Sha256::of(b"text"))), (path(), None)],
             at,
         },
-        ChatEvent::FileUpdated { path: path(), v: 4, file_id: FileId(id(8)), author: "agent:assistant".into() },
+        ChatEvent::FileUpdated {
+            path: path(),
+            v: 4,
+            file_id: FileId(id(8)),
+            author: "agent:assistant".into(),
+            call_id: None,
+        },
         ChatEvent::PlanStep {
             step: 3,
             status: "done".into(),

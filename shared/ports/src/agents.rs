@@ -4,11 +4,12 @@
 
 mod none;
 
-use crate::Result;
+use crate::{Result, WorkingCopies};
 use async_trait::async_trait;
-use domain::{AgentOption, AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
+use domain::{AgentOption, AgentOptions, ChatId, FilePath, ThreadAgent, TurnId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 pub use none::{NoAgents, STOCK_AGENTS};
 
@@ -38,8 +39,8 @@ pub trait Agents: Send + Sync {
     /// Those of [`Agents`].
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()>;
     /// The next updates of a turn, one at least: waits until there is one. Updates that wait are joined. While the agent waits for an
-    /// answer the last one is [`AgentUpdate::Asks`], and a further call has it again; so with [`AgentUpdate::Ended`] and
-    /// [`AgentUpdate::Gone`]. So a caller that lost an answer asks again.
+    /// answer the last one is [`AgentUpdate::Asks`] or [`AgentUpdate::Wrote`], and a further call has it again; so with
+    /// [`AgentUpdate::Ended`] and [`AgentUpdate::Gone`]. So a caller that lost an answer asks again.
     ///
     /// # Errors
     /// Those of [`Agents`]. `Conflict` when no process here has this turn, as after a restart of the machine that ran it.
@@ -49,6 +50,17 @@ pub trait Agents: Send + Sync {
     /// # Errors
     /// Those of [`Agents`]. `Conflict` when the process that asked is gone, or asks nothing under this id: the answer reaches nobody.
     async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()>;
+    /// Answers [`AgentUpdate::Wrote`]: the agent hears that its file is written, or why not.
+    ///
+    /// # Errors
+    /// Those of [`Agents`]. `Conflict` when no process here waits for it.
+    async fn settle(&self, _turn: &AgentTurn, _request: &str, _refused: Option<&str>) -> Result<()> {
+        Err(crate::Error::Conflict { write: 0 })
+    }
+    /// The working copies, for threads in the files of their workspace ([`ThreadAgent::folder`]). None where agents work elsewhere alone.
+    fn copies(&self) -> Option<Arc<dyn WorkingCopies>> {
+        None
+    }
     /// Asks the agent to end the turn, and kills the process group after a grace. Fine for a turn that has ended.
     ///
     /// # Errors
@@ -132,6 +144,13 @@ pub enum AgentUpdate {
     Thought(String),
     /// Any other session update of ACP, whole: tool calls and their updates, plans, commands, modes, content that is no text.
     Session(Value),
+    /// The agent had a file of its working copy written, and waits to hear whether its workspace has it, too.
+    Wrote {
+        /// The id of the request in the process.
+        request: String,
+        /// The path in the workspace.
+        path: FilePath,
+    },
     /// The agent asks for permission, and waits.
     Asks(AgentRequest),
     /// The turn has ended.

@@ -17,6 +17,7 @@
 
 mod commands;
 mod converter;
+mod copies;
 mod local;
 mod mirror;
 mod options;
@@ -60,6 +61,7 @@ pub use commands::Commands;
 #[cfg(target_os = "linux")]
 pub use confine::{can_enclose, enclose};
 pub use converter::{ChildConverter, convert_if_asked};
+pub use copies::LocalCopies;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{become_user_of, can_enclose, enclose};
 pub use local::Local;

@@ -17,7 +17,7 @@ use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo,
     ModelRequest, ModelStream, Page, Query, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Subscription,
-    Table, Write,
+    Table, WorkingCopies, Write,
 };
 use std::{
     future::{Future, pending},
@@ -287,6 +287,12 @@ impl Agents for Mortal<dyn Agents> {
     }
     async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()> {
         self.crash.call("agents.answer", self.inner.answer(turn, request, option)).await
+    }
+    async fn settle(&self, turn: &AgentTurn, request: &str, refused: Option<&str>) -> Result<()> {
+        self.crash.call("agents.settle", self.inner.settle(turn, request, refused)).await
+    }
+    fn copies(&self) -> Option<Arc<dyn WorkingCopies>> {
+        self.inner.copies()
     }
     async fn cancel(&self, turn: &AgentTurn) -> Result<()> {
         self.crash.call("agents.cancel", self.inner.cancel(turn)).await

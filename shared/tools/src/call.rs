@@ -1,6 +1,7 @@
 //! One call of a tool: its context and its outcome.
 
 use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256, task::Resources};
+use ports::Told;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -26,6 +27,8 @@ pub struct Call<'a> {
     pub waited: Option<Duration>,
     /// Whether the caller may run flows: else no file that the call writes starts one.
     pub may_run: bool,
+    /// Hears the output of a command while it runs.
+    pub told: Option<Told>,
 }
 
 impl Call<'_> {
@@ -33,7 +36,7 @@ impl Call<'_> {
     pub fn outside(workspace: Workspace, call_id: CallId, by: Principal) -> Self {
         static NOTHING: BTreeMap<FilePath, Option<Sha256>> = BTreeMap::new();
         let (seen, chat, plan_path, claims, waited) = (&NOTHING, None, None, None, None);
-        Self { workspace, call_id, by, chat, seen, plan_path, claims, waited, may_run: false }
+        Self { workspace, call_id, by, chat, seen, plan_path, claims, waited, may_run: false, told: None }
     }
 }
 
@@ -162,6 +165,7 @@ pub(crate) fn file_updated(change: &Change) -> Vec<ChatEvent> {
         v,
         file_id: change.file_id,
         author: change.author.clone(),
+        call_id: None,
     };
     match (change.op, &change.from) {
         (Op::Made, _) => Vec::new(),

@@ -7,6 +7,9 @@ pub(crate) const MAX_LINES: usize = 2000;
 /// The most bytes of one line.
 pub(crate) const MAX_LINE: usize = 2000;
 
+/// How much of the end of an output is told while its command runs, in bytes.
+const MAX_TOLD: usize = 2 * 1024;
+
 /// Cuts an answer that is over the caps, and says so; whether it was cut.
 pub fn cap(mut text: String) -> (String, bool) {
     let lines = text.match_indices('\n').nth(MAX_LINES).map_or(text.len(), |(at, _)| at);
@@ -31,6 +34,16 @@ pub(crate) fn line(text: &str, max: usize) -> std::borrow::Cow<'_, str> {
     format!("{} [… {} bytes more in this line]", text.get(..end).unwrap_or_default(), text.len() - end).into()
 }
 
+/// The last lines of an output, as many as fit.
+pub(crate) fn end_of(output: &str) -> String {
+    let cut = output.ceil_char_boundary(output.len().saturating_sub(MAX_TOLD));
+    let end = &output[cut..];
+    match end.split_once('\n') {
+        Some((_, lines)) if cut > 0 && !lines.is_empty() => lines.to_owned(),
+        _ => end.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +56,14 @@ mod tests {
         let (text, cut) = cap("é".repeat(MAX_BYTES));
         assert!(cut && text.len() < MAX_BYTES + 2048);
         assert_eq!(line("éé", 3), "é [… 2 bytes more in this line]");
+    }
+
+    #[test]
+    fn the_end_of_an_output_is_its_last_lines() {
+        assert_eq!(end_of("one\ntwo"), "one\ntwo");
+        let long = "é".repeat(MAX_TOLD);
+        assert!(end_of(&long).len() <= MAX_TOLD && end_of(&long).ends_with('é'));
+        let lines = format!("{}\nlast one\nlast two\n", "x".repeat(MAX_TOLD - 10));
+        assert_eq!(end_of(&lines), "last one\nlast two\n");
     }
 }

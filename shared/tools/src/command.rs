@@ -10,11 +10,11 @@
 //! under it or follows the running one. A machine that answers that nothing was begun under the grant is believed: the note is removed, and the
 //! command waits for another place. If that machine is gone, the outcome of the command is unknown, and the caller gets that as an error.
 
-use crate::caps::MAX_BYTES;
+use crate::caps::{MAX_BYTES, end_of};
 use domain::{CallId, Code, Error, FilePath};
 use futures::StreamExt;
 use ports::{
-    Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes, Told,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -179,6 +179,15 @@ impl Ran {
 /// left; `CANCELLED` when it was ended before it began; `OUTCOME_UNKNOWN` when a command was begun and its end is not known; `INVALID_ARGUMENT`
 /// for a command that makes no sense, or that this machine cannot confine.
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
+    run_told(workspace, command, None).await
+}
+
+/// The same. `told` hears the end of the output so far, each time that there is more of it.
+///
+/// # Errors
+/// Those of [`run_command`].
+pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Option<&Told>) -> Result<Ran, Error> {
+    let mut told = told.map(|told| (told, 0));
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
     for _ in 0..PLACES {
@@ -190,7 +199,7 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
                 (Some(sandbox), workspace.begin(command.call, grant).await?)
             }
         };
-        let came = follow(workspace, &*sandboxes, sandbox, command, grant).await;
+        let came = follow(workspace, &*sandboxes, sandbox, (command, grant), &mut told).await;
         if !matches!(came, Ok(Followed::Ended(_) | Followed::Unknown(_))) {
             workspace.not_begun(command.call, grant).await?;
         }
@@ -387,8 +396,8 @@ async fn follow(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
     mut sandbox: Option<Arc<dyn Sandbox>>,
-    command: &Command,
-    grant: Grant,
+    (command, grant): (&Command, Grant),
+    told: &mut Option<(&Told, usize)>,
 ) -> Result<Followed, Error> {
     let mut pause = LOOKED_AT;
     for round in 0..FOLLOWED {
@@ -398,7 +407,7 @@ async fn follow(
             sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
         }
         if let Some(sandbox) = &sandbox {
-            match followed(&**sandbox, command.exec(grant)).await {
+            match followed(&**sandbox, command.exec(grant), told).await {
                 Ok(followed) => return Ok(followed),
                 Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
                 Err(error) => tracing::warn!(call = %command.call, %error, "a command is followed anew"),
@@ -408,7 +417,7 @@ async fn follow(
     Ok(Followed::Unknown("the sandbox that it was begun in went away".into()))
 }
 
-async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Followed> {
+async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Told, usize)>) -> ports::Result<Followed> {
     let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None };
     let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
     let mut events = match sandbox.exec(exec).await? {
@@ -420,6 +429,11 @@ async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Followed> 
         let event = event?;
         let is_end = matches!(event, ExecEvent::Ended(_));
         ran.add(event);
+        // A command that is followed anew tells its output from the beginning.
+        if let Some((told, so_far)) = told.as_mut().filter(|(_, so_far)| *so_far < ran.output.len() && !is_end) {
+            *so_far = ran.output.len();
+            (told.0)(end_of(&ran.output));
+        }
         if is_end {
             return Ok(Followed::Ended(Box::new(ran)));
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
-    command::{Command, Commands, Ran, Waits, run_command},
+    command::{Command, Commands, Ran, Waits, run_told},
     effects::{Declaration, Declare},
 };
 use domain::{Error, FilePath};
@@ -60,7 +60,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     let (root, stdin, network, start_timeout) =
         (FilePath::root(), args.stdin, commands.network, commands.start_timeout);
     let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout, waits };
-    Ok(told(&run_command(&call.workspace, &command).await?))
+    Ok(told(&run_told(&call.workspace, &command, call.told.as_ref()).await?))
 }
 
 /// The result of a command that ran, as text for a model and data for programs.

@@ -20,7 +20,7 @@ use crate::{
 use domain::{CallId, Code, Error, FilePath, ToolSpec, json_length};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
-use ports::ToolServers;
+use ports::{Told, ToolServers};
 use schema::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -308,27 +308,27 @@ impl Registry {
         Ok(Done { output, result, ..Done::default() })
     }
 
-    /// Runs a command of a flow with arguments as JSON text, which have to fit its schema.
+    /// Runs a command of a flow with arguments as JSON text, which have to fit its schema. `told` hears its output while it runs.
     pub async fn call_command(
         &self,
         workspace: &Workspace,
         call: CallId,
-        tool: &CommandTool<'_>,
-        root: Option<&FilePath>,
+        (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         args: &str,
         waits: Waits,
+        told: Option<&Told>,
     ) -> Outcome {
-        self.answer_of_command(workspace, call, tool, root, args, waits).await.into()
+        self.answer_of_command(workspace, call, (tool, root), args, waits, told).await.into()
     }
 
     async fn answer_of_command(
         &self,
         workspace: &Workspace,
         call: CallId,
-        tool: &CommandTool<'_>,
-        root: Option<&FilePath>,
+        (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         text: &str,
         waits: Waits,
+        told: Option<&Told>,
     ) -> Answer {
         let commands = self.commands.ok_or_else(command::none_configured)?;
         let functions = self.functions.as_ref().ok_or_else(command::none_configured)?;
@@ -339,7 +339,7 @@ impl Registry {
         let Commands { timeout, start_timeout, .. } = commands;
         let (folder, network) = (root.clone(), commands.network && tool.network);
         let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout, waits };
-        Ok(exec::told(&command::run_command(workspace, &command).await?))
+        Ok(exec::told(&command::run_told(workspace, &command, told).await?))
     }
 
     /// The kind of a tool that servers have, or that searches theirs.

@@ -84,7 +84,7 @@ fn path(text: &str) -> FilePath {
 fn written() -> Vec<ChatEvent> {
     let (plan, id) = (path("/chats/plan.md"), FileId(Uuid::from_u128(7)));
     vec![
-        ChatEvent::FileUpdated { path: plan.clone(), v: 1, file_id: id, author: "planner".into() },
+        ChatEvent::FileUpdated { path: plan.clone(), v: 1, file_id: id, author: "planner".into(), call_id: None },
         ChatEvent::PlanStep {
             step: 1,
             status: "pending".into(),
@@ -99,7 +99,7 @@ fn written() -> Vec<ChatEvent> {
 
 fn edited(file: &str) -> ChatEvent {
     let file_id = FileId(Uuid::from_u128(7));
-    ChatEvent::FileUpdated { path: path(file), v: 2, file_id, author: "planner".into() }
+    ChatEvent::FileUpdated { path: path(file), v: 2, file_id, author: "planner".into(), call_id: None }
 }
 
 #[test]

@@ -47,7 +47,10 @@ impl Workspace {
     }
 
     /// The same if the precondition holds.
-    pub(crate) async fn rm_expecting(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
+    ///
+    /// # Errors
+    /// `STALE_VERSION` and `CONFLICT` as [`Expect`](crate::Expect) says; else those of [`Workspace::rm`].
+    pub async fn rm_expecting(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
         let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
         whole(async move { this.remove_whole(&path, expect, &writer).await }).await
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use chat::Shelf;
-use domain::{Error, WorkspaceId};
+use domain::{Error, WORKSPACE_FOLDER, WorkspaceId};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -97,11 +97,9 @@ pub(crate) async fn list_hub_models(
         Kind::Persona(_) => our_models(&context),
         Kind::Coding => {
             let cwd = match (cwd, &context.folders) {
-                (Some(cwd), _) => super::folders::allowed(&context, &cwd).await?,
-                (None, Some(folders)) => {
-                    folders.roots().into_iter().next().unwrap_or_else(|| super::folders::HOME.into())
-                }
-                (None, None) => super::folders::HOME.into(),
+                (Some(cwd), _) => super::folders::allowed(&context, &Kind::Coding, &cwd).await?,
+                (None, Some(folders)) => folders.roots().into_iter().next().unwrap_or_else(|| WORKSPACE_FOLDER.into()),
+                (None, None) => WORKSPACE_FOLDER.into(),
             };
             context.agents.offers(&agent, &cwd).await.map_err(|error| refused("agent", error))?.models
         }

@@ -1,19 +1,18 @@
 //! The folders that threads may work in.
 
 use super::{
+    agents::Kind,
     caller::Hub,
     refused,
     schema::{Directories, Paths},
 };
 use crate::{Context, access::Read, error::Answer, extract::Query};
 use axum::{Json, extract::State};
-use domain::Error;
+use domain::{Error, ThreadAgent, WORKSPACE_FOLDER};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// The folder of a workspace's files, as its sandbox knows it: the one root where the machine itself has none.
-pub(crate) const HOME: &str = "/workspace";
 /// The most folders in an answer.
 const MOST: usize = 50;
 /// The longest path, in bytes.
@@ -41,10 +40,12 @@ pub(crate) async fn search_paths(
     if q.len() > MAX_PATH {
         return Err(Error::invalid("q", format!("a path has at most {MAX_PATH} bytes")).into());
     }
-    let paths = match &context.folders {
-        Some(folders) => folders.search(&q, MOST).await.map_err(|error| refused("q", error))?,
-        None => [HOME.to_owned()].into_iter().filter(|home| home.starts_with(&q)).collect(),
-    };
+    let mut paths: Vec<String> =
+        [WORKSPACE_FOLDER.to_owned()].into_iter().filter(|home| home.starts_with(&q)).collect();
+    if let Some(folders) = &context.folders {
+        paths.extend(folders.search(&q, MOST).await.map_err(|error| refused("q", error))?);
+        paths.truncate(MOST);
+    }
     Ok(Json(Paths { paths }))
 }
 
@@ -68,27 +69,42 @@ pub(crate) async fn list_recent_directories(
     Ok(Json(Directories { directories }))
 }
 
-/// The folder of a thread, resolved, if it is allowed.
-pub(super) async fn allowed(context: &Context, cwd: &str) -> Result<String, Error> {
+/// The folder of a thread, resolved, if it is allowed: one of the machine, or one of the workspace's files.
+pub(super) async fn allowed(context: &Context, kind: &Kind, cwd: &str) -> Result<String, Error> {
     if cwd.len() > MAX_PATH {
         return Err(Error::invalid("cwd", format!("a path has at most {MAX_PATH} bytes")));
     }
+    let of_workspace = ThreadAgent::folder(cwd).map(|folder| ThreadAgent::cwd_of(&folder));
     let Some(folders) = &context.folders else {
-        let within = cwd.strip_prefix(HOME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        if within && !cwd.split('/').any(|part| part == "..") {
-            return Ok(cwd.trim_end_matches('/').to_owned());
-        }
-        return Err(Error::invalid("cwd", "the folder is outside of the workspace's files")
-            .hint(format!("use {HOME} or a folder in it")));
+        return of_workspace.ok_or_else(|| {
+            Error::invalid("cwd", "the folder is outside of the workspace's files")
+                .hint(format!("use {WORKSPACE_FOLDER} or a folder in it"))
+        });
     };
-    folders.allowed(cwd).await.map_err(|error| {
-        let roots = folders.roots();
-        let hint = match roots.is_empty() {
-            true => {
-                "no folder is allowed yet: start the hub with --allowed-root DIR, or set hub.allowed_roots".to_owned()
+    let error = match folders.allowed(cwd).await {
+        Ok(folder) => return Ok(folder),
+        Err(error) => error,
+    };
+    match (of_workspace, kind) {
+        (Some(cwd), Kind::Persona(_)) => return Ok(cwd),
+        (Some(cwd), Kind::Coding) => {
+            if let Ok(cwd) = context.agents.allowed(&cwd).await {
+                return Ok(cwd);
             }
-            false => format!("use an absolute path inside of {}", roots.join(", ")),
-        };
-        refused("cwd", error).hint(hint)
-    })
+        }
+        (None, _) => {}
+    }
+    let roots = folders.roots();
+    let hint = match roots.is_empty() {
+        true => {
+            format!(
+                "use {WORKSPACE_FOLDER}, the files of the workspace; start the hub with --allowed-root DIR for folders of the machine"
+            )
+        }
+        false => format!(
+            "use an absolute path inside of {}, or {WORKSPACE_FOLDER}, the files of the workspace",
+            roots.join(", ")
+        ),
+    };
+    Err(refused("cwd", error).hint(hint))
 }

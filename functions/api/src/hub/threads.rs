@@ -59,7 +59,7 @@ pub(crate) async fn create_thread(
     within.settle(&context).await?;
     let NewThread { agent, cwd, title, agent_options, functions } = new;
     let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
-    let cwd = allowed(&context, &cwd).await?;
+    let cwd = allowed(&context, &kind, &cwd).await?;
     let title = title.map(checked_title).transpose()?;
     let options = checked_options(&context, &kind, agent_options.unwrap_or_default())?;
     let thread = ChatId(ids.id("thread"));

@@ -11,12 +11,14 @@ use crate::{
     converse::Speaker,
     error::Answer,
     extract::{Json, Open, Path, Traced},
-    hub::{HOME, OURS, Within},
+    hub::{OURS, Within},
     idempotency::Ids,
 };
 use axum::extract::State;
 use chat::ForkPoint;
-use domain::{AgentOptions, ChatId, ChatView, Code, CommandId, Error, TaskView, ThreadAgent, Timestamp};
+use domain::{
+    AgentOptions, ChatId, ChatView, Code, CommandId, Error, TaskView, ThreadAgent, Timestamp, WORKSPACE_FOLDER,
+};
 use doors::langgraph::{self as wire, History, Kind};
 use engine::TaskFilter;
 use http::StatusCode;
@@ -134,7 +136,7 @@ pub(crate) async fn create_thread(
         },
     };
     let roots = context.folders.as_ref().and_then(|folders| folders.roots().into_iter().next());
-    let cwd = roots.unwrap_or_else(|| HOME.to_owned());
+    let cwd = roots.unwrap_or_else(|| WORKSPACE_FOLDER.to_owned());
     let agent = ThreadAgent { agent, cwd, options: AgentOptions::default() };
     let new = chat::NewThread { agent, functions: Vec::new(), title: None, client: CLIENT.to_owned() };
     context.threads().create(speaker.workspace, chat, new).await?;

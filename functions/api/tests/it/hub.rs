@@ -106,12 +106,14 @@ async fn section_9_an_agent_is_on_the_list_and_a_folder_inside_an_allowed_root()
         assert_eq!(refused.json["error"]["details"]["field"], "cwd", "{cwd}");
         assert!(refused.json["error"]["hint"].as_str().unwrap().contains("/app"), "{cwd}");
     }
-    // Without a folder of the machine, the workspace's own files are the one root.
+    // The files of the workspace are a folder everywhere; without folders of the machine they are the only one.
     let cloud = Door::open();
     for (cwd, status) in
         [("/workspace", 200), ("/workspace/src", 200), ("/workspaces", 400), ("/workspace/../etc", 400), ("/", 400)]
     {
-        ask(&cloud, "POST", "/v1/threads", json!({ "agent": "reviewer", "cwd": cwd })).await.is(status);
+        for door in [&cloud, &door] {
+            ask(door, "POST", "/v1/threads", json!({ "agent": "reviewer", "cwd": cwd })).await.is(status);
+        }
     }
 }
 

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tempfile::TempDir;
 
-struct World {
-    hub: Hub,
-    client: Client,
-    place: String,
+pub(crate) struct World {
+    pub hub: Hub,
+    pub client: Client,
+    pub place: String,
     cwd: String,
-    _data: TempDir,
+    pub data: TempDir,
 }
 
-async fn world() -> Result<World> {
+pub(crate) async fn world() -> Result<World> {
     let data = tempfile::tempdir()?;
     let app = data.path().join("app");
     std::fs::create_dir(&app)?;
@@ -32,24 +32,28 @@ async fn world() -> Result<World> {
     let hub = start(&data.path().join("hub"), &settings).await?;
     let client = hub.client();
     let place = client.place().await?;
-    Ok(World { hub, client, place, cwd, _data: data })
+    Ok(World { hub, client, place, cwd, data })
 }
 
 impl World {
     async fn chat(&self, goal: &str) -> Result<String> {
-        let new = json!({ "goal": goal, "agent": "test", "cwd": self.cwd });
+        self.chat_in(&self.cwd, goal).await
+    }
+
+    pub async fn chat_in(&self, cwd: &str, goal: &str) -> Result<String> {
+        let new = json!({ "goal": goal, "agent": "test", "cwd": cwd });
         let made = self.client.ask(Method::POST, &format!("{}/chats", self.place), new).await?.is(202)?.json();
         Ok(format!("{}/chats/{}", self.place, made["chat_id"].as_str().ok_or("no chat_id")?))
     }
 
-    async fn decide(&self, chat: &str, n: usize, decision: Value) -> Result {
+    pub async fn decide(&self, chat: &str, n: usize, decision: Value) -> Result {
         let asked = self.client.watch(chat).until_nth("permission_required", n).await?;
         let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
         self.client.post(&format!("{chat}/permissions/{permission}"), decision).await?;
         Ok(())
     }
 
-    async fn last_words(&self, chat: &str, turns: usize) -> Result<String> {
+    pub async fn last_words(&self, chat: &str, turns: usize) -> Result<String> {
         let done = self.client.watch(chat).until_nth("done", turns).await?;
         Ok(done.data["message"].as_str().unwrap_or_default().to_owned())
     }
@@ -61,7 +65,7 @@ async fn an_agent_performs_the_turns_of_a_chat_and_its_calls_are_shown() -> Resu
     let listed = world.client.get("/api/v1/agents").await?;
     let all = listed["agents"].as_array().ok_or("no agents")?;
     assert!(all.iter().any(|agent| agent["id"] == "test" && agent["available"] == true), "{listed}");
-    assert_eq!(listed["allowed_roots"], json!([world.cwd]));
+    assert_eq!(listed["allowed_roots"], json!(["/workspace", world.cwd]));
 
     let chat = world.chat("call").await?;
     let watch = world.client.watch(&chat);

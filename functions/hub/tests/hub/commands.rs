@@ -29,6 +29,10 @@ rules:
   steps:
   - {calls: [{tool: exec, args: {command: 'trap "" HUP INT TERM; sleep 100000 & sleep 100000 & while :; do wait; done'}}]}
   - {text: 'It ended.'}
+- when: {user: '^tell'}
+  steps:
+  - {calls: [{tool: exec, args: {command: 'echo first words; sleep 100000'}}]}
+  - {text: 'It ended.'}
 - when: {user: '^hang'}
   steps:
   - {calls: [{tool: exec, args: {words: [sleep, '100000']}}]}
@@ -79,6 +83,23 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     let said = done.data["message"].as_str().ok_or("no message")?;
     assert!(said.contains("It failed") && said.contains("a person declined"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn section_7_the_end_of_the_output_is_told_while_a_command_runs() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let chat = client.chat(&client.place().await?, "tell it").await?;
+    decide(&client, &chat, "approved").await?;
+    let watch = client.watch(&chat);
+    let told = watch.until_event("agent_update").await?;
+    assert_eq!(told.data["update"]["content"][0]["content"]["text"], "first words\n", "{}", told.data);
+    let call = watch.events().iter().find(|event| event.name == "call").ok_or("no call")?.data["call_id"].clone();
+    assert_eq!(told.data["call_id"], call);
+    client.post(&format!("{chat}/stop"), json!({})).await?;
+    watch.until_event("stopped").await?;
     Ok(())
 }
 

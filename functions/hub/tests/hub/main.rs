@@ -5,6 +5,7 @@ mod agents;
 mod backup;
 mod clients;
 mod commands;
+mod copies;
 mod crashed;
 mod documents;
 mod editors;

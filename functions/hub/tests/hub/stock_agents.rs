@@ -18,7 +18,7 @@ struct World {
     app: PathBuf,
     thread: String,
     _models: Models,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// The configuration of a hub that knows this agent.
@@ -40,6 +40,11 @@ fn configuration(stock: &Stock, app: &str) -> String {
 
 impl World {
     async fn new(setup: Setup) -> Result<Self> {
+        Self::in_folder(setup, None).await
+    }
+
+    /// With a thread in this folder; in one of the machine without it.
+    async fn in_folder(setup: Setup, folder_of_thread: Option<&str>) -> Result<Self> {
         let (models, folder) = (Models::start(), stock::folder());
         for name in ["app", "home", "hub"] {
             fs::create_dir(folder.path().join(name))?;
@@ -51,10 +56,10 @@ impl World {
         let path = std::env::var("PATH")?;
         let hub = start(&folder.path().join("hub"), &[("PATH", &path)]).await?;
         let client = hub.client();
-        let new = json!({ "agent": stock.id, "cwd": cwd });
+        let new = json!({ "agent": stock.id, "cwd": folder_of_thread.unwrap_or(&cwd) });
         let made = ask(&client, Method::POST, "/v1/threads", new).await?;
         let thread = format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?);
-        Ok(Self { hub, client, app, thread, _models: models, _folder: folder })
+        Ok(Self { hub, client, app, thread, _models: models, folder })
     }
 
     /// Begins a turn; its path.
@@ -92,6 +97,15 @@ impl World {
         for file in [&made, &ended].into_iter().filter(|file| file.exists()) {
             fs::remove_file(file)?;
         }
+        self.decide(kind).await?;
+        if kind == "allow_once" {
+            stock::until(|| ended.exists()).await;
+        }
+        Ok(made.exists())
+    }
+
+    /// A turn in which the agent asks to run its command, and is answered with its own option of this kind.
+    async fn decide(&self, kind: &str) -> Result {
         let turn = self.begin("please run it now").await?;
         let frames = self.until(&turn, |name, _| name == "permission_required").await?;
         let (_, asked) = frames.last().filter(|(name, _)| name == "permission_required").ok_or("it does not ask")?;
@@ -103,10 +117,7 @@ impl World {
         ask(&self.client, Method::POST, &permission, json!({ "optionId": option["optionId"] })).await?;
         let frames = self.end(&turn).await?;
         assert!(frames.iter().any(|(name, _)| name == "permission_resolved"), "{frames:?}");
-        if kind == "allow_once" {
-            stock::until(|| ended.exists()).await;
-        }
-        Ok(made.exists())
+        Ok(())
     }
 
     /// Begins a turn that does not end by itself, and waits for its first words.
@@ -168,4 +179,27 @@ async fn gemini_completes_its_story_across_a_killed_hub() -> Result {
 #[tokio::test]
 async fn claude_completes_its_story_across_a_killed_hub() -> Result {
     World::new(stock::claude).await?.story().await
+}
+
+#[tokio::test]
+async fn section_14_stock_agents_work_on_the_files_of_a_workspace() -> Result {
+    for setup in [stock::codex as Setup, stock::claude] {
+        let world = World::in_folder(setup, Some("/workspace/projects/app")).await?;
+        world.hello().await?;
+        world.decide("allow_once").await?;
+        let listed = world.client.get("/api/v1/workspaces").await?;
+        let workspace = listed["workspaces"][0]["workspace_id"].as_str().ok_or("no workspace")?;
+        let files = format!("/api/v1/workspaces/{workspace}/files/by-path?path=/projects/app");
+        // Some agents end a turn before its command: then the next turn finds the file.
+        let thread = world.thread.rsplit('/').next().ok_or("no thread")?;
+        let copy = world.folder.path().join("hub/copies").join(workspace).join(thread);
+        stock::until(|| copy.join("latest/projects/app/ended.txt").exists()).await;
+        if world.client.look(&format!("{files}/ended.txt")).await?.status == 404 {
+            world.hello().await?;
+        }
+        let made = world.client.get(&format!("{files}/made.txt")).await?;
+        assert_eq!(made["v"], 1, "{made}");
+        assert!(made["author"].as_str().is_some_and(|author| author.starts_with("agent")), "{made}");
+    }
+    Ok(())
 }

@@ -46,11 +46,7 @@ pub fn installed(name: &str) -> String {
 
 /// The folder of the packages that `scripts/agents` has installed.
 pub fn packages() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let cache = variable("BUILDSCALE_CACHE")
-        .unwrap_or_else(|| variable("XDG_CACHE_HOME").unwrap_or_else(home).join("buildscale"));
-    cache.join("agents/installed/node_modules")
+    testkit::installed("agents", "agents").join("node_modules")
 }
 
 pub fn codex(home: &Path, models: &str) -> Stock {

@@ -1,15 +1,21 @@
 //! The work with the process of a thread: its updates are joined, bounded and reported, until the leg is over.
 
-use super::{AgentDoes, AgentReport, AgentWork};
+use super::{
+    AgentDoes, AgentReport, AgentWork,
+    copy::{Copy, Refused, Settled},
+};
 use crate::{
     machine::{ChatMachine, Report},
     perform::{ChatEffects, Kind, Pieces},
 };
 use actor::EffectContext;
-use domain::{Code, Error, json_length};
-use ports::AgentUpdate;
+use domain::{Code, Error, FilePath, MessageId, json_length};
+use ports::{AgentTurn, AgentUpdate};
 use serde_json::{Value, json};
+use std::time::Duration;
 
+/// How long an agent may take to end a turn that was cancelled, with the grace after which it is killed.
+const CANCELLED: Duration = Duration::from_secs(30);
 /// How much of an update the log has, in bytes.
 const MAX_UPDATE: usize = 128 * 1024;
 /// How long a text in a long update may be, in bytes: shorter ones are tried until it fits.
@@ -17,17 +23,23 @@ const TEXTS: [usize; 4] = [32 * 1024, 8 * 1024, 1024, 128];
 
 impl ChatEffects {
     pub(crate) async fn work_with_agent(&self, work: AgentWork, context: &EffectContext<ChatMachine>) -> Report {
-        let AgentWork { turn, leg, by, deadline, does } = work;
+        let (turn, leg, deadline) = (work.turn, work.leg, work.deadline);
         let report = |report| Report::Agent { leg, report };
-        let done = match does {
-            AgentDoes::Cancel => self.agents.cancel(&turn).await,
+        let done = match work.does {
+            AgentDoes::Cancel => {
+                let cancelled = self.agents.cancel(&turn).await;
+                if let Some(copy) = self.copy_of(&work) {
+                    self.settle_after_cancel(&copy, &turn).await;
+                }
+                cancelled
+            }
             AgentDoes::End => self.agents.end(turn.workspace, turn.chat).await,
-            does => {
+            AgentDoes::Prompt(_) | AgentDoes::Answer { .. } | AgentDoes::Follow => {
                 let left = deadline.since(self.clock.now());
                 let mut pieces = Pieces::new(leg);
                 let ended = tokio::select! {
                     biased;
-                    ended = self.follow_agent(AgentWork { turn, leg, by, deadline, does }, &mut pieces, context) => {
+                    ended = self.follow_agent(work, &mut pieces, context) => {
                         ended.unwrap_or_else(|error| failed(&error))
                     }
                     // The report of a leg that was dropped is dropped.
@@ -56,9 +68,15 @@ impl ChatEffects {
         pieces: &mut Pieces,
         context: &EffectContext<ChatMachine>,
     ) -> ports::Result<AgentReport> {
+        let copy = self.copy_of(&work);
         let AgentWork { turn, leg, by, does, .. } = work;
         match does {
             AgentDoes::Prompt(mut prompt) => {
+                if let Some(copy) = &copy {
+                    let (words, settled) = copy.bring().await?;
+                    prompt.content.splice(0..0, words);
+                    tell(settled, (turn, leg), context).await;
+                }
                 prompt.content = self.with_images(turn.workspace, &by, prompt.content).await;
                 self.agents.prompt(*prompt).await?;
             }
@@ -76,22 +94,40 @@ impl ChatEffects {
                     continue;
                 }
             };
-            let mut told = Vec::new();
+            let (mut told, mut is_call_over) = (Vec::new(), false);
             for update in updates {
                 if !matches!(update, AgentUpdate::Session(_)) && !told.is_empty() {
                     let report = AgentReport::Updated(std::mem::take(&mut told));
                     context.report(Report::Agent { leg, report }).await;
+                }
+                let rests =
+                    matches!(update, AgentUpdate::Asks(_) | AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. });
+                if let Some(copy) = copy.as_ref().filter(|_| rests) {
+                    pieces.report(context).await;
+                    settle(copy, None, (turn, leg), context).await;
                 }
                 match update {
                     AgentUpdate::Text(text) => pieces.add(Kind::Text, &text, context).await,
                     AgentUpdate::Thought(text) => pieces.add(Kind::Reasoning, &text, context).await,
                     AgentUpdate::Session(update) => {
                         pieces.report(context).await;
+                        is_call_over |= matches!(update["status"].as_str(), Some("completed" | "failed"));
                         told.push(bounded(update));
                     }
                     AgentUpdate::Bound { session } => {
                         let report = AgentReport::Bound(session);
                         context.report(Report::Agent { leg, report }).await;
+                    }
+                    AgentUpdate::Wrote { request, path } => {
+                        let refused = match &copy {
+                            Some(copy) => settle(copy, Some(&path), (turn, leg), context).await,
+                            None => Vec::new(),
+                        };
+                        let why = refused.iter().find(|refused| refused.path == path).map(|refused| &*refused.why);
+                        // A turn that is being cancelled has answered it.
+                        if let Err(error) = self.agents.settle(&turn, &request, why).await {
+                            tracing::debug!(%error, "an agent does not hear of its file");
+                        }
                     }
                     AgentUpdate::Asks(request) => return Ok(AgentReport::Asked(Box::new(request))),
                     AgentUpdate::Ended { stop_reason } => return Ok(AgentReport::Ended(stop_reason)),
@@ -105,8 +141,60 @@ impl ChatEffects {
             if !told.is_empty() {
                 context.report(Report::Agent { leg, report: AgentReport::Updated(told) }).await;
             }
+            if let Some(copy) = copy.as_ref().filter(|_| is_call_over) {
+                settle(copy, None, (turn, leg), context).await;
+            }
         }
     }
+
+    /// Makes versions of the changes of a turn that was cancelled, once the agent has ended it.
+    async fn settle_after_cancel(&self, copy: &Copy, turn: &AgentTurn) {
+        let ended = async {
+            while let Ok(updates) = self.agents.updates(turn).await {
+                if updates.iter().any(|one| matches!(one, AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. })) {
+                    return;
+                }
+            }
+        };
+        // One that does not end is killed before that.
+        let _ = tokio::time::timeout(CANCELLED, ended).await;
+        if let Err(error) = copy.settle(None).await {
+            tracing::warn!(%error, chat = %turn.chat, "the changes of a cancelled turn become versions with the next turn");
+        }
+    }
+}
+
+/// Makes versions of the changes of an agent, and tells of those that were refused. Changes that cannot be told now are found the next time.
+async fn settle(
+    copy: &Copy,
+    told: Option<&FilePath>,
+    (turn, leg): (AgentTurn, MessageId),
+    context: &EffectContext<ChatMachine>,
+) -> Vec<Refused> {
+    match copy.settle(told).await {
+        Ok(settled) => tell(settled, (turn, leg), context).await,
+        Err(error) => {
+            tracing::warn!(%error, chat = %turn.chat, "the changes of an agent become versions with its next call or turn");
+            Vec::new()
+        }
+    }
+}
+
+/// Tells of what came of a comparison; the refusals.
+async fn tell(
+    settled: Settled,
+    (turn, leg): (AgentTurn, MessageId),
+    context: &EffectContext<ChatMachine>,
+) -> Vec<Refused> {
+    let Settled { changed, refused } = settled;
+    if !changed.is_empty() {
+        context.report(Report::Agent { leg, report: AgentReport::Changed(changed) }).await;
+    }
+    if !refused.is_empty() {
+        let report = AgentReport::Updated(Refused::told(&refused, turn));
+        context.report(Report::Agent { leg, report }).await;
+    }
+    refused
 }
 
 fn failed(error: &ports::Error) -> AgentReport {

@@ -1,6 +1,6 @@
 //! The role of a chat in a task or a session, and its tools there.
 
-use crate::{ExecutorOf, FilePath, NodeId, TaskId, task::FlowRef};
+use crate::{ExecutorOf, FilePath, NodeId, TaskId, flow::FlowRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

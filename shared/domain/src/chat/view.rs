@@ -1,28 +1,12 @@
 //! The view of a chat: what lists and clients see of it.
 
-use super::{Approval, ForkOf, Mode};
+use super::{Approval, ChatStatus, ForkOf, Mode};
 use crate::{
     CallId, ChatId, ExecutorOf, FileId, FilePath, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp, TurnId,
-    Usage, UserId, WorkspaceEvent, WorkspaceId, event::CompactionRecord,
+    Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The states of a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatStatus {
-    /// Accepted, not begun.
-    Queued,
-    /// A turn is running.
-    Running,
-    /// A turn waits for an answer or a permission.
-    Suspended,
-    /// Waiting for the next message.
-    Idle,
-    /// A command failed again and again and was put aside; see `paused_reason`.
-    Paused,
-}
 
 /// A message that was accepted and has not begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

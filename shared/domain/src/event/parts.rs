@@ -3,7 +3,6 @@
 use super::ChatEvent;
 use crate::{CallId, CommandId, Error, FilePath, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 impl ChatEvent {
@@ -75,32 +74,6 @@ pub enum StopReason {
     ContextLimit,
     /// A failure, told in the `error` event before.
     Error,
-}
-
-/// The decision on a permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionOutcome {
-    /// Yes.
-    Approved,
-    /// No.
-    Declined,
-    /// Withdrawn: the turn was stopped, or no answer came in time.
-    Cancelled,
-}
-
-/// One question of `ask_user`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    /// The key of the answer.
-    pub name: String,
-    /// The text of the question.
-    pub question: String,
-    /// The JSON Schema of the answer.
-    pub schema: Value,
-    /// Ready answers to show as buttons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub buttons: Option<Vec<Value>>,
 }
 
 /// A fact about a turn that is taken back.

@@ -4,7 +4,7 @@ use super::{
     AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
     TaskCommand, TaskConfig, ToolUse, Wait,
 };
-use crate::{ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, event::Question};
+use crate::{ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, question::Question};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -1,27 +1,9 @@
 //! A task as lists and clients see it.
 
-use super::{FlowRef, Handoff, NodeId, Origin, Status, Wait};
+use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskPhase, Wait};
 use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The state of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskPhase {
-    /// Accepted, not begun.
-    Queued,
-    /// A node is executing, or children are.
-    Running,
-    /// A node waits for an agent's or a person's answer, until it is tried again, or for its turn.
-    Suspended,
-    /// Paused by the inspector.
-    Paused,
-    /// A command failed again and again; see `parked_reason`.
-    Parked,
-    /// It has a status.
-    Finished,
-}
 
 /// A task as lists and clients see it; written with the log entries that change it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

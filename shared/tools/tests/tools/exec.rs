@@ -365,7 +365,11 @@ async fn a_command_of_a_flow_is_filled_in_and_kept_within_its_root() {
     let root: FilePath = "/projects/app".parse().unwrap();
     let call = |args: &'static str| {
         let (registry, workspace, root) = (registry.clone(), hands.workspace.clone(), root.clone());
-        async move { registry.call_command(&workspace, CallId(Uuid::now_v7()), &tool, Some(&root), args, Waits::Here).await }
+        async move {
+            registry
+                .call_command(&workspace, CallId(Uuid::now_v7()), (&tool, Some(&root)), args, Waits::Here, None)
+                .await
+        }
     };
     assert!(call(r#"{"name": "a.md"}"#).await.success);
     let begun = sandbox.begun();

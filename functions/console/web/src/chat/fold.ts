@@ -17,7 +17,7 @@ export interface Plan {
 export type Row =
   | {kind: 'user'; id: string; seq: number; text: string; files: readonly string[]}
   | {kind: 'assistant'; id: string; text: string; thought: string; complete: boolean}
-  | {kind: 'call'; id: string; tool: string; args: unknown; path?: string; output?: string; success?: boolean; code?: string; truncated?: boolean; asks?: boolean; resources?: DataOf<'observation'>['resources']}
+  | {kind: 'call'; id: string; tool: string; args: unknown; path?: string; output?: string; live?: string; success?: boolean; code?: string; truncated?: boolean; asks?: boolean; resources?: DataOf<'observation'>['resources']}
   | {kind: 'question'; id: string; call: string; questions: readonly Question[]; open: boolean; expires: string}
   | {kind: 'permission'; id: string; call: string; tool: string; args: unknown; category: string; reason: string; always?: Schemas['PermissionRule']; expires: string; outcome?: string; by?: string; why?: string}
   | {kind: 'notice'; id: string; tone: 'info' | 'error'; text: string; hint?: string}
@@ -120,6 +120,7 @@ export class Folding {
       case 'message': return this.#message(event.data, event.id);
       case 'call': return this.#call(event.data);
       case 'observation': return this.#observe(event.data);
+      case 'agent_update': return this.#hear(event.data);
       case 'file_updated': return this.#file(event.data);
       case 'plan_step': return this.#step(event.data);
       case 'permission_required': return this.#ask(event.data);
@@ -209,6 +210,13 @@ export class Folding {
     });
   }
 
+  /** The end of the output of a command that runs, or the words of a server: each takes the place of the last. */
+  #hear({call_id, update}: DataOf<'agent_update'>): void {
+    const row = call_id ? this.#get('call', `c:${call_id}`) : undefined;
+    const live = wordsOf(update);
+    if (row && row.output === undefined && live !== '') this.#put({...row, live});
+  }
+
   #file({path, v, file_id}: DataOf<'file_updated'>): void {
     this.#state.files = [...this.#state.files.filter(file => file.id !== file_id), {path, v, id: file_id}];
   }
@@ -263,6 +271,13 @@ export class Folding {
   #notice(seq: number, tone: 'info' | 'error', text: string, hint?: string): void {
     this.#put({kind: 'notice', id: `n:${seq}`, tone, text, ...(hint ? {hint} : {})});
   }
+}
+
+/** The text of an update of the Agent Client Protocol. */
+function wordsOf(update: unknown): string {
+  const content = (update as {content?: unknown} | null)?.content;
+  if (!Array.isArray(content)) return '';
+  return content.map(one => (one as {content?: {text?: unknown}} | null)?.content?.text).filter(text => typeof text === 'string').join('\n');
 }
 
 function waitingFor(data: DataOf<'waiting'>): string {

@@ -87,6 +87,7 @@ const Call = memo(function Call({row, workspace}: {row: Extract<Row, {kind: 'cal
     <Fold id={row.id} icon="tool" badge={badge} title={<><strong>{row.tool}</strong> <span className="faint mono">{subjectOf(row)}</span></>}>
       {/* The answer of an edit has its differences, with their places. */}
       {!(row.tool === 'edit' && /^@@ /m.test(row.output ?? '')) && <Preview tool={row.tool} args={row.args} workspace={workspace} />}
+      {isRunning && row.live !== undefined && <div aria-live="off"><Code text={row.live} language="output" /></div>}
       {row.output !== undefined && <Output text={row.output} truncated={row.truncated ?? false} />}
       {row.resources && <p className="faint">{duration(row.resources.cpu_ms)} of CPU, {Math.round(row.resources.peak_memory_bytes / 1048576)} MiB of memory</p>}
     </Fold>

@@ -1,7 +1,6 @@
 //! The answers of agents, and the tool calls for them and for nodes.
 
-use super::Status;
-use crate::{ChatId, Code, Error, Usage};
+use crate::{ChatId, Code, Error, Status, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The answer of an agent: the reply of the chat that a node talks to.

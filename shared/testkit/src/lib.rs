@@ -7,10 +7,11 @@
 //! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
 //! * [`golden`]: the data of each version, which is read for ever.
+//! * [`installed`]: the programs of others that the scripts of the repository install.
 //! * [`SmallDisk`]: a disk of some MiB that can be full.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
-//! But for golden files and small disks, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
+//! But for golden files, small disks and installed programs, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
 
 mod aging;
 pub mod clock;

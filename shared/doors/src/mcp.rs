@@ -85,8 +85,7 @@ pub fn take(message: &Value) -> Taken {
         "initialize" => Taken::Answer(success(id, initialized(params))),
         "ping" => Taken::Answer(success(id, json!({}))),
         "tools/list" => {
-            let request =
-                Request { method: "GET", path: vec!["tools".into()], query: Vec::new(), body: None, is_raw: false };
+            let request = Request::get(vec!["tools".into()]);
             Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes: Becomes::Tools }))
         }
         "tools/call" => match called(params) {
@@ -128,11 +127,7 @@ fn called(params: &Value) -> Result<(Request, Becomes), String> {
     if offer::HIDDEN.contains(&name) {
         return Err(format!("there is no tool {name:?}"));
     }
-    let body = Some(json!({ "tool": name, "args": args }));
-    Ok((
-        Request { method: "POST", path: vec!["tools".into()], query: Vec::new(), body, is_raw: false },
-        Becomes::Outcome,
-    ))
+    Ok((Request::post(vec!["tools".into()], json!({ "tool": name, "args": args })), Becomes::Outcome))
 }
 
 impl Ask {

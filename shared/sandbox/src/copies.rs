@@ -3,7 +3,7 @@
 //! The agent is not trusted with more than its copy. So all access here goes through [`Folder`], which follows no link that the agent may
 //! have put into its way.
 
-use crate::lock;
+use crate::{lock, mirror::replace};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, FilePath, Sha256, WorkspaceId};
@@ -113,6 +113,13 @@ struct Held {
     record: CopyRecord,
 }
 
+impl Held {
+    /// The look of a file when it was found as this one.
+    fn look_of(&self, path: &FilePath, found: CopiedFile) -> Option<Look> {
+        self.seen.get(path).filter(|(_, file)| *file == found).map(|(look, _)| *look)
+    }
+}
+
 #[async_trait]
 impl WorkingCopy for Held {
     fn record(&mut self) -> &mut CopyRecord {
@@ -164,10 +171,10 @@ impl WorkingCopy for Held {
     }
 
     async fn put(&mut self, path: &FilePath, content: Bytes, over: Option<CopiedFile>) -> Result<bool> {
-        let (folder, seen) = (self.folder.clone(), self.seen.get(path).map(|(look, _)| *look));
-        let (home, at) = (self.home.clone(), path.clone());
+        let seen = over.and_then(|over| self.look_of(path, over));
+        let (folder, home, at) = (self.folder.clone(), self.home.clone(), path.clone());
         let put = disk(move || {
-            if !is_as_seen(&folder, &at, over.and(seen))? {
+            if over.is_some() != seen.is_some() || !is_as_seen(&folder, &at, seen)? {
                 return Ok(None);
             }
             lay_out(&home)?;
@@ -181,8 +188,8 @@ impl WorkingCopy for Held {
         Ok(is_put)
     }
 
-    async fn take_away(&mut self, path: &FilePath, _found: CopiedFile) -> Result<bool> {
-        let (folder, seen, at) = (self.folder.clone(), self.seen.get(path).map(|(look, _)| *look), path.clone());
+    async fn take_away(&mut self, path: &FilePath, found: CopiedFile) -> Result<bool> {
+        let (folder, seen, at) = (self.folder.clone(), self.look_of(path, found), path.clone());
         let taken = disk(move || {
             let is_so = seen.is_some() && is_as_seen(&folder, &at, seen)?;
             Ok(is_so && folder.remove(Area::Latest, &at, Uuid::now_v7())?)
@@ -198,9 +205,7 @@ impl WorkingCopy for Held {
         let (home, record) = (self.home.clone(), self.record.clone());
         disk(move || {
             lay_out(&home)?;
-            let temporary = home.join("tmp").join(RECORD);
-            fs::write(&temporary, serde_json::to_vec(&record)?)?;
-            fs::rename(temporary, home.join(RECORD))
+            replace(&home, RECORD, &serde_json::to_vec(&record)?)
         })
         .await
     }

@@ -343,7 +343,8 @@ impl Inner {
     }
 }
 
-fn replace(home: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+/// Replaces a file of ours beside the files of a mirror, whole.
+pub(crate) fn replace(home: &Path, name: &str, text: &[u8]) -> io::Result<()> {
     let temporary = home.join("tmp").join(name);
     fs::write(&temporary, text)?;
     fs::rename(temporary, home.join(name))

@@ -158,14 +158,15 @@ impl Call<'_> {
     }
 }
 
-/// The event about a file that a change is told by; none for folders, which have no content to show.
-pub(crate) fn file_updated(change: &Change) -> Vec<ChatEvent> {
+/// The event about a file that a change is told by; none for folders, which have no content to show. `call_id` is the call of the change, where the
+/// log has no other trace of it.
+pub fn file_updated(change: &Change, call_id: Option<CallId>) -> Vec<ChatEvent> {
     let event = |path: &FilePath, v: u64| ChatEvent::FileUpdated {
         path: path.clone(),
         v,
         file_id: change.file_id,
         author: change.author.clone(),
-        call_id: None,
+        call_id,
     };
     match (change.op, &change.from) {
         (Op::Made, _) => Vec::new(),

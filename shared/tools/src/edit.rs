@@ -87,7 +87,7 @@ async fn answer(call: &Call<'_>, change: Change) -> Answer {
         output.push_str(&format!("\n{diff}"));
     }
     let result = json!({ "path": change.path, "file_id": change.file_id, "v": change.v, "hash": hash, "diff": diff });
-    let (seen, events) = (vec![(change.path.clone(), change.sha256)], file_updated(&change));
+    let (seen, events) = (vec![(change.path.clone(), change.sha256)], file_updated(&change, None));
     Ok(Done { output, result, seen, events, ..Done::default() })
 }
 

@@ -45,7 +45,7 @@ mod searches;
 mod write;
 
 pub use ask::parse_questions;
-pub use call::{Call, Outcome};
+pub use call::{Call, Outcome, file_updated};
 pub use caps::cap;
 pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
 pub use confined::confined;

@@ -95,7 +95,7 @@ pub(crate) async fn write(call: &Call<'_>, args: WriteFile) -> Answer {
 pub(crate) fn written(change: &Change, output: String) -> Done {
     let Change { path, file_id, v, size, sha256, .. } = change;
     let result = json!({ "path": path, "file_id": file_id, "v": v, "size": size, "hash": sha256 });
-    Done { output, result, seen: vec![(path.clone(), *sha256)], events: file_updated(change), ..Done::default() }
+    Done { output, result, seen: vec![(path.clone(), *sha256)], events: file_updated(change, None), ..Done::default() }
 }
 
 pub(crate) async fn mkdir(call: &Call<'_>, args: Mkdir) -> Answer {
@@ -116,7 +116,7 @@ pub(crate) async fn mv(call: &Call<'_>, args: Mv) -> Answer {
         seen.push((call::path("to", &format!("{to}{below}"))?, *digest));
     }
     let result = json!({ "from": from, "path": to, "file_id": change.file_id, "v": change.v });
-    let events = if change.kind == FileKind::Folder { Vec::new() } else { file_updated(&change) };
+    let events = if change.kind == FileKind::Folder { Vec::new() } else { file_updated(&change, None) };
     Ok(Done { output: format!("moved {from} to {to}"), result, seen, events, ..Done::default() })
 }
 
@@ -127,6 +127,6 @@ pub(crate) async fn rm(call: &Call<'_>, args: Rm) -> Answer {
     let seen = gone.cloned().chain([path.clone()]).map(|path| (path, None)).collect();
     let result = json!({ "path": path, "file_id": change.file_id });
     let output = format!("removed {path}; it is in the trash as {}", change.file_id);
-    let events = file_updated(&change);
+    let events = file_updated(&change, None);
     Ok(Done { output, result, seen, events, ..Done::default() })
 }

@@ -16,7 +16,8 @@ use std::{
     sync::Arc,
 };
 use step::{Step, step};
-use workspace::{Access, Change, Expect, FileKind, Info, Workspace, Workspaces, Writer};
+use tools::file_updated;
+use workspace::{Access, Expect, FileKind, Info, Workspace, Workspaces, Writer};
 
 /// The most bytes that a working copy gets of its workspace.
 const MOST_BYTES: u64 = 2 << 30;
@@ -42,18 +43,6 @@ pub(super) struct Settled {
     pub changed: Vec<ChatEvent>,
     /// Those that the workspace did not take.
     pub refused: Vec<Refused>,
-}
-
-impl Settled {
-    fn add(&mut self, change: &Change, call: CallId) {
-        self.changed.push(ChatEvent::FileUpdated {
-            path: change.path.clone(),
-            v: change.v,
-            file_id: change.file_id,
-            author: change.author.clone(),
-            call_id: Some(call),
-        });
-    }
 }
 
 /// A change of the agent that the workspace did not take.
@@ -208,7 +197,7 @@ impl Copy {
                     match files.rm_expecting(path, expect, &writer).await {
                         Err(error) if error.code == Code::NotFound => Ok(None),
                         removed => removed.map(|change| {
-                            settled.add(&change, call);
+                            settled.changed.extend(file_updated(&change, Some(call)));
                             None
                         }),
                     }
@@ -274,7 +263,7 @@ impl Copy {
         let (call, writer) = self.writer();
         let written = files.write(to, content, expect, &writer).await;
         Ok(Some(written.map(|change| {
-            settled.add(&change, call);
+            settled.changed.extend(file_updated(&change, Some(call)));
             Common { file: change.file_id, v: change.v, digest: found.digest }
         })))
     }

@@ -8,13 +8,9 @@ const FILE: &str = "file://";
 /// The most resources that are listed; the template reaches all.
 const LISTED: usize = 1000;
 
-fn get(path: &[&str], query: Vec<(&'static str, String)>) -> Request {
-    let path = path.iter().map(|name| (*name).to_owned()).collect();
-    Request { method: "GET", path, query, body: None, is_raw: false }
-}
-
 fn content(path: String) -> Request {
-    Request { is_raw: true, ..get(&["files", "by-path", "content"], vec![("path", path)]) }
+    let route = ["files", "by-path", "content"].map(str::to_owned).into();
+    Request { query: vec![("path", path)], is_raw: true, ..Request::get(route) }
 }
 
 /// The request behind a method of resources or prompts, and the result that its answer becomes; none for another method.
@@ -22,8 +18,7 @@ pub(super) fn request(method: &str, params: &Value) -> Option<Result<(Request, B
     Some(match method {
         "resources/list" => {
             let body = json!({ "tool": "glob", "args": { "pattern": "**", "limit": LISTED } });
-            let request = Request { method: "POST", body: Some(body), ..get(&["tools"], Vec::new()) };
-            Ok((request, Becomes::Resources))
+            Ok((Request::post(vec!["tools".into()], body), Becomes::Resources))
         }
         "resources/read" => {
             let uri = params["uri"].as_str().unwrap_or_default();
@@ -32,7 +27,7 @@ pub(super) fn request(method: &str, params: &Value) -> Option<Result<(Request, B
                 None => Err(format!("{uri:?} is no file of the workspace: its URI begins with {FILE}/")),
             }
         }
-        "prompts/list" => Ok((get(&["skills"], Vec::new()), Becomes::Prompts)),
+        "prompts/list" => Ok((Request::get(vec!["skills".into()]), Becomes::Prompts)),
         "prompts/get" => {
             let name = params["name"].as_str().unwrap_or_default();
             let about = &params["arguments"]["request"];

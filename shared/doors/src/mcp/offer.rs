@@ -137,26 +137,20 @@ pub(super) fn request(name: &str, args: &Value) -> Result<Option<Request>, Strin
     let Some(own) = OWN.iter().find(|own| own.name == name) else { return Ok(None) };
     own.check(args)?;
     let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
-    let get = |path: Vec<String>| Request { method: "GET", path, query: Vec::new(), body: None, is_raw: false };
-    let post = |path: Vec<String>, body: Value| Request {
-        method: "POST",
-        path,
-        query: Vec::new(),
-        body: Some(body),
-        is_raw: false,
-    };
     let chat = || vec!["chats".to_owned(), text("chat_id")];
     Ok(Some(match name {
-        "chat_start" => post(vec!["chats".into()], args.clone()),
-        "chat_send" => post(chat(), json!({ "content": args["content"] })),
+        "chat_start" => Request::post(vec!["chats".into()], args.clone()),
+        "chat_send" => Request::post(chat(), json!({ "content": args["content"] })),
         // The newest messages: a chat is read for how it stands.
-        "chat_read" => Request { query: vec![("before", i64::MAX.to_string()), ("limit", "20".into())], ..get(chat()) },
-        "chat_stop" => post(chat().into_iter().chain(["stop".to_owned()]).collect(), json!({})),
-        "flow_list" => get(vec!["flows".into()]),
-        "task_start" => post(
+        "chat_read" => {
+            Request { query: vec![("before", i64::MAX.to_string()), ("limit", "20".into())], ..Request::get(chat()) }
+        }
+        "chat_stop" => Request::post(chat().into_iter().chain(["stop".to_owned()]).collect(), json!({})),
+        "flow_list" => Request::get(vec!["flows".into()]),
+        "task_start" => Request::post(
             vec!["flows".into(), text("flow"), "tasks".into()],
             args.get("input").map_or_else(|| json!({}), |input| json!({ "input": input })),
         ),
-        _ => get(vec!["tasks".into(), text("task_id")]),
+        _ => Request::get(vec!["tasks".into(), text("task_id")]),
     }))
 }

@@ -16,3 +16,13 @@ pub struct Request {
     /// Whether its answer is a content of any type: `{"type", "text"}`, or `{"type", "blob"}` in Base64 where it is no text.
     pub is_raw: bool,
 }
+
+impl Request {
+    pub(super) fn get(path: Vec<String>) -> Self {
+        Self { method: "GET", path, query: Vec::new(), body: None, is_raw: false }
+    }
+
+    pub(super) fn post(path: Vec<String>, body: Value) -> Self {
+        Self { method: "POST", body: Some(body), ..Self::get(path) }
+    }
+}

@@ -297,7 +297,7 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
         match import_one(call, &path, fields, &writer).await? {
             Some(change) => {
                 count += 1;
-                done.events.extend(file_updated(&change));
+                done.events.extend(file_updated(&change, None));
             }
             None => same += 1,
         }

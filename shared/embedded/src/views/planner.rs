@@ -2,7 +2,7 @@
 //!
 //! They read the view of a chat and its events (`events` of [`super`]), so they say what the log says.
 
-/// Makes the views.
+/// Makes the views; [`COUNTED`] then makes one of them anew.
 pub(crate) const SCHEMA: &str = "
     CREATE VIEW chat_sessions AS
         SELECT chat.sk AS id, substr(chat.pk, 1, 36) AS workspace_id, json_extract(chat.body, '$.user_id') AS user_id,
@@ -68,6 +68,20 @@ pub(crate) const SCHEMA: &str = "
         FROM chat_sessions AS session
         JOIN events AS plan ON plan.workspace_id = session.workspace_id AND plan.thread_id = session.id AND plan.type = 'planned';";
 
+/// Makes sessions say how many messages they have.
+pub(crate) const COUNTED: &str = "
+    DROP VIEW chat_sessions;
+    CREATE VIEW chat_sessions AS
+        SELECT chat.sk AS id, substr(chat.pk, 1, 36) AS workspace_id, json_extract(chat.body, '$.user_id') AS user_id,
+            json_extract(chat.body, '$.session.context') AS context_type, json_extract(chat.body, '$.session.entity') AS entity_id,
+            'active' AS status, json_extract(chat.body, '$.title') AS title, json_extract(chat.body, '$.turns') AS turns,
+            json_extract(chat.body, '$.message_count') AS message_count,
+            json_extract(chat.body, '$.usage.input_tokens') + json_extract(chat.body, '$.usage.output_tokens') AS total_tokens_used,
+            json_extract(chat.body, '$.session') AS agent_metadata,
+            json_extract(chat.body, '$.created_at') AS created_at, json_extract(chat.body, '$.active_at') AS updated_at
+        FROM items AS chat
+        WHERE chat.pk LIKE '%/chats' AND json_valid(chat.body) AND json_extract(chat.body, '$.session') IS NOT NULL;";
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -89,7 +103,7 @@ mod tests {
             let sql = "INSERT INTO items (pk, sk, rev, body) VALUES (?1, ?2, 1, ?3)";
             connection.execute(sql, [pk, sk, body]).unwrap();
         };
-        let session = r#"{"title": "Compare", "user_id": "u", "turns": 1, "usage": {"input_tokens": 10, "output_tokens": 5},
+        let session = r#"{"title": "Compare", "user_id": "u", "turns": 1, "message_count": 3, "usage": {"input_tokens": 10, "output_tokens": 5},
             "session": {"context": "project", "entity": "atlas"}, "created_at": "a", "active_at": "b"}"#;
         put(&format!("{W}/chats"), S, session);
         put(&format!("{W}/chats"), "another", r#"{"title": "no session"}"#);
@@ -108,8 +122,8 @@ mod tests {
         ]}"#;
         put(&format!("chat/{W}/{S}"), "log/00000000000000000001", log);
         put(&format!("chat/{W}/another"), "log/00000000000000000001", log);
-        let sessions = "SELECT id || ' ' || user_id || ' ' || context_type || ' ' || entity_id || ' ' || title || ' ' || total_tokens_used FROM chat_sessions";
-        assert_eq!(rows(&connection, sessions), [format!("{S} u project atlas Compare 15")]);
+        let sessions = "SELECT id || ' ' || user_id || ' ' || context_type || ' ' || entity_id || ' ' || title || ' ' || total_tokens_used || ' ' || message_count FROM chat_sessions";
+        assert_eq!(rows(&connection, sessions), [format!("{S} u project atlas Compare 15 3")]);
         let messages = "SELECT seq || ' ' || role || ' ' || id || ' ' || content || coalesce(' ' || tool_name, '') FROM chat_messages ORDER BY seq";
         assert_eq!(
             rows(&connection, messages),

@@ -61,6 +61,13 @@ pub(crate) fn about(data: &Value) -> String {
     }
 }
 
+/// The texts in an update about a call that runs: the end of a command's output so far, or the words of a server.
+pub(crate) fn live(data: &Value) -> String {
+    let content = data["update"]["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts: Vec<&str> = content.iter().filter_map(|one| one["content"]["text"].as_str()).collect();
+    texts.join("\n")
+}
+
 /// The result of a call, for people.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {

@@ -15,6 +15,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const DIFF: usize = 12;
 /// The lines of an output that are shown of a folded call that failed.
 const OUTPUT: usize = 3;
+/// The last lines of an output that are shown of a folded call that runs.
+const LIVE: usize = 5;
 
 /// How items are shown.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +110,13 @@ fn called(call: &Call, view: View, rows: &mut Vec<Line<'static>>) {
     if view.details {
         arguments(&call.args, view.width, rows);
     }
-    let Some(result) = &call.result else { return };
+    let Some(result) = &call.result else {
+        let lines: Vec<&str> = call.live.trim_end().lines().collect();
+        let skipped = if view.details { 0 } else { lines.len().saturating_sub(LIVE) };
+        let shown = lines.into_iter().skip(skipped).map(|line| format!("    {}", line.replace('\t', "    ")));
+        rows.extend(shown.map(|line| Line::styled(cut(&line, view.width), DIM)));
+        return;
+    };
     let (indent, wide) = (Span::raw("    "), view.width.saturating_sub(4));
     if view.details {
         for line in result.output.trim_end().lines() {

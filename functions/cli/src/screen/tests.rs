@@ -137,6 +137,25 @@ fn a_turn_that_works() {
 }
 
 #[test]
+fn a_command_that_runs_shows_the_end_of_its_output() {
+    let mut screen = worked(LARGE);
+    let told = |text: &str| {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        json!({ "call_id": "k2", "update": { "sessionUpdate": "tool_call_update", "toolCallId": "k2", "content": content } })
+    };
+    event(&mut screen, "agent_update", told("Compiling lexer\n"));
+    assert!(shown(&screen).contains("    Compiling lexer\n"));
+    let lines: String = (1..=9).map(|number| format!("test number {number} passed\n")).collect();
+    event(&mut screen, "agent_update", told(&lines));
+    let after = shown(&screen);
+    assert!(after.contains("    test number 5 passed\n") && after.contains("number 9 passed\n"), "{after}");
+    assert!(!after.contains("number 4") && !after.contains("Compiling"), "{after}");
+    event(&mut screen, "observation", json!({ "call_id": "k2", "tool": "exec", "success": true, "output": "done" }));
+    let after = shown(&screen);
+    assert!(after.contains("└ done") && !after.contains("number 9"), "{after}");
+}
+
+#[test]
 fn a_turn_that_is_done_folded_and_unfolded() {
     let mut screen = finished(LARGE);
     insta::assert_snapshot!("done_large", shown(&screen));

@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) about: String,
     /// Its arguments, each with its name.
     pub(crate) args: Vec<(String, String)>,
+    /// The end of its output, or the last words of its server, while it runs.
+    pub(crate) live: String,
     /// None while it runs.
     pub(crate) result: Option<CallResult>,
 }
@@ -153,8 +155,10 @@ impl Transcript {
                 tool: one_line(text(data, "tool"), LINE),
                 about: words::about(data),
                 args: arguments(data.get("args")),
+                live: String::new(),
                 result: None,
             })),
+            "agent_update" => self.heard(data),
             "observation" => self.observed(data),
             "plan_step" => self.plan_step(data),
             "agent_plan" => {
@@ -269,6 +273,22 @@ impl Transcript {
         }
     }
 
+    fn called(&mut self, id: &str) -> Option<&mut Call> {
+        self.items.iter_mut().rev().find_map(|item| match item {
+            Item::Call(call) if call.id == id => Some(call),
+            _ => None,
+        })
+    }
+
+    /// News of a call that runs: each takes the place of the last.
+    fn heard(&mut self, data: &Value) {
+        let live = words::live(data);
+        if let Some(call) = self.called(text(data, "call_id")).filter(|call| call.result.is_none() && !live.is_empty())
+        {
+            call.live = clean(&live);
+        }
+    }
+
     fn observed(&mut self, data: &Value) {
         let id = text(data, "call_id");
         let outcome = words::outcome(data);
@@ -278,17 +298,14 @@ impl Transcript {
             diff: outcome.diff.into_iter().map(clean).collect(),
             output: clean(text(data, "output")),
         };
-        let called = self.items.iter_mut().rev().find_map(|item| match item {
-            Item::Call(call) if call.id == id => Some(call),
-            _ => None,
-        });
-        match called {
-            Some(call) => call.result = Some(result),
+        match self.called(id) {
+            Some(call) => (call.result, call.live) = (Some(result), String::new()),
             None => self.push(Item::Call(Call {
                 id: id.to_owned(),
                 tool: one_line(text(data, "tool"), LINE),
                 about: String::new(),
                 args: Vec::new(),
+                live: String::new(),
                 result: Some(result),
             })),
         }

@@ -5447,7 +5447,7 @@ export interface components {
             cwd: string;
             /**
              * @description Functions that the client runs itself, for a persona: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`.
-             *     Before a call of one with the effects `write` or `execute` a person is asked; `read` and `own` are not asked about. The stream tells a
+             *     Before a call of one with the effects `write`, `execute` or `mcp` a person is asked; `read` and `own` are not asked about. The stream tells a
              *     call as `call_handed_out`. The client takes it and answers it: `POST …/chats/{thread_id}/calls/{toolCallId}`.
              */
             functions?: Record<string, unknown>[] | null;

@@ -3,6 +3,8 @@
 //!
 //! Nothing that matters is kept here. Turns go on when the editor ends; a session that is loaded shows them, and asks again for what is still open.
 
+mod servers;
+
 use crate::{
     args::AcpArgs,
     client::Client,
@@ -11,12 +13,13 @@ use crate::{
     output::Output,
     value::text,
 };
-use doors::acp::{self, Abilities, Asked, Taken, Told, Updates, Wanted};
+use doors::acp::{self, Abilities, Asked, Taken, Told, ToolServer, Updates, Wanted};
 use futures::{
     FutureExt as _,
     stream::{FuturesUnordered, StreamExt},
 };
 use serde_json::{Value, json};
+use servers::{EditorServers, Offered};
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
@@ -42,17 +45,20 @@ const PARSE_ERROR: i64 = -32_700;
 /// Until standard input ends: then the editor is gone.
 pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError> {
     let (sender, mut messages) = mpsc::channel(WAITING);
+    let (notices, mut noticed) = mpsc::unbounded_channel();
     let editor = Editor {
         client: Client::new(&args.connection)?,
         workspace: args.workspace,
         agent: args.agent,
         door: OnceCell::new(),
         out: sender,
+        notices,
         turns: RefCell::default(),
         asks: RefCell::default(),
         asked: Cell::new(0),
         abilities: Cell::default(),
         projects: RefCell::default(),
+        servers: RefCell::default(),
         program: Uuid::now_v7(),
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -70,6 +76,7 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
                 out.line(&message)?;
                 out.flush()?;
             }
+            Some(notice) = noticed.recv() => out.notice(notice)?,
         }
     }
 }
@@ -140,6 +147,8 @@ struct Editor {
     /// Opened with the first request that needs it: an editor greets before a hub has to be there.
     door: OnceCell<Door>,
     out: mpsc::Sender<Value>,
+    /// Words for the person, which editors keep in their log.
+    notices: mpsc::UnboundedSender<String>,
     /// The turns that are followed, by their session: a word to each cancels it.
     turns: RefCell<HashMap<String, Rc<Notify>>>,
     asks: Asks,
@@ -147,6 +156,8 @@ struct Editor {
     abilities: Cell<Abilities>,
     /// The folders of the sessions that the editor has opened.
     projects: RefCell<HashMap<String, String>>,
+    /// Their tool servers.
+    servers: RefCell<HashMap<String, Rc<EditorServers>>>,
     /// This process, to the hub: it alone gets a command to run.
     program: Uuid,
 }
@@ -232,18 +243,33 @@ impl Editor {
     async fn answer(&self, id: &Value, asked: Asked, cancel: &Rc<Notify>) -> Result<Option<Value>, Failure> {
         let door = self.door().await?;
         Ok(Some(match asked {
-            Asked::New { cwd } => {
+            Asked::New { cwd, servers } => {
                 let mut new = json!({ "agent": self.agent, "cwd": cwd });
+                let mut tools = None;
                 // A coding agent has tools of its own.
-                if !self.is_coding(door).await? {
-                    new["functions"] = self.abilities.get().functions(&cwd);
+                if self.is_coding(door).await? {
+                    servers.iter().for_each(|server| {
+                        self.notice(format!("{}: a coding agent has tools of its own", server.name))
+                    });
+                } else {
+                    let mut functions = self.abilities.get().functions(&cwd);
+                    tools = self.connect(servers, &cwd)?;
+                    if let Some(tools) = &tools {
+                        let Offered { functions: more, missing } = tools.offered().await;
+                        functions.as_array_mut().into_iter().for_each(|all| all.extend_from_slice(&more));
+                        missing.into_iter().for_each(|why| self.notice(why));
+                    }
+                    new["functions"] = functions;
                 }
                 let made = door.post("/v1/threads", &new).await?;
                 let session = text(&made, "threadId");
                 self.projects.borrow_mut().insert(session.to_owned(), cwd);
+                self.servers.borrow_mut().extend(tools.map(|tools| (session.to_owned(), tools)));
                 acp::opened(Some(session), &door.get(&format!("/v1/threads/{session}/config-options")).await?)
             }
-            Asked::Load { session, cwd } => {
+            Asked::Load { session, cwd, servers } => {
+                let tools = self.connect(servers, cwd.as_deref().unwrap_or("/"))?;
+                self.servers.borrow_mut().extend(tools.map(|tools| (session.clone(), tools)));
                 self.projects.borrow_mut().extend(cwd.map(|cwd| (session.clone(), cwd)));
                 self.load(door, id, &session).await?;
                 return Ok(None);
@@ -281,6 +307,22 @@ impl Editor {
         input
     }
 
+    /// The tool servers of a session; none where the editor has none.
+    fn connect(&self, declared: Vec<ToolServer>, folder: &str) -> Result<Option<Rc<EditorServers>>, Failure> {
+        if declared.is_empty() {
+            return Ok(None);
+        }
+        match EditorServers::new(declared, folder) {
+            Ok(servers) => Ok(Some(Rc::new(servers))),
+            Err(why) => Err(Failure(("INVALID_ARGUMENT".into(), why, None))),
+        }
+    }
+
+    fn notice(&self, words: String) {
+        // The receiver lives as long as this.
+        let _ = self.notices.send(words);
+    }
+
     fn next_number(&self) -> u64 {
         self.asked.replace(self.asked.get() + 1)
     }
@@ -302,12 +344,14 @@ impl Editor {
         Ok(all.iter().any(|agent| agent["id"] == self.agent.as_str() && agent["kind"] == "coding"))
     }
 
-    /// Has the editor carry a call out, and answers it. The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
+    /// Has the editor, or its tool server, carry a call out, and answers it. The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
     async fn carry_out(&self, door: &Door, session: &str, data: Value) {
         let project = self.projects.borrow().get(session).cloned().unwrap_or_default();
+        let function = text(&data, "function");
+        let servers = self.servers.borrow().get(session).filter(|_| servers::is_tool(function)).cloned();
         let call = acp::Call::read(&data, &project);
         let is_repeatable = call.as_ref().is_ok_and(acp::Call::is_repeatable);
-        // A session that is loaded again has its calls that do no harm carried out again; a command is taken by one process.
+        // A session that is loaded again has its calls that do no harm carried out again; any other is taken by one process.
         let program = if is_repeatable { session.to_owned() } else { self.program.to_string() };
         let id = text(&data, "toolCallId");
         let path = ["workspaces", &door.workspace, "chats", session, "calls", id];
@@ -315,9 +359,14 @@ impl Editor {
         if door.client.post(&take, &json!({ "program": program })).await.is_err() {
             return;
         }
-        let (output, success) = match call {
-            Ok(call) => self.performed(session, id, &call).await.unwrap_or_else(|why| (why, false)),
-            Err(why) => (why, false),
+        let served = match servers {
+            Some(servers) => servers.call(function, &data["rawInput"]).await,
+            None => None,
+        };
+        let (output, success) = match (served, call) {
+            (Some(served), _) => served,
+            (None, Ok(call)) => self.performed(session, id, &call).await.unwrap_or_else(|why| (why, false)),
+            (None, Err(why)) => (why, false),
         };
         let _ = door.client.post(&path, &json!({ "output": output, "is_error": !success })).await;
     }

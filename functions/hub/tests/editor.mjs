@@ -1,17 +1,19 @@
 // An editor: drives `buildscale acp` with the protocol's own client library, which checks each message by its schema.
-// Arguments: the folder of the library's package, the program, the hub's address, the working directory.
+// Arguments: the folder of the library's package, the program, the hub's address, the working directory, the program and the script of a tool server.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 
-const [library, program, url, cwd] = process.argv.slice(2);
+const [library, program, url, cwd, node, everything] = process.argv.slice(2);
 const acp = await import(`${library}/dist/acp.js`);
 const schema = await import(`${library}/dist/schema/zod.gen.js`);
 
 /** Starts the agent; `decide` answers its requests by their parameters. */
 const start = (decide) => {
-  const child = spawn(program, ['acp', '--url', url], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(program, ['acp', '--url', url], { stdio: ['pipe', 'pipe', 'pipe'] });
+  let log = '';
+  child.stderr.on('data', (bytes) => { log += bytes; });
   const updates = [], heard = [];
   const tell = () => heard.splice(0).forEach((wake) => wake());
   const read = [], terminals = new Map();
@@ -71,7 +73,7 @@ const start = (decide) => {
   };
   const said = (kind = 'agent_message_chunk') =>
     updates.filter((update) => update.sessionUpdate === kind).map((update) => update.content.text).join('');
-  return { child, agent, updates, read, terminals, until, said };
+  return { child, agent, updates, read, terminals, until, said, log: () => log };
 };
 const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true } };
 const text = (words) => [{ type: 'text', text: words }];
@@ -82,7 +84,14 @@ const first = start((params) => choose(params));
 const greeted = await first.agent.initialize(hello);
 assert.equal(greeted.agentCapabilities.loadSession, true);
 await assert.rejects(first.agent.newSession({ cwd: '/', mcpServers: [] }), /outside of the allowed roots/);
-const made = await first.agent.newSession({ cwd, mcpServers: [] });
+// Tool servers of the editor: one that works, and one that cannot be started.
+const server = { name: 'every thing', command: node, args: [everything, 'stdio'], env: [{ name: 'HERE', value: 'there' }] };
+const broken = { name: 'broken', command: `${cwd}/nothing`, args: [], env: [] };
+assert.deepEqual(greeted.agentCapabilities.mcpCapabilities, { http: true, sse: false });
+const sse = { type: 'sse', name: 'old', url: 'http://127.0.0.1:1/', headers: [] };
+await assert.rejects(first.agent.newSession({ cwd, mcpServers: [sse] }), ({ code }) => code === -32602);
+const made = await first.agent.newSession({ cwd, mcpServers: [server, broken] });
+assert.match(first.log(), /the tool server broken: .*nothing does not start/);
 const { sessionId } = made;
 assert.deepEqual(made.modes.availableModes.map((mode) => mode.id), ['chat', 'plan']);
 assert.ok(made.configOptions.some((option) => option.id === 'model'));
@@ -140,6 +149,20 @@ writeFileSync(`${cwd}/a.txt`, 'mine');
 await first.agent.prompt({ sessionId, prompt: text('mend the project') });
 assert.equal(readFileSync(`${cwd}/a.txt`, 'utf8'), 'mine');
 
+// A tool of the editor's server: a person is asked, and may allow it for good.
+const asks = [];
+const allow = ({ toolCall, options }) => {
+  asks.push([toolCall.kind, options.map(({ kind }) => kind)]);
+  return options.find(ofKind('allow_always')).optionId;
+};
+choose = ({ options }) => options.find(ofKind('reject_once')).optionId;
+await first.agent.prompt({ sessionId, prompt: text('echo in the project') });
+assert.match(first.said(), /The server failed: .*declined[^]*$/);
+choose = allow;
+for (const _ of [1, 2]) await first.agent.prompt({ sessionId, prompt: text('echo in the project') });
+assert.match(first.said(), /(The server said Echo: over there\.\s*){2}$/);
+assert.deepEqual(asks, [['other', ['allow_once', 'allow_always', 'reject_once']]]);
+
 // A turn that is cancelled takes its command along.
 choose = ({ options }) => options.find(ofKind('allow_once')).optionId;
 const waiting = first.agent.prompt({ sessionId, prompt: text('wait in the project') });
@@ -167,10 +190,12 @@ first.child.kill('SIGKILL');
 
 const second = start(({ options }) => options.find(ofKind('allow_once')).optionId);
 await second.agent.initialize(hello);
-await second.agent.loadSession({ sessionId, cwd, mcpServers: [] });
-assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*wait in the project.*become a poet$/s);
+await second.agent.loadSession({ sessionId, cwd, mcpServers: [server] });
+assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*echo in the project.*wait in the project.*become a poet$/s);
 await second.until(() => second.said().endsWith('I have become a poet.'));
 assert.match(second.said(), /The file of novel is done\..*Then I stay as I am\./s);
+await second.agent.prompt({ sessionId, prompt: text('echo in the project') });
+assert.match(second.said(), /The server said Echo: over there\.$/);
 second.child.stdin.end();
 await new Promise((resolve) => second.child.on('exit', resolve));
 assert.equal(second.child.exitCode, 0);

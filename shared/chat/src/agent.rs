@@ -131,7 +131,7 @@ fn client_kind(effects: ClientEffects) -> ToolKind {
     match effects {
         ClientEffects::Own => ToolKind::Ask,
         ClientEffects::Read => ToolKind::Read,
-        ClientEffects::Write | ClientEffects::Execute => ToolKind::Served,
+        ClientEffects::Write | ClientEffects::Execute | ClientEffects::Mcp => ToolKind::Served,
     }
 }
 

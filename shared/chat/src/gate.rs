@@ -162,6 +162,7 @@ impl SimpleGate {
             Mode::Chat | Mode::Build => GateDecision::Ask {
                 category: match effects {
                     Some(ClientEffects::Execute) => "command",
+                    Some(ClientEffects::Mcp) => "mcp",
                     Some(_) => "file",
                     None if is_network(request.tool) => "network",
                     None => "mcp",

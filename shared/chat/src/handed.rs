@@ -20,11 +20,11 @@ pub(crate) fn hand_out(step: &mut Step<'_>, call: &ToolCall, within: ports::Hand
     step.later(expires_at, &ChatCommand::ExpireCall { call_id });
 }
 
-/// Hands a call of a function to the client that has it. Only a command is not run twice.
+/// Hands a call of a function to the client that has it. A command, and a call of a tool server, is not run twice.
 pub(crate) fn to_client(step: &mut Step<'_>, call: &ToolCall) {
     step.started(call, 1);
     let effects = step.config().and_then(|config| agent::of_client(config, &call.tool));
-    let is_repeatable = effects != Some(ClientEffects::Execute);
+    let is_repeatable = !matches!(effects, Some(ClientEffects::Execute | ClientEffects::Mcp));
     let within = ports::HandedOut { timeout: step.machine.question_timeout, is_repeatable };
     hand_out(step, call, within);
 }

@@ -158,6 +158,8 @@ pub enum ClientEffects {
     Write,
     /// It runs a command, once: a person is asked before.
     Execute,
+    /// It calls a tool of an MCP server of the client's, once: a person is asked before.
+    Mcp,
 }
 
 impl ClientEffects {

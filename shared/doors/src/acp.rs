@@ -7,11 +7,13 @@
 mod content;
 mod functions;
 mod results;
+mod servers;
 mod updates;
 
 pub use content::with_file;
 pub use functions::{Abilities, Call, ended};
 pub use results::{failure, listed, notification, of_editor, opened, prompted, refused, replay, success};
+pub use servers::{ToolServer, Way};
 pub use updates::{Told, Updates, Wanted};
 
 use domain::ChatId;
@@ -59,6 +61,8 @@ pub enum Asked {
     New {
         /// The editor's folder.
         cwd: String,
+        /// Its tool servers.
+        servers: Vec<ToolServer>,
     },
     /// Replay a session, and go on with it.
     Load {
@@ -66,6 +70,8 @@ pub enum Asked {
         session: String,
         /// The editor's folder.
         cwd: Option<String>,
+        /// Its tool servers.
+        servers: Vec<ToolServer>,
     },
     /// List sessions.
     List {
@@ -147,7 +153,7 @@ fn initialized() -> Value {
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": { "image": false, "audio": false, "embeddedContext": true },
-            "mcpCapabilities": { "http": false, "sse": false },
+            "mcpCapabilities": { "http": true, "sse": false },
             "sessionCapabilities": { "list": {} },
         },
         "agentInfo": { "name": "buildscale", "title": "BuildScale", "version": env!("CARGO_PKG_VERSION") },
@@ -158,8 +164,12 @@ fn initialized() -> Value {
 fn asked(method: &str, params: &Value) -> Option<Result<Asked, String>> {
     let of_session = |then: &dyn Fn(String) -> Result<Asked, String>| session(params).and_then(then);
     Some(match method {
-        "session/new" => text(params, "cwd").map(|cwd| Asked::New { cwd }),
-        "session/load" => session(params).map(|session| Asked::Load { session, cwd: text(params, "cwd").ok() }),
+        "session/new" => text(params, "cwd")
+            .and_then(|cwd| Ok(Asked::New { cwd, servers: servers::declared(&params["mcpServers"])? })),
+        "session/load" => of_session(&|session| {
+            let servers = servers::declared(&params["mcpServers"])?;
+            Ok(Asked::Load { session, cwd: text(params, "cwd").ok(), servers })
+        }),
         "session/list" => Ok(Asked::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() }),
         "session/prompt" => of_session(&|session| {
             Ok(Asked::Prompt {

@@ -20,7 +20,7 @@ pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<ClientFunction>, Err
     }
 }
 
-/// Reads the functions of a new thread, each of which may declare its `effects`: `own`, `read`, `write` or `execute`.
+/// Reads the functions of a new thread, each of which may declare its `effects`: `own`, `read`, `write`, `execute` or `mcp`.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` about `functions`.
@@ -28,7 +28,7 @@ pub fn declared(functions: &Value) -> Result<Vec<ClientFunction>, Error> {
     all("functions", functions, |function| match function.get("effects") {
         None => Ok(ClientEffects::Own),
         Some(effects) => serde_json::from_value(effects.clone())
-            .map_err(|_| Error::invalid("functions", "the effects of a function are own, read, write or execute")),
+            .map_err(|_| Error::invalid("functions", "the effects of a function are own, read, write, execute or mcp")),
     })
 }
 

@@ -4,7 +4,7 @@
 
 use buildscale_doors::{
     Projection,
-    acp::{Asked, Taken, Told, Updates, Wanted, listed, opened, refused, replay, take},
+    acp::{Asked, Taken, Told, ToolServer, Updates, Wanted, Way, listed, opened, refused, replay, take},
     hub::{Frames, History},
 };
 use domain::{ChatEvent, ChatId, Timestamp};
@@ -83,12 +83,17 @@ fn messages_of_an_editor_are_read() {
     let Taken::Answer(hello) = taken("initialize", json!({ "protocolVersion": 1 })) else { panic!("no answer") };
     assert_eq!(hello["result"]["protocolVersion"], 1);
     assert_eq!(hello["result"]["agentCapabilities"]["loadSession"], true);
+    let far = Way::Http { url: "https://x/".into(), headers: Vec::new() };
     for (method, params, expected) in [
-        ("session/new", json!({ "cwd": "/src", "mcpServers": [] }), Asked::New { cwd: "/src".into() }),
+        (
+            "session/new",
+            json!({ "cwd": "/src", "mcpServers": [{ "name": "far", "type": "http", "url": "https://x/", "headers": [] }] }),
+            Asked::New { cwd: "/src".into(), servers: vec![ToolServer { name: "far".into(), way: far }] },
+        ),
         (
             "session/load",
             json!({ "sessionId": SESSION, "cwd": "/src" }),
-            Asked::Load { session: session(), cwd: Some("/src".into()) },
+            Asked::Load { session: session(), cwd: Some("/src".into()), servers: Vec::new() },
         ),
         ("session/list", json!({ "cwd": "/src" }), Asked::List { cwd: Some("/src".into()), cursor: None }),
         (

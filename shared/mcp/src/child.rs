@@ -1,26 +1,33 @@
-//! Programs that are children of this process, with the rights of its user: only for servers that the operator declares so.
+//! Programs that are children of this process, with the rights of its user: only for servers that the operator declares so, or the person whose
+//! process it is.
 
 use crate::parts::{Program, Programs, Talk};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::process::Stdio;
+use std::{path::PathBuf, process::Stdio};
 use tokio::process::{Child, Command};
 
 /// The variables that a child gets of the environment: nothing in them is a key.
 const VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CACHE_HOME"];
 
 /// Starts children of this process, each in a process group of its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Children {
     environment: Vec<(String, String)>,
+    folder: PathBuf,
 }
 
 impl Children {
-    /// With the variables of this environment that hold no keys.
+    /// With the variables of this environment that hold no keys, in the folder for temporary files.
     pub fn new(environment: &[(String, String)]) -> Self {
         let kept = environment.iter().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
-        Self { environment: kept.cloned().collect() }
+        Self { environment: kept.cloned().collect(), folder: std::env::temp_dir() }
+    }
+
+    /// The same in a folder.
+    pub fn in_folder(self, folder: PathBuf) -> Self {
+        Self { folder, ..self }
     }
 }
 
@@ -42,7 +49,7 @@ impl Programs for Children {
         let Some((name, args)) = program.words.split_first() else { return Err("there is no command".into()) };
         let mut command = Command::new(name);
         command.args(args).env_clear().envs(self.environment.iter().cloned()).envs(program.env);
-        command.current_dir(std::env::temp_dir()).process_group(0).kill_on_drop(true);
+        command.current_dir(&self.folder).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{name} does not start: {error}"))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));

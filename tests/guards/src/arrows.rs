@@ -44,8 +44,8 @@ const SHARED: &[(&str, &[&str])] = &[
 /// The crates of `shared/` that a crate in `functions/` may name, for those with a limit, and the reason.
 const NARROW: &[(&str, &[&str], &str)] = &[(
     "cli",
-    &["client", "domain", "doors", "flow", "ports"],
-    "the command line knows a hub by its HTTP API alone, through `client`; `doors` has the words of editors, `flow` is for folders that are checked without a hub, `ports` for the clock",
+    &["client", "domain", "doors", "flow", "mcp", "ports"],
+    "the command line knows a hub by its HTTP API alone, through `client`; `doors` has the words of editors, `mcp` reaches their tool servers, `flow` is for folders that are checked without a hub, `ports` for the clock",
 )];
 
 /// The crates that put deployables together.

@@ -1830,7 +1830,7 @@ class HubNewThread(TypedDict):
     # The folder that it works in: an absolute path inside an allowed root.
     cwd: str
     # Functions that the client runs itself, for a persona: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`.
-    # Before a call of one with the effects `write` or `execute` a person is asked; `read` and `own` are not asked about. The stream tells a
+    # Before a call of one with the effects `write`, `execute` or `mcp` a person is asked; `read` and `own` are not asked about. The stream tells a
     # call as `call_handed_out`. The client takes it and answers it: `POST …/chats/{thread_id}/calls/{toolCallId}`.
     functions: NotRequired[list[dict[str, Any]] | None]
     # A title: at most 200 characters.

@@ -86,9 +86,11 @@ fn a_client_is_handed_what_a_person_permits() {
             assert_eq!(calls(effects, mode).1.last().map(String::as_str), Some("handed_out"), "{effects:?}");
         }
     }
-    for (effects, category, has_rule) in
-        [(ClientEffects::Write, "file", true), (ClientEffects::Execute, "command", false)]
-    {
+    for (effects, category, has_rule) in [
+        (ClientEffects::Write, "file", true),
+        (ClientEffects::Execute, "command", false),
+        (ClientEffects::Mcp, "mcp", true),
+    ] {
         let refused = calls(effects, Mode::Plan).1.join(" ");
         assert!(refused.contains("in plan mode"), "{refused}");
         let decided = |outcome| {
@@ -111,10 +113,10 @@ fn a_client_is_handed_what_a_person_permits() {
             _ => None,
         });
         let (call, is_repeatable) = handed.unwrap();
-        assert_eq!(is_repeatable, effects == ClientEffects::Write, "a command runs once");
+        assert_eq!(is_repeatable, effects == ClientEffects::Write, "what is no write runs once");
         assert_eq!(play.command(answer(call, "touched", true))[0], "observed true: touched");
         let again = play.answer("", &[("client__touch", json!({}))]);
         let next = if has_rule { "handed_out" } else { "permission_required" };
-        assert_eq!(again.last().map(String::as_str), Some(next), "a rule covers writes, and no command");
+        assert_eq!(again.last().map(String::as_str), Some(next), "a rule covers all but commands");
     }
 }

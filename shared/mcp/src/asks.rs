@@ -1,4 +1,4 @@
-//! Questions of a server to a person (elicitation in form mode), and to the model of a chat (sampling), while a call of it runs. The call waits without a
+//! Questions of a server to a person (elicitation by a form or by a page that they open), and to the model of a chat (sampling), while a call of it runs. The call waits without a
 //! task of its own: its answer comes through the connection, and a person may take an hour.
 //!
 //! The protocol does not say which call a question belongs to. So a question is taken while one call runs on the connection, and is cancelled otherwise. The
@@ -9,7 +9,8 @@ use domain::{CallId, event::Question};
 use futures::future::BoxFuture;
 use ports::Told;
 use rmcp::{
-    model::{CallToolResult, ElicitResult, ElicitationAction},
+    ErrorData,
+    model::{CallToolResult, ElicitResult, ElicitationAction, ErrorCode},
     service::ServiceError,
 };
 use serde_json::{Map, Value, json};
@@ -24,6 +25,11 @@ const MAX_MESSAGE: usize = 2_000;
 /// The longest form, as its schema in bytes, and its depth: forms are flat.
 const MAX_FORM: usize = 16 * 1024;
 const MAX_DEPTH: usize = 8;
+/// The longest address of a page, and the most pages that one refusal asks for.
+const MAX_URL: usize = 2_048;
+const MAX_PAGES: usize = 4;
+/// The code of a refusal until a person has opened a page (`URLElicitationRequiredError`).
+const PAGE_REQUIRED: ErrorCode = ErrorCode(-32_042);
 /// The most tokens of an answer of a model.
 const MAX_TOKENS: u64 = 8_192;
 /// The longest piece of what a server says while a call runs, in characters.
@@ -35,6 +41,8 @@ const MAX_PARKED: usize = 32;
 pub(crate) enum Wanted {
     /// A form, filled in by a person.
     Form { message: String, form: Value },
+    /// A page, opened by a person.
+    Page { message: String, url: String },
     /// An answer of the model, as [`ports::ServedStep::Samples`] has it.
     Sample(Value),
 }
@@ -78,9 +86,13 @@ impl Asks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call on the list.
-    pub fn running(self: &Arc<Self>, answer: BoxFuture<'static, Result<CallToolResult, ServiceError>>) -> Running {
+    /// Puts a call on the list: `answer` is its answer, given the way to the person for whom it runs.
+    pub fn running(
+        self: &Arc<Self>,
+        answer: impl FnOnce(Asker) -> BoxFuture<'static, Result<CallToolResult, ServiceError>>,
+    ) -> Running {
         let (sender, asks) = mpsc::channel(1);
+        let answer = answer(Asker(sender.clone()));
         let mut calls = self.lock();
         let number = calls.last_key_value().map_or(1, |(last, _)| last + 1);
         calls.insert(number, Listening { asks: sender, told: None, waits: false });
@@ -120,6 +132,15 @@ impl Asks {
         result(&form, self.want(wanted).await)
     }
 
+    /// Has the person for whom the call runs open a page.
+    pub async fn open(&self, message: &str, url: &str) -> ElicitResult {
+        let answer = match page(message, url) {
+            Some(wanted) => self.want(wanted).await,
+            None => Value::Null,
+        };
+        ElicitResult::new(action(&answer))
+    }
+
     /// Asks the model of the chat for which the call runs: its words, and its name. None for a no.
     pub async fn sample(&self, params: &Value) -> Option<(String, String)> {
         let answer = self.want(Wanted::Sample(request(params)?)).await;
@@ -129,13 +150,57 @@ impl Asks {
 
     /// The answer to the one call that runs; null where none does, or more.
     async fn want(&self, wanted: Wanted) -> Value {
-        let Some(call) = self.only(|call| call.asks.clone()) else { return Value::Null };
+        match self.only(|call| Asker(call.asks.clone())) {
+            Some(asker) => asker.want(wanted).await,
+            None => Value::Null,
+        }
+    }
+}
+
+/// The way from a call to the person for whom it runs.
+pub(crate) struct Asker(mpsc::Sender<Ask>);
+
+impl Asker {
+    async fn want(&self, wanted: Wanted) -> Value {
         let (reply, answer) = oneshot::channel();
-        match call.send(Ask { wanted, reply }).await {
+        match self.0.send(Ask { wanted, reply }).await {
             Ok(()) => answer.await.unwrap_or_default(),
             Err(_) => Value::Null,
         }
     }
+
+    /// Has the person open the pages that the server wants opened before it takes the call; whether the call can be made again.
+    pub async fn opens(&self, refusal: &ErrorData) -> bool {
+        let Some(pages) = pages_before(refusal) else { return false };
+        for page in pages {
+            if action(&self.want(page).await) != ElicitationAction::Accept {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The pages that a refusal of a call asks for, where that is its reason.
+fn pages_before(refusal: &ErrorData) -> Option<Vec<Wanted>> {
+    let asked = refusal.data.as_ref().filter(|_| refusal.code == PAGE_REQUIRED)?["elicitations"].as_array()?;
+    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let pages = asked.iter().map(|one| {
+        let is_page = one["mode"] == "url";
+        is_page.then(|| page(&text(one, "message"), &text(one, "url"))).flatten()
+    });
+    (1..=MAX_PAGES).contains(&asked.len()).then(|| pages.collect()).flatten()
+}
+
+/// A page, if a person can be sent there: by HTTPS, or on the machine itself, without credentials. The address is as a browser reads it, with the
+/// host in ASCII, so that no sign looks like another one.
+fn page(message: &str, url: &str) -> Option<Wanted> {
+    let url = reqwest::Url::parse(url).ok()?;
+    let is_here = matches!(url.host_str()?, "localhost" | "127.0.0.1" | "[::1]");
+    let is_fit = url.scheme() == "https" || (url.scheme() == "http" && is_here);
+    let is_plain = url.username().is_empty() && url.password().is_none() && url.as_str().len() <= MAX_URL;
+    let message = printable(message, MAX_MESSAGE);
+    (is_fit && is_plain).then(|| Wanted::Page { message, url: url.into() })
 }
 
 /// A request to a model, from the parameters of the protocol; none for one that is too long, or has other parts than text.
@@ -176,13 +241,29 @@ pub(crate) fn question(server: &str, message: &str, form: &Value) -> Question {
     }
 }
 
-/// The answer for the server. Values that the person left out are the defaults of the form.
-fn result(form: &Value, reply: Value) -> ElicitResult {
-    let action = match reply["action"].as_str() {
+/// The question of a server that wants a page opened. Nothing but the person's consent goes back to the server: the page has the rest.
+pub(crate) fn page_question(server: &str, message: &str, url: &str) -> Question {
+    let actions = ["accept", "decline", "cancel"];
+    Question {
+        name: "reply".into(),
+        question: format!("The MCP server {server} asks you to open {url} in a browser: {message}"),
+        schema: json!({ "type": "object", "properties": { "action": { "enum": actions } }, "required": ["action"],
+            "additionalProperties": false }),
+        buttons: Some(actions.iter().map(|action| json!({ "action": action })).collect()),
+    }
+}
+
+fn action(reply: &Value) -> ElicitationAction {
+    match reply["action"].as_str() {
         Some("accept") => ElicitationAction::Accept,
         Some("decline") => ElicitationAction::Decline,
         _ => ElicitationAction::Cancel,
-    };
+    }
+}
+
+/// The answer for the server. Values that the person left out are the defaults of the form.
+fn result(form: &Value, reply: Value) -> ElicitResult {
+    let action = action(&reply);
     let told = ElicitResult::new(action.clone());
     if action != ElicitationAction::Accept {
         return told;
@@ -266,6 +347,37 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_those_that_a_person_can_be_sent_to() {
+        let url = |url: &str| match page("sign in\u{1b}", url) {
+            Some(Wanted::Page { message, url }) => Some((message, url)),
+            _ => None,
+        };
+        assert_eq!(url("https://shop.example/pay?id=1").unwrap().0, "sign in");
+        assert_eq!(url("https://\u{440}aypal.com/").unwrap().1, "https://xn--aypal-uye.com/");
+        assert!(url("http://127.0.0.1:9000/x").is_some());
+        for wrong in
+            ["http://shop.example/", "javascript:alert(1)", "file:///etc/passwd", "https://me:key@shop.example/", "x"]
+        {
+            assert_eq!(url(wrong), None, "{wrong}");
+        }
+        assert_eq!(url(&format!("https://shop.example/{}", "a".repeat(MAX_URL))), None);
+        let refusal = |code: i32, elicitations: Value| {
+            pages_before(&ErrorData::new(ErrorCode(code), "first", Some(json!({ "elicitations": elicitations }))))
+        };
+        let one = json!({ "mode": "url", "url": "https://shop.example/", "message": "Sign in.", "elicitationId": "1" });
+        assert_eq!(refusal(-32_042, json!([one, one])).unwrap().len(), 2);
+        let form = json!({ "mode": "form", "message": "x" });
+        for (code, asked) in [(-32_042, json!([])), (-32_042, json!([one, form])), (-32_602, json!([one]))] {
+            assert!(refusal(code, asked).is_none());
+        }
+        let question = page_question("shop", "Sign in.", "https://shop.example/");
+        assert_eq!(
+            question.question,
+            "The MCP server shop asks you to open https://shop.example/ in a browser: Sign in."
+        );
+    }
+
+    #[test]
     fn a_server_is_told_the_values_with_its_defaults_or_a_no() {
         let form = asked();
         let told = result(&form, json!({ "action": "accept", "content": { "name": "Ada" } }));
@@ -284,11 +396,11 @@ mod tests {
     fn the_one_call_that_runs_is_told_what_the_server_says() {
         let (asks, heard) = (Arc::new(Asks::default()), Arc::new(Mutex::new(Vec::new())));
         let into = heard.clone();
-        let one = asks.running(futures::future::pending().boxed());
+        let one = asks.running(|_| futures::future::pending().boxed());
         asks.listen(&one, Some(Told(Arc::new(move |words| into.lock().unwrap().push(words)))));
         asks.tell("half\u{1b}[31m done");
         asks.tell(&"x".repeat(10_000));
-        let other = asks.running(futures::future::pending().boxed());
+        let other = asks.running(|_| futures::future::pending().boxed());
         asks.tell("of whom?");
         drop((one, other));
         asks.tell("too late");
@@ -302,13 +414,13 @@ mod tests {
         let never = || futures::future::pending().boxed();
         let nobody = asks.ask("x".into(), form.clone()).await;
         assert_eq!(nobody.action, ElicitationAction::Cancel, "no call runs");
-        let mut one = asks.running(never());
+        let mut one = asks.running(|_| never());
         let (told, ()) = tokio::join!(asks.ask("x".into(), form.clone()), async {
             let ask = one.asks.recv().await.unwrap();
             ask.reply.send(json!({ "action": "decline" })).unwrap();
         });
         assert_eq!(told.action, ElicitationAction::Decline);
-        let other = asks.running(never());
+        let other = asks.running(|_| never());
         let both = asks.ask("x".into(), form.clone()).await;
         assert_eq!(both.action, ElicitationAction::Cancel, "it is not known whose question it is");
         let parked = Parked::default();

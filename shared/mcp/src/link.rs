@@ -1,7 +1,7 @@
 //! A connection to one server.
 
 use crate::{
-    asks::{Asks, Parked, Running, Wanted, question},
+    asks::{Asker, Asks, Parked, Running, Wanted, page_question, question},
     bounds::{self, MAX_MESSAGE},
     declared::{Declared, How},
     flood::Bounded,
@@ -17,7 +17,7 @@ use rmcp::{
     model::{
         CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
         ElicitationCapability, ErrorCode, FormElicitationCapability, Implementation, PaginatedRequestParams,
-        ProgressNotificationParam, ProtocolVersion, SamplingCapability,
+        ProgressNotificationParam, ProtocolVersion, SamplingCapability, UrlElicitationCapability,
     },
     service::{NotificationContext, RequestContext, RunningService, ServiceError, serve_client},
     transport::{
@@ -42,6 +42,8 @@ use tokio::{
 
 /// The time of a start: programs of package managers may have to be unpacked.
 const START: Duration = Duration::from_secs(60);
+/// How often a call is made again because its server wanted a page opened first.
+const ROUNDS: usize = 3;
 /// The time of a list.
 pub(crate) const LIST: Duration = Duration::from_secs(30);
 /// The most pages of a list.
@@ -58,8 +60,7 @@ pub(crate) struct Known {
     own: String,
 }
 
-/// Our side as the server sees it: it may ask the person for whom a call runs, by a form, and the model of their chat.
-/// A page that the server wants opened is not shown.
+/// Our side as the server sees it: it may ask the person for whom a call runs, by a form or a page that they open, and the model of their chat.
 pub(crate) struct Client {
     is_stale: Arc<AtomicBool>,
     files_are_stale: Arc<AtomicBool>,
@@ -70,7 +71,11 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("buildscale", env!("CARGO_PKG_VERSION"));
         let mut able = ClientCapabilities::default();
-        able.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        able.elicitation = Some(
+            ElicitationCapability::new()
+                .with_form(FormElicitationCapability::new())
+                .with_url(UrlElicitationCapability::new()),
+        );
         able.sampling = Some(SamplingCapability::default());
         ClientConfig::new(able, us).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
@@ -85,11 +90,9 @@ impl ClientHandler for Client {
                 let form = serde_json::to_value(requested_schema).unwrap_or_default();
                 Ok(self.asks.ask(message, form).await)
             }
-            // The mode url, and those that later versions of the protocol may have.
-            _ => Err(ErrorData::invalid_params(
-                "elicitation in another mode than form, such as url, is not supported",
-                None,
-            )),
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => Ok(self.asks.open(&message, &url).await),
+            // Modes that later versions of the protocol may have.
+            _ => Err(ErrorData::invalid_params("elicitation in another mode than form and url is not supported", None)),
         }
     }
 
@@ -330,11 +333,22 @@ impl Link {
         Ok(found.into_values().collect())
     }
 
-    /// Begins a call of a tool.
+    /// Begins a call of a tool. One that the server refuses until a person has opened a page is made again then: a refused call had no effect.
     pub fn begin(&self, tool: &Known, args: Map<String, Value>) -> Running {
         let params = CallToolRequestParams::new(tool.own.clone()).with_arguments(args);
         let peer = self.service.peer().clone();
-        self.asks.running(async move { peer.call_tool(params).await }.boxed())
+        let call = |asker: Asker| async move {
+            let mut answer = peer.call_tool(params.clone()).await;
+            for _ in 0..ROUNDS {
+                match &answer {
+                    Err(ServiceError::McpError(refusal)) if asker.opens(refusal).await => {}
+                    _ => break,
+                }
+                answer = peer.call_tool(params.clone()).await;
+            }
+            answer
+        };
+        self.asks.running(|asker| call(asker).boxed())
     }
 
     /// Has a call listen to what the server says from now on.
@@ -363,6 +377,7 @@ impl Link {
             };
             let asked = match &ask.wanted {
                 Wanted::Form { message, form } => ServedStep::Asks(question(&self.server, message, form)),
+                Wanted::Page { message, url } => ServedStep::Asks(page_question(&self.server, message, url)),
                 Wanted::Sample(request) => ServedStep::Samples(request.clone()),
             };
             let Some(id) = id else {

@@ -293,7 +293,11 @@ async fn progress_is_told_while_the_call_runs() {
 /// Calls the tool until its server asks, and gives the question.
 async fn asked(servers: &Servers, id: CallId) -> Question {
     let call = ServedCall { id, tool: ELICITS.into(), args: Map::new(), reply: None, told: None };
-    match servers.follow(&of(), call).await.unwrap() {
+    the_question(servers.follow(&of(), call).await.unwrap())
+}
+
+fn the_question(step: ServedStep) -> Question {
+    match step {
         ServedStep::Asks(question) => question,
         other => panic!("it asks no person: {other:?}"),
     }
@@ -340,6 +344,50 @@ async fn a_server_asks_a_person_by_a_form_and_the_call_waits_for_the_answer() {
     assert_eq!(late.code, Code::OutcomeUnknown);
     let alone = servers.call(&of(), ELICITS, Map::new()).await.unwrap();
     assert!(alone.text.contains("cancel"), "{}", alone.text);
+}
+
+#[tokio::test]
+async fn a_server_has_a_person_open_a_page_in_a_call_or_before_it() {
+    let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
+    let tool = "mcp__everything__trigger-url-elicitation";
+    let until = Instant::now() + PATIENCE;
+    while !names(&servers.tools(&of(), PATIENCE).await).contains(&tool) {
+        assert!(Instant::now() < until, "the tool is there once the server knows that pages are opened");
+        tokio::task::yield_now().await;
+    }
+    let step = async |number: &str, is_before: bool, reply: Option<&str>| {
+        let args = args(json!({ "url": "https://shop.example/pay", "message": "Pay.", "errorPath": is_before }));
+        let reply = reply.map(|action| json!({ "action": action }));
+        let call = ServedCall { id: CallId::from_key("opens", number), tool: tool.into(), args, reply, told: None };
+        servers.follow(&of(), call).await
+    };
+    let question = the_question(step("1", false, None).await.unwrap());
+    assert_eq!(
+        question.question,
+        "The MCP server everything asks you to open https://shop.example/pay in a browser: Pay."
+    );
+    assert!(schema_takes(&question.schema, &json!({ "action": "accept" })));
+    let ServedStep::Answered(answer) = step("1", false, Some("accept")).await.unwrap() else { panic!() };
+    assert!(answer.text.contains("User completed"), "{}", answer.text);
+    step("2", false, None).await.unwrap();
+    let ServedStep::Answered(answer) = step("2", false, Some("decline")).await.unwrap() else { panic!() };
+    assert!(answer.text.contains("declined"), "{}", answer.text);
+
+    // A call that is refused until a page was opened is made again, and asks for its own page then.
+    let before = the_question(step("3", true, None).await.unwrap());
+    assert!(before.question.contains("open https://modelcontextprotocol.io/ in a browser"), "{}", before.question);
+    let own = the_question(step("3", true, Some("accept")).await.unwrap());
+    assert!(own.question.contains("https://shop.example/pay"), "{}", own.question);
+    let ServedStep::Answered(answer) = step("3", true, Some("accept")).await.unwrap() else { panic!() };
+    assert!(answer.text.contains("User completed"), "{}", answer.text);
+    let _ = the_question(step("4", true, None).await.unwrap());
+    let refused = step("4", true, Some("decline")).await;
+    let is_refused = match &refused {
+        Err(error) => error.message.contains("browser-based authorization"),
+        Ok(ServedStep::Answered(answer)) => answer.is_error,
+        Ok(_) => false,
+    };
+    assert!(is_refused, "{refused:?}");
 }
 
 #[tokio::test]

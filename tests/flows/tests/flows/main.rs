@@ -1,0 +1,15 @@
+//! Flows on a real hub, within one process. They are one program, as each would link all of a hub.
+
+mod admission;
+mod agents;
+mod commands;
+mod evaluate;
+mod handoff;
+mod history;
+mod in_the_box;
+mod inspector;
+mod limits;
+mod progress;
+mod sweeps;
+mod together;
+mod whole;

@@ -71,3 +71,7 @@ debug_binary() {
     [ -x "$target/debug/buildscale" ] || cargo build --locked --package buildscale-hub --bin buildscale >&2 || return 1
     echo "$target/debug/buildscale"
 }
+
+# The options of `node` for tests: a line per test, and an end for a file that hangs.
+# shellcheck disable=SC2034 # Scripts that source this use it.
+NODE_TESTS=(--test --test-timeout=600000 --test-reporter=./scripts/lib/reporter.mjs)

@@ -14,20 +14,24 @@ test('a chat that waits for a program needs nobody', async () => {
   const parameters = {type: 'object', properties: {at: {type: 'string'}}};
   const look = {description: 'Looks at something.', parameters, effects: 'read', run: async ({at}) => { await seen; return `a ${at}`; }};
   const serving = serveTools(world.api, world.workspace, {look}, {signal: program.signal, onConnection: ({state}) => state === 'open' && connected()});
-  await open;
-  const chat = await world.chat('look around');
-  const page = await world.open(`chats/${chat}`);
-  const allow = page.getByRole('button', {name: 'Allow once'});
-  await allow.click();
-  await page.locator('.chat-head').getByText('waits for a program').waitFor();
-  await page.getByText('needs you').waitFor({state: 'detached'});
-  goOn();
-  // The second call of the agent is asked about, too.
-  await allow.click();
-  await page.getByText('Seen: a moon, a sun.').waitFor();
-  await page.getByText('waits for a program').first().waitFor({state: 'detached'});
-  program.abort();
-  await serving;
-  await page.context().close();
-  await world.end();
+  try {
+    await open;
+    const chat = await world.chat('look around');
+    const page = await world.open(`chats/${chat}`);
+    const allow = page.getByRole('button', {name: 'Allow once'});
+    await allow.click();
+    await page.locator('.chat-head').getByText('waits for a program').waitFor();
+    await page.getByText('needs you').waitFor({state: 'detached'});
+    goOn();
+    // The second call of the agent is asked about, too.
+    await allow.click();
+    await page.getByText('Seen: a moon, a sun.').waitFor();
+    await page.getByText('waits for a program').first().waitFor({state: 'detached'});
+    await page.context().close();
+  } finally {
+    goOn();
+    program.abort();
+    await serving;
+    await world.end();
+  }
 });

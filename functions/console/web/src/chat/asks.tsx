@@ -59,13 +59,20 @@ export function QuestionCard({row, workspace, chat}: At & {row: Extract<Row, {ki
             })}
           </div>
         );
-        return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={text => type(one.name, text)} after={choices} />;
+        const pages = pagesIn(one.question).map(url => <a key={url} className="page-link" href={url} target="_blank" rel="noreferrer noopener">{url}</a>);
+        return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={text => type(one.name, text)} after={<>{pages}{choices}</>} />;
       })}
       {fault && <p className="fault" role="alert">{fault}</p>}
       {answering.isError && !isRefused(answering.error, 'CONFLICT') && <Failure error={answering.error} />}
       <div className="card-foot"><Button look="primary" type="submit" disabled={answering.isPending}>Answer</Button></div>
     </form>
   );
+}
+
+/** The addresses in a question. They are shown whole, so that a person sees where they lead. */
+function pagesIn(question: string): string[] {
+  const found = question.match(/https?:\/\/[^\s<>"]+/g) ?? [];
+  return [...new Set(found.map(url => url.replace(/[.,:;!?)\]]+$/, '')))];
 }
 
 const OUTCOMES: Record<string, ['good' | 'bad' | 'neutral', string]> = {

@@ -24,6 +24,8 @@ class ChatStore {
   #cursor: number | undefined;
   #pending: ChatEvent[] = [];
   #frame: number | undefined;
+  /** Whether a call waits for a person or a program. */
+  #waits = false;
   #listeners = new Set<() => void>();
 
   constructor(readonly workspace: string, readonly chat: string) {}
@@ -74,8 +76,18 @@ class ChatStore {
     const folding = new Folding(this.live.transcript);
     events.forEach(event => folding.add(event));
     this.#set({transcript: folding.done()});
-    if (events.some(({event}) => VIEW_CHANGES.has(event))) void queries.invalidateQueries({queryKey: [this.workspace, 'chat', this.chat]});
+    if (this.#changesView(events)) void queries.invalidateQueries({queryKey: [this.workspace, 'chat', this.chat]});
   };
+
+  /** Whether the view is another one after these events. The answer to a call that waited changes it, and that of another call does not. */
+  #changesView(events: ChatEvent[]): boolean {
+    let changes = false;
+    for (const {event} of events) {
+      changes ||= VIEW_CHANGES.has(event) || WAITS.has(event) || (event === 'observation' && this.#waits);
+      this.#waits = WAITS.has(event) || (this.#waits && event !== 'observation');
+    }
+    return changes;
+  }
 
   async older(): Promise<void> {
     const before = this.live.before;
@@ -93,7 +105,9 @@ class ChatStore {
 }
 
 /** Events after which the view of the chat (its state, its queue, its plan) is another one. */
-const VIEW_CHANGES = new Set<string>(['turn_started', 'done', 'stopped', 'permission_required', 'permission_resolved', 'question', 'mode_changed', 'plan_approved', 'error']);
+const VIEW_CHANGES = new Set<string>(['turn_started', 'done', 'stopped', 'permission_resolved', 'mode_changed', 'plan_approved', 'error']);
+/** Events after which a call waits for a person or a program. */
+const WAITS = new Set<string>(['permission_required', 'question', 'call_handed_out']);
 
 const kept = new Map<string, ChatStore>();
 function storeOf(workspace: string, chat: string): ChatStore {

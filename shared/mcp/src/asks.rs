@@ -247,14 +247,13 @@ pub(crate) fn page_question(server: &str, message: &str, url: &str) -> Question 
     Question {
         name: "reply".into(),
         question: format!("The MCP server {server} asks you to open {url} in a browser: {message}"),
-        schema: json!({ "type": "object", "properties": { "action": { "enum": actions } }, "required": ["action"],
-            "additionalProperties": false }),
-        buttons: Some(actions.iter().map(|action| json!({ "action": action })).collect()),
+        schema: json!({ "enum": actions }),
+        buttons: Some(actions.iter().map(|action| json!(action)).collect()),
     }
 }
 
 fn action(reply: &Value) -> ElicitationAction {
-    match reply["action"].as_str() {
+    match reply.as_str().or(reply["action"].as_str()) {
         Some("accept") => ElicitationAction::Accept,
         Some("decline") => ElicitationAction::Decline,
         _ => ElicitationAction::Cancel,

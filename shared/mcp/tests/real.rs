@@ -357,7 +357,7 @@ async fn a_server_has_a_person_open_a_page_in_a_call_or_before_it() {
     }
     let step = async |number: &str, is_before: bool, reply: Option<&str>| {
         let args = args(json!({ "url": "https://shop.example/pay", "message": "Pay.", "errorPath": is_before }));
-        let reply = reply.map(|action| json!({ "action": action }));
+        let reply = reply.map(|action| json!(action));
         let call = ServedCall { id: CallId::from_key("opens", number), tool: tool.into(), args, reply, told: None };
         servers.follow(&of(), call).await
     };
@@ -366,7 +366,7 @@ async fn a_server_has_a_person_open_a_page_in_a_call_or_before_it() {
         question.question,
         "The MCP server everything asks you to open https://shop.example/pay in a browser: Pay."
     );
-    assert!(schema_takes(&question.schema, &json!({ "action": "accept" })));
+    assert!(schema_takes(&question.schema, &json!("accept")));
     let ServedStep::Answered(answer) = step("1", false, Some("accept")).await.unwrap() else { panic!() };
     assert!(answer.text.contains("User completed"), "{}", answer.text);
     step("2", false, None).await.unwrap();

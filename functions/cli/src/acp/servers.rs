@@ -52,7 +52,10 @@ impl EditorServers {
             (server.name, config)
         };
         let all: BTreeMap<String, ServerConfig> = declared.into_iter().map(config).collect();
-        let environment: Vec<_> = std::env::vars().collect();
+        // Those that are no text are of no use to a server.
+        let environment: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()))
+            .collect();
         let secrets = Arc::new(NoSecrets);
         let parts = Parts {
             confined: None,

@@ -194,7 +194,13 @@ await second.agent.loadSession({ sessionId, cwd, mcpServers: [server] });
 assert.match(second.said('user_message_chunk'), /^novel.*become a poet.*ask.*slow.*not saved yet.*mend the project.*echo in the project.*wait in the project.*become a poet$/s);
 await second.until(() => second.said().endsWith('I have become a poet.'));
 assert.match(second.said(), /The file of novel is done\..*Then I stay as I am\./s);
-await second.agent.prompt({ sessionId, prompt: text('echo in the project') });
+// An editor hears no end of a turn that it has not begun itself.
+for (let isOver = false; !isOver;) {
+  isOver = await second.agent.prompt({ sessionId, prompt: text('echo in the project') }).then(() => true, ({ data }) => {
+    assert.equal(data.code, 'CONFLICT');
+    return new Promise((wake) => setTimeout(wake, 20, false));
+  });
+}
 assert.match(second.said(), /The server said Echo: over there\.$/);
 second.child.stdin.end();
 await new Promise((resolve) => second.child.on('exit', resolve));

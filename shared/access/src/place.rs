@@ -37,6 +37,16 @@ impl Named {
         named.filter(move |named| named != path && named.is_within(path))
     }
 
+    /// Whether a named path, or one that may be a home, is in this folder, and not only below it.
+    pub fn is_in(&self, folder: &FilePath) -> bool {
+        let at = folder.as_str().trim_end_matches('/');
+        folder.as_str() == HOMES
+            || self
+                .0
+                .iter()
+                .any(|named| named.rsplit_once('/').is_some_and(|(above, name)| above == at && !name.is_empty()))
+    }
+
     /// The nearest named path or home at or above a path, and whether it is the path itself.
     pub fn anchor<'a>(&self, path: &'a FilePath) -> (&'a str, bool) {
         let (text, home) = (path.as_str(), home_of(path.as_str()));

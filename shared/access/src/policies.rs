@@ -209,6 +209,14 @@ impl Policies {
         Some(refused.find(|decision| !decision.is_permit()).unwrap_or(at))
     }
 
+    /// The decision on each path in a folder, but not on those below it. None where they may differ: a policy looks at names, or names one of them.
+    pub fn decide_in(&self, subject: &Subject, action: Action, folder: &FilePath) -> Option<Decision> {
+        if self.by_name || self.named.is_in(folder) {
+            return None;
+        }
+        Some(self.decide(subject, action, &folder.join("-").ok()?))
+    }
+
     /// Whether nothing is out of sight for this subject: the one person of a machine, in a workspace without policies of its own.
     pub fn shows_all(&self, subject: &Subject) -> bool {
         !self.has_own && subject.is_machine()

@@ -267,3 +267,34 @@ fn the_cache_gives_what_an_evaluation_gives() {
         }
     }
 }
+
+#[test]
+fn a_folder_decides_for_what_is_in_it_where_nothing_in_it_is_named() {
+    let set = own(r#"
+        forbid (principal is Agent, action == Action::"read", resource == Path::"/projects/a");
+        forbid (principal is Agent, action == Action::"read", resource in Path::"/projects/b/c");
+        forbid (principal, action == Action::"list", resource == Path::"/vault");
+    "#);
+    let folders = ["/", "/projects", "/projects/a", "/projects/b", "/projects/b/c", "/projects/x", "/vault", "/users"];
+    let homes = [format!("/users/{ANN}"), format!("/users/{BOB}"), format!("/users/{ANN}/a")];
+    let names = ["-", "a", "b", "c", "x.md", ANN, BOB, "vault", "users", "projects"];
+    let mut decided = Vec::new();
+    for folder in folders.into_iter().map(str::to_owned).chain(homes) {
+        for subject in [agent(ANN), agent(BOB), person(ANN, Role::Editor)] {
+            for action in Action::ALL {
+                let Some(decision) = set.decide_in(&subject, action, &path(&folder)) else { continue };
+                decided.push(folder.clone());
+                for name in names {
+                    let inside = path(&folder).join(name).unwrap();
+                    assert_eq!(set.decide(&subject, action, &inside), decision, "{subject} {action} {inside}");
+                }
+            }
+        }
+    }
+    decided.dedup();
+    let expected = ["/projects/a", "/projects/b/c", "/projects/x", "/vault"].map(str::to_owned);
+    assert_eq!(decided[..4], expected, "others have something that is named");
+    assert!(decided.contains(&format!("/users/{ANN}")));
+    let by_name = own(r#"forbid (principal is Agent, action, resource) when { resource.name like "*.env" };"#);
+    assert_eq!(by_name.decide_in(&agent(ANN), Action::Read, &path("/projects/x")), None);
+}

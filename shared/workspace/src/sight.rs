@@ -141,6 +141,16 @@ impl Workspace {
         self.decision(Action::Read, path).is_none_or(|decision| decision.is_permit())
     }
 
+    /// The same for all paths in a folder, but not for those below it; none where each has a decision of its own.
+    pub fn may_read_in(&self, folder: &FilePath) -> Option<bool> {
+        match &self.1.access.0 {
+            Party::Platform(_) => Some(true),
+            Party::Subject(subject, _) => {
+                self.1.policies.decide_in(subject, Action::Read, folder).map(|decision| decision.is_permit())
+            }
+        }
+    }
+
     /// The same workspace for the subject `service`, which serves several people at once.
     pub(crate) fn for_service(&self, name: &'static str) -> Self {
         let access = Access::subject(Subject::Service { name });

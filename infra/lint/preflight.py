@@ -30,6 +30,8 @@ OTHERS = 10
 QUOTA_OF_ADDRESSES = ("ec2", "L-0263D0A3")
 QUOTA_OF_CPUS = ("ec2", "L-1216C47A")
 QUOTA_OF_NETWORKS = ("vpc", "L-F678F1CE")
+# The rights that making the roles of the stack takes.
+RIGHTS = ("iam:CreateRole", "iam:PutRolePolicy", "iam:PassRole", "iam:CreateServiceLinkedRole")
 
 
 class Missing(Exception):
@@ -70,11 +72,21 @@ def settings(environment, overrides, root=ROOT):
     return parameters, chosen["global"]["parameters"]["region"], chosen["global"]["parameters"]["stack_name"]
 
 
-def faults(parameters, stack, account, fetch=fetch):
+def faults(given, stack, account, fetch=fetch):
     """Each reason why this deployment would fail, with what to do."""
+    try:
+        stacks = account.ask("cloudformation", "describe-stacks", "--stack-name", stack).get("Stacks", [])
+    except Missing:
+        stacks = []
+    is_new = not stacks
+    # A parameter that nobody names keeps its value.
+    kept = {each["ParameterKey"]: each.get("ParameterValue", "") for each in (stacks[0].get("Parameters", []) if stacks else [])}
+    parameters = kept | given
     value = lambda name, default="": parameters.get(name, default)
-    networked = value("Egress", "nat") != "direct"
-    containers, sandboxes = value("Streams", "function") == "container", value("SandboxImage") != ""
+    networked, builds = value("Egress", "nat") != "direct", account.has_docker()
+    containers = value("Streams", "function") == "container"
+    # scripts/deploy builds the image after this check.
+    sandboxes = networked and (builds or value("SandboxImage") != "")
 
     # A caller without the right to ask gets a message, too: a check that was not made is no reason to go on silently.
     def asked(what, *words, region=None):
@@ -90,11 +102,7 @@ def faults(parameters, stack, account, fetch=fetch):
     if value("DomainName"):
         found += certificate(value("DomainName"), value("CertificateArn"), asked)
 
-    try:
-        stacks = account.ask("cloudformation", "describe-stacks", "--stack-name", stack).get("Stacks", [])
-    except Missing:
-        stacks = []
-    is_new = not stacks
+    found += rights(asked)
     status = stacks[0]["StackStatus"] if stacks else ""
     if status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
         found.append(f"{stack} is what is left of a first deployment that failed: delete it (aws cloudformation delete-stack)")
@@ -127,9 +135,10 @@ def faults(parameters, stack, account, fetch=fetch):
         found += quota(QUOTA_OF_CPUS, CPUS * int(value("SandboxInstancesMax", "4")), "CPUs of machines", asked)
 
     for image, wanted in (("StreamImage", containers), ("SandboxImage", sandboxes)):
-        if wanted and value(image):
+        # One that is built takes the place of the one that ran.
+        if wanted and value(image) and (image in given or not builds):
             found += in_registry(image, value(image), asked)
-    if containers and not value("StreamImage") and not account.has_docker():
+    if containers and not value("StreamImage") and not builds:
         found.append("Streams=container needs an image: start Docker, so that it is built, or set StreamImage")
     return found
 
@@ -151,6 +160,23 @@ def issuer(url, keys, fetch):
     except Missing as error:
         found.append(f"the keys of the identity provider cannot be read at {keys} ({error})")
     return found
+
+
+def rights(asked):
+    """Whether the caller may make the roles of the stack: without that the first nested stack fails, after others were made."""
+    caller = asked("the caller", "sts", "get-caller-identity")
+    if not caller or caller["Arn"].endswith(":root"):
+        return []
+    arn = caller["Arn"]
+    if ":assumed-role/" in arn:
+        # The name of a session's role is without its path.
+        role = asked("the caller's role", "iam", "get-role", "--role-name", arn.split("/")[1])
+        if not role:
+            return []
+        arn = role["Role"]["Arn"]
+    said = asked("the caller's rights", "iam", "simulate-principal-policy", "--policy-source-arn", arn, "--action-names", *RIGHTS)
+    denied = [each["EvalActionName"] for each in said["EvaluationResults"] if each["EvalDecision"] != "allowed"] if said else []
+    return [f"{arn} may not {', '.join(denied)}, which the roles of the stack need: deploy as somebody who may"] if denied else []
 
 
 def certificate(name, arn, asked):

@@ -32,6 +32,9 @@ class Account:
         quotas = lambda value: {"Quota": {"Value": value}}
         self.answers = {
             "describe-stacks": Missing("does not exist"),
+            "get-caller-identity": {"Arn": "arn:aws:sts::1:assumed-role/deployer/me"},
+            "get-role": {"Role": {"Arn": "arn:aws:iam::1:role/teams/deployer"}},
+            "simulate-principal-policy": {"EvaluationResults": [{"EvalActionName": "iam:CreateRole", "EvalDecision": "allowed"}]},
             "get-account-settings": {"AccountLimit": {"ConcurrentExecutions": 1000}},
             "describe-availability-zones": {
                 "AvailabilityZones": [
@@ -55,7 +58,7 @@ class Account:
 
     def ask(self, *words, region=None):
         self.asked.append((words, region))
-        assert words[1].startswith(("describe-", "get-")), f"a check changes nothing: {words}"
+        assert words[1].startswith(("describe-", "get-", "simulate-")), f"a check changes nothing: {words}"
         answer = self.answers[words[-1] if words[1] == "get-service-quota" else words[1]]
         if isinstance(answer, Missing):
             raise answer
@@ -108,8 +111,10 @@ class Preflight(unittest.TestCase):
         self.assertIn("us-east-1", [region for words, region in account.asked if words[1] == "describe-certificate"])
 
     def test_zones_have_what_runs_in_them(self):
-        self.one(["us-east-1c", "ElastiCache"], BIG | {"Zones": "us-east-1b,us-east-1c", "SandboxImage": ""})
-        self.one(["no zone us-east-1z"], BIG | {"Zones": "us-east-1a,us-east-1z", "SandboxImage": ""})
+        alone = Account()
+        alone.docker = False
+        self.one(["us-east-1c", "ElastiCache"], BIG | {"Zones": "us-east-1b,us-east-1c", "SandboxImage": ""}, alone)
+        self.one(["no zone us-east-1z"], BIG | {"Zones": "us-east-1a,us-east-1z", "SandboxImage": ""}, alone)
         offered = Account(**{"describe-instance-type-offerings": {"InstanceTypeOfferings": [{"Location": "us-east-1a"}]}})
         self.one(["us-east-1b", "c7gd.xlarge"], BIG, offered)
 
@@ -126,6 +131,31 @@ class Preflight(unittest.TestCase):
         alone = Account()
         alone.docker = False
         self.one(["Docker"], BIG | {"StreamImage": ""}, alone)
+
+    def test_images_that_are_built_later_are_reckoned_with(self):
+        """The parameters of the environments name no image: scripts/deploy builds those that they ask for, and then adds them."""
+        for environment in ("staging", "prod"):
+            parameters, _, stack = preflight.settings(environment, [f"AuthIssuer={ISSUER}", f"AuthJwksUrl={KEYS}", "DomainName=", "CertificateArn="])
+            few = lambda: Account(**{preflight.QUOTA_OF_CPUS[1]: {"Quota": {"Value": 1.0}}, "describe-instance-type-offerings": {"InstanceTypeOfferings": []}})
+            found = self.found(parameters, few())
+            self.assertTrue(any("CPUs" in fault for fault in found) and any("c7gd" in fault for fault in found), found)
+            alone = few()
+            alone.docker = False
+            self.assertEqual([fault for fault in self.found(parameters, alone) if "CPUs" in fault or "c7gd" in fault], [], "none is built")
+
+    def test_the_images_that_run_stay_where_none_is_built(self):
+        kept = [{"ParameterKey": name, "ParameterValue": BIG[name]} for name in ("StreamImage", "SandboxImage")]
+        alone = Account(**{"describe-stacks": {"Stacks": [{"StackStatus": "UPDATE_COMPLETE", "Parameters": kept}]}})
+        alone.docker = False
+        bare = {name: value for name, value in BIG.items() if not name.endswith("Image")}
+        self.assertEqual(self.found(bare, alone), [])
+        self.assertEqual({words[-1] for words, _ in alone.asked if words[1] == "describe-images"}, {"imageTag=abc", "imageDigest=sha256:12"})
+
+    def test_the_caller_may_make_roles(self):
+        denied = {"EvaluationResults": [{"EvalActionName": "iam:CreateRole", "EvalDecision": "implicitDeny"}, {"EvalActionName": "iam:PassRole", "EvalDecision": "allowed"}]}
+        self.one(["role/teams/deployer may not iam:CreateRole"], SMALL, Account(**{"simulate-principal-policy": denied}))
+        self.assertEqual(self.found(SMALL, Account(**{"get-caller-identity": {"Arn": "arn:aws:iam::1:root"}, "simulate-principal-policy": denied})), [])
+        self.one(["the caller's rights", "AccessDenied"], SMALL, Account(**{"simulate-principal-policy": Missing("AccessDenied")}))
 
     def test_what_a_failed_deployment_left_is_told(self):
         self.one(["delete it"], SMALL, Account(**{"describe-stacks": {"Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]}}))

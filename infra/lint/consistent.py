@@ -241,6 +241,38 @@ def ways(stacks):
         fault("network.yaml: the endpoint of S3 lets everything in this network write to anybody's bucket")
 
 
+    inside = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+    for statement in policy["Statement"] if policy else []:
+        layers = statement["Action"] == "s3:GetObject" and "starport-layer-bucket" in str(statement["Resource"])
+        if not layers and statement.get("Condition") != inside:
+            fault(f"network.yaml: the endpoint of S3 leads to buckets of others ({statement.get('Sid')})")
+    (egress,) = stacks["Network"]["Resources"]["FunctionsSecurityGroup"]["Properties"]["SecurityGroupEgress"]
+    if (egress["FromPort"], egress["ToPort"], egress["CidrIp"]) != (1, 65535, "0.0.0.0/0"):
+        fault("network.yaml: functions do not reach every port outside, and people name ports of models, webhooks and servers")
+
+
+def rollbacks(stacks):
+    """A version that is rolled out is taken back by its crashes, and by faults that Lambda takes for successes."""
+    resources = stacks["Functions"]["Resources"]
+    for name, resource in resources.items():
+        preference = resource["Properties"].get("DeploymentPreference") if resource["Type"] == "AWS::Serverless::Function" else None
+        if preference is None:
+            continue
+        alarms = {resources[alarm["Ref"]]["Properties"]["MetricName"] for alarm in preference.get("Alarms", [])}
+        # The timer answers nobody, and settles nothing.
+        own = {"Timer": set(), "Worker": {"RetriedDeliveries"}}.get(name, {"Faults"})
+        if not {"Errors"} | own <= alarms:
+            fault(f"functions.yaml: a version of {name} is taken back by {', '.join(sorted(alarms)) or 'nothing'}, and not by {', '.join(sorted(({'Errors'} | own) - alarms))}")
+
+
+def logs(stacks):
+    """The code filters its lines, and Lambda none before it; flow logs find the group that they write to."""
+    if stacks["Functions"]["Globals"]["Function"]["LoggingConfig"].get("ApplicationLogLevel") != "TRACE":
+        fault("functions.yaml: Lambda drops lines that BUILDSCALE_LOG asks for")
+    if not any("logs:DescribeLogGroups" in actions for _, _, actions in statements(stacks["Network"])):
+        fault("network.yaml: flow logs may not list groups, and so find none")
+
+
 def delays(stacks):
     """A message may be due in more than 15 minutes: who sends to the queue of delays may also make schedules."""
     sends, schedules = set(), set()
@@ -287,6 +319,70 @@ def choices(root):
                 fault(f"samconfig.toml: {name} does not set {parameter}")
 
 
+# What costs money while nobody comes, and is not in the smallest stack. A big one has each of them.
+IDLE_COSTS = (
+    "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::ElastiCache::ServerlessCache", "AWS::ElasticLoadBalancingV2::LoadBalancer", "AWS::ECS::Cluster",
+    "AWS::ECS::Service", "AWS::KMS::Key",
+)
+
+
+def resolved(value, parameters, conditions):
+    """A value of a template with these parameters. What is known in an account alone is a text of its own."""
+    if not isinstance(value, dict):
+        return value
+    ((form, of),) = value.items()
+    inner = lambda each: resolved(each, parameters, conditions)
+    match form:
+        case "Ref":
+            return parameters.get(of, f"the {of}")
+        case "Condition":
+            return inner(conditions[of])
+        case "Fn::Equals":
+            return inner(of[0]) == inner(of[1])
+        case "Fn::Not":
+            return not inner(of[0])
+        case "Fn::And":
+            return all(map(inner, of))
+        case "Fn::Or":
+            return any(map(inner, of))
+        case "Fn::If":
+            return inner(of[1] if inner(conditions[of[0]]) else of[2])
+        case _:
+            return f"the {of}"
+
+
+def made(stack, given, stacks):
+    """The resources that a template makes with these parameters, with those of its nested stacks: their types."""
+    parameters = {name: str(of["Default"]) for name, of in stack.get("Parameters", {}).items() if "Default" in of} | given
+    conditions = stack.get("Conditions", {})
+    for name, resource in stack["Resources"].items():
+        if "Condition" in resource and not resolved(conditions[resource["Condition"]], parameters, conditions):
+            continue
+        yield resource["Type"]
+        if name in stacks and resource["Type"] == "AWS::CloudFormation::Stack":
+            passed = resource["Properties"].get("Parameters", {})
+            passed = {name: str(resolved(value, parameters, conditions)) for name, value in passed.items()}
+            yield from made(stacks[name], passed, {})
+
+
+def stacks_of_environments(root, stacks):
+    """The smallest stack costs nothing but its storage while it is idle; the big one has what it is there for."""
+    chosen = tomlkit.parse((ROOT / "samconfig.toml").read_text()).unwrap()
+    for environment in ("dev", "prod"):
+        given = dict(entry.split("=", 1) for entry in chosen[environment]["deploy"]["parameters"]["parameter_overrides"])
+        # scripts/deploy builds the images that an environment asks for.
+        if given["Streams"] == "container":
+            given |= {"StreamImage": "an image", "SandboxImage": "an image"}
+        types = list(made(root, given, stacks))
+        for kind in IDLE_COSTS:
+            if environment == "dev" and kind in types:
+                fault(f"samconfig.toml: dev makes {kind}, which costs money while nobody comes")
+            if environment == "prod" and kind not in types:
+                fault(f"samconfig.toml: prod makes no {kind}")
+        if environment == "dev" and (alarms := types.count("AWS::CloudWatch::Alarm")) > 10:
+            fault(f"samconfig.toml: dev makes {alarms} alarms, and ten are free")
+
+
 def reasons(stacks):
     """Whoever switches a check off says why."""
     for name, stack in stacks.items():
@@ -311,8 +407,9 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, loops, sandboxes, sources, one_address, console, ways, delays, prices):
+        for check in (numbers, loops, sandboxes, sources, one_address, console, ways, rollbacks, logs, delays, prices):
             check(stacks)
+        stacks_of_environments(root, stacks)
     choices(root)
     toolchains()
     reasons({"template.yaml": root, **stacks})

@@ -39,6 +39,16 @@ export async function begin(options = {}) {
   return {hub, browser, api, workspace, path, open, end, chat, tokenOf};
 }
 
+/** Drops a text file on an element, as from another window. */
+export async function drop(target, name, text) {
+  const transfer = await target.page().evaluateHandle(([name, text]) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([text], name, {type: 'text/plain'}));
+    return transfer;
+  }, [name, text]);
+  await target.dispatchEvent('drop', {dataTransfer: transfer});
+}
+
 /** The violations of WCAG 2.2 AA on the page. It runs beside the policy of the page, as a debugger does. */
 export async function violations(page) {
   const debug = await page.context().newCDPSession(page);

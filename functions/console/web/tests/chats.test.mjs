@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, violations} from './browser.mjs';
+import {begin, drop, violations} from './browser.mjs';
 
 let world;
 before(async () => { world = await begin(); });
@@ -169,7 +169,7 @@ test('a draft survives a reload', async () => {
 
 test('a file is attached by dropping it', async () => {
   const page = await world.open('chats');
-  await page.setInputFiles('input[type=file]', {name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('some notes')});
+  await drop(page.locator('.composer'), 'notes.txt', 'some notes');
   await page.locator('.composer .chip').getByText(/notes\.txt$/).waitFor();
   await start(page, 'Show me what you can do');
   await conversation(page).getByRole('link', {name: /notes\.txt/}).waitFor();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, violations} from './browser.mjs';
+import {begin, drop, violations} from './browser.mjs';
 
 let world;
 before(async () => { world = await begin(); });
@@ -104,8 +104,11 @@ test('a file is renamed, uploaded and found in its folder', async () => {
   await page.keyboard.press('Enter');
   await page.getByRole('heading', {name: 'other name.txt'}).waitFor();
   await page.getByRole('navigation', {name: 'Path'}).getByRole('link', {name: 'projects'}).click();
-  await page.setInputFiles('input[type=file]', {name: 'dropped.txt', mimeType: 'text/plain', buffer: Buffer.from('dropped')});
+  await page.setInputFiles('input[type=file]', {name: 'chosen.txt', mimeType: 'text/plain', buffer: Buffer.from('chosen')});
+  await page.locator('.entries').getByText('chosen.txt').waitFor();
+  await drop(page.locator('.page.folder'), 'dropped.txt', 'dropped');
   await page.locator('.entries').getByText('dropped.txt').waitFor();
+  assert.equal(await read('/projects/chosen.txt'), 'chosen');
   assert.equal(await read('/projects/dropped.txt'), 'dropped');
   await page.context().close();
 });

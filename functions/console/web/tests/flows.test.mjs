@@ -43,14 +43,22 @@ test('a flow in the box is run with a form, and its run is painted on its graph'
   await page.context().close();
 });
 
-test('a task is stepped through, resumed, and stopped', async () => {
+test('a task is stepped through and resumed, and another one is stopped', async () => {
   const page = await world.open('flows/plan_and_execute');
-  await page.getByRole('textbox', {name: /^goal/i}).fill('Step by step');
-  await page.getByRole('checkbox', {name: 'Pause before each node'}).check();
-  await page.getByRole('button', {name: 'Run', exact: true}).click();
-  await page.getByRole('button', {name: 'Step', exact: true}).click();
-  await page.locator('.node.done').getByText('Receive the goal').waitFor();
-  await page.getByRole('button', {name: 'Stop', exact: true}).click();
+  const press = name => page.getByRole('button', {name, exact: true}).click();
+  const begin = async () => {
+    await page.getByRole('textbox', {name: /^goal/i}).fill('Step by step');
+    await page.getByRole('checkbox', {name: 'Pause before each node'}).check();
+    await press('Run');
+    await press('Step');
+    await page.locator('.node.done').getByText('Receive the goal').waitFor();
+  };
+  await begin();
+  await press('Resume');
+  await page.locator('.page-head').getByText('success').waitFor();
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows/plan_and_execute`);
+  await begin();
+  await press('Stop');
   await page.getByRole('button', {name: 'Stop', exact: true}).waitFor({state: 'detached'});
   await page.context().close();
 });

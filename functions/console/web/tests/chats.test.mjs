@@ -34,7 +34,7 @@ test('a person begins a chat, and a reload loses nothing of it', async () => {
 test('thoughts and calls are folded, with their arguments, output and differences', async () => {
   const chat = await world.chat('Show me what you can do');
   const page = await world.open(`chats/${chat}`);
-  await conversation(page).getByText('Done. This is what happened:').waitFor();
+  await conversation(page).getByText(/tokens read/).waitFor();
   const edit = page.getByRole('button', {name: /^edit/});
   await edit.click();
   await page.getByLabel('Differences').getByText(/^\+Demo status: finished/).waitFor();

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 
 const [library, program, url, cwd, node, everything] = process.argv.slice(2);
@@ -163,6 +164,23 @@ for (const _ of [1, 2]) await first.agent.prompt({ sessionId, prompt: text('echo
 assert.match(first.said(), /(The server said Echo: over there\.\s*){2}$/);
 assert.deepEqual(asks, [['other', ['allow_once', 'allow_always', 'reject_once']]]);
 
+// The same server over HTTP, in a session of its own.
+const free = createServer().listen(0, '127.0.0.1');
+await new Promise((wake) => free.on('listening', wake));
+const { port } = free.address();
+await new Promise((wake) => free.close(wake));
+const far = spawn(node, [everything, 'streamableHttp'], { env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'ignore', 'pipe'] });
+// Also where the story breaks off.
+process.on('exit', () => far.kill());
+let farSaid = '';
+await new Promise((wake) => far.stderr.on('data', (bytes) => { farSaid += bytes; if (farSaid.includes('listening')) wake(); }));
+const http = { type: 'http', name: 'every thing', url: `http://127.0.0.1:${port}/mcp`, headers: [] };
+const other = await first.agent.newSession({ cwd, mcpServers: [http] });
+choose = ({ options }) => options.find(ofKind('allow_once')).optionId;
+await first.agent.prompt({ sessionId: other.sessionId, prompt: text('echo in the project') });
+assert.match(first.said(), /(The server said Echo: over there\.\s*){3}$/);
+far.kill();
+
 // A turn that is cancelled takes its command along.
 choose = ({ options }) => options.find(ofKind('allow_once')).optionId;
 const waiting = first.agent.prompt({ sessionId, prompt: text('wait in the project') });
@@ -178,7 +196,7 @@ assert.equal(chosen.configOptions.find((option) => option.id === 'mode').current
 await assert.rejects(first.agent.setSessionMode({ sessionId, modeId: 'wild' }));
 await assert.rejects(first.agent.loadSession({ sessionId: '019bf537-f228-7cd3-aa1c-3da8af302e12', cwd, mcpServers: [] }));
 const { sessions } = await first.agent.listSessions({ cwd });
-assert.deepEqual(sessions.map((session) => session.sessionId), [sessionId]);
+assert.deepEqual(sessions.map((session) => session.sessionId).sort(), [sessionId, other.sessionId].sort());
 
 // The editor dies while a permission is open. The session is loaded, and asks again.
 let asked;

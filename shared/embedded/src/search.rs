@@ -5,6 +5,7 @@
 //! its vocabulary gives the occurrences of words. Ranks are computed elsewhere, since its own would count files that a caller may not read.
 
 mod kept;
+mod known;
 mod look_up;
 mod rows;
 mod schema;
@@ -14,7 +15,8 @@ use crate::readers::failed;
 use async_trait::async_trait;
 use domain::{FilePath, Timestamp, WorkspaceId};
 pub use kept::KeptIndexes;
-use look_up::Known;
+use known::Known;
+
 use ports::{
     Error, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Looked, Passage, Result,
     SearchIndex, SearchIndexes, Unembedded, Visible,
@@ -269,7 +271,7 @@ impl SearchIndex for LocalIndex {
                 None => Signs::read(&index.connection)?,
             };
             let signs = index.signs.insert(signs);
-            signs.nearest(&index.connection, &vector, most, &known.looked(&visible, &looked))
+            signs.nearest(&index.connection, &vector, most, &known, &known.seen(visible.as_ref()).looked(&looked))
         })
         .await
     }

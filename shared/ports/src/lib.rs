@@ -73,7 +73,7 @@ pub use sandbox::{
 };
 pub use search::{
     IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,
-    Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visible, kept_index,
+    Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, kept_index,
 };
 pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};

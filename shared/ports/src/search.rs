@@ -118,8 +118,25 @@ pub struct IndexMatches {
     pub cut: bool,
 }
 
-/// Whether a path may be read by the caller of a search.
-pub type Visible = Arc<dyn Fn(&FilePath) -> bool + Send + Sync>;
+/// Which files the caller of a search may read. A function of paths is one, too.
+pub trait Visibility: Send + Sync {
+    /// Whether the file may be read.
+    fn has(&self, file: &FilePath) -> bool;
+
+    /// The same for all files directly in a folder; none where each of them is asked for. It spares a search most questions.
+    fn has_all_in(&self, _folder: &FilePath) -> Option<bool> {
+        None
+    }
+}
+
+impl<F: Fn(&FilePath) -> bool + Send + Sync> Visibility for F {
+    fn has(&self, file: &FilePath) -> bool {
+        self(file)
+    }
+}
+
+/// The files that the caller of a search may read.
+pub type Visible = Arc<dyn Visibility>;
 
 /// A file as a look-up shows it: a document instead of its Markdown.
 #[derive(Clone, Copy, Debug)]

@@ -10,12 +10,11 @@ use crate::{
     snippet::{Part, snippet},
 };
 use domain::{FileId, FilePath, Timestamp, Usage};
-use ports::{Embedder, IndexMatches, IndexNearest, IndexTerm, Looked, Passage, SearchIndex, ShownFile, Visible};
-use serde::Serialize;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+use ports::{
+    Embedder, IndexMatches, IndexNearest, IndexTerm, Looked, Passage, SearchIndex, ShownFile, Visibility, Visible,
 };
+use serde::Serialize;
+use std::{collections::HashSet, sync::Arc};
 use workspace::Workspace;
 
 /// How many of the nearest passages are looked at, at least.
@@ -114,7 +113,7 @@ pub(crate) struct Wanted<'a> {
 
 pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: State) -> Result<Answer, Fault> {
     let Asked { reader, request, tagged, terms, mode, wanted } = asked;
-    let visible = seen_by(reader);
+    let visible: Visible = Arc::new(Readable((*reader).clone()));
     let words: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
     let found = match mode {
         Mode::Semantic => IndexMatches::default(),
@@ -150,22 +149,17 @@ pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: St
     Ok(Answer { results, total, complete, mode: *mode, pending, note: None, usage: Usage::default() })
 }
 
-/// The paths whose contents may be read. Each file of the workspace is asked for, and mostly a folder decides for all files in it.
-fn seen_by(reader: &Workspace) -> Visible {
-    let (sight, folders) = (reader.clone(), Mutex::new(HashMap::<Box<str>, Option<bool>>::new()));
-    Arc::new(move |path: &FilePath| {
-        let above = path.as_str().rsplit_once('/').map_or("", |(above, _)| above);
-        let mut folders = folders.lock().unwrap_or_else(PoisonError::into_inner);
-        let decided = match folders.get(above) {
-            Some(decided) => *decided,
-            None => {
-                let decided = path.parent().and_then(|folder| sight.may_read_in(&folder));
-                *folders.entry(above.into()).or_insert(decided)
-            }
-        };
-        drop(folders);
-        decided.unwrap_or_else(|| sight.may_read(path))
-    })
+/// The files whose contents this handle of a workspace may read.
+struct Readable(Workspace);
+
+impl Visibility for Readable {
+    fn has(&self, file: &FilePath) -> bool {
+        self.0.may_read(file)
+    }
+
+    fn has_all_in(&self, folder: &FilePath) -> Option<bool> {
+        self.0.may_read_in(folder)
+    }
 }
 
 fn fits(request: &Request, tagged: Option<&HashSet<FilePath>>, file: &ShownFile<'_>) -> bool {

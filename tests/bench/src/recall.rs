@@ -183,7 +183,7 @@ async fn nearest(bench: &mut Bench, folder: &Path, vectors: usize) -> Result<()>
         };
         index.embed(SPACE, waiting.into_iter().map(|each| vector(each.passage)).collect()).await?;
     }
-    let (visible, looked): (Visible, Looked) = (Arc::new(|_| true), Arc::new(|_| true));
+    let (visible, looked): (Visible, Looked) = (Arc::new(|_: &FilePath| true), Arc::new(|_| true));
     let mut samples = Samples::default();
     let mut first = Duration::ZERO;
     for round in 0..=ROUNDS {

@@ -1,7 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use super::*;
 use domain::FileId;
-use ports::IndexHit;
+use ports::{IndexHit, Visibility};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
 struct Place {
@@ -52,7 +53,7 @@ fn content(id: u128, seal: &str, words: &[&str]) -> IndexEdit {
 }
 
 async fn paths(index: &Arc<dyn SearchIndex>, term: IndexTerm, hidden: &'static str) -> Vec<String> {
-    let visible: Visible = Arc::new(move |path| !path.as_str().starts_with(hidden) || hidden.is_empty());
+    let visible: Visible = Arc::new(move |path: &FilePath| !path.as_str().starts_with(hidden) || hidden.is_empty());
     let found = index.look_up(vec![term], visible).await.unwrap();
     let path = |hit: &IndexHit| found.files[&hit.file].file.path.to_string();
     let mut paths: Vec<String> = found.hits[0].iter().map(path).collect();
@@ -90,13 +91,56 @@ async fn counts_are_of_visible_files_alone() {
     let index = Place::new().open().await;
     let one = vec![known(file(1, "/a", Some("1"))), content(1, "1", &["fox one"])];
     index.apply(one, None).await.unwrap();
-    let visible: Visible = Arc::new(|path| !path.as_str().starts_with("/users"));
+    let visible: Visible = Arc::new(|path: &FilePath| !path.as_str().starts_with("/users"));
     let alone = index.look_up(vec![word("fox")], visible.clone()).await.unwrap();
     let hidden = vec![known(file(2, "/users/x", Some("2"))), content(2, "2", &["fox fox", "fox"])];
     index.apply(hidden, None).await.unwrap();
     assert_eq!(index.look_up(vec![word("fox")], visible).await.unwrap(), alone);
     assert_eq!((alone.passages, alone.words, alone.names, alone.name_words), (1, 2, 1, 1));
     assert_eq!(paths(&index, word("fox"), "/users").await, ["/a"]);
+}
+
+/// Decides by the beginning of paths, for whole folders except for one, and counts the files that it is asked for.
+struct Beginning {
+    hidden: &'static str,
+    undecided: &'static str,
+    asked: AtomicUsize,
+}
+
+impl Visibility for Beginning {
+    fn has(&self, file: &FilePath) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        !file.as_str().starts_with(self.hidden)
+    }
+
+    fn has_all_in(&self, folder: &FilePath) -> Option<bool> {
+        (folder.as_str() != self.undecided).then(|| !folder.as_str().starts_with(self.hidden))
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_decided_as_a_whole_spares_the_questions_for_its_files() {
+    let index = Place::new().open().await;
+    let markdown = IndexedFile { derived_from: Some(FileId(Uuid::from_u128(90))), ..file(91, "/a/doc.md", Some("1")) };
+    let apart = IndexedFile { derived_from: Some(FileId(Uuid::from_u128(92))), ..file(93, "/a/far.md", Some("1")) };
+    let mut edits: Vec<IndexEdit> = (0..60)
+        .flat_map(|number| {
+            let folder = ["a", "b", "users"][usize::try_from(number % 3).unwrap()];
+            [known(file(number + 1, &format!("/{folder}/{number}"), Some("1"))), content(number + 1, "1", &["fox one"])]
+        })
+        .collect();
+    edits.extend([known(file(90, "/a/doc", None)), known(markdown), content(91, "1", &["fox"])]);
+    edits.extend([known(file(92, "/users/far", None)), known(apart), content(93, "1", &["fox"])]);
+    index.apply(edits, None).await.unwrap();
+    let each: Visible = Arc::new(|path: &FilePath| !path.as_str().starts_with("/users"));
+    let expected = index.look_up(vec![word("fox")], each.clone()).await.unwrap();
+    assert_eq!((expected.names, expected.passages), (42, 41));
+    for (undecided, questions) in [("", 0), ("/b", 20)] {
+        let visibility = Arc::new(Beginning { hidden: "/users", undecided, asked: AtomicUsize::new(0) });
+        assert_eq!(index.look_up(vec![word("fox")], visibility.clone()).await.unwrap(), expected, "{undecided:?}");
+        let asked = visibility.asked.load(Ordering::Relaxed);
+        assert!((questions..=2 * questions + 4).contains(&asked), "{asked} questions where {undecided:?} is undecided");
+    }
 }
 
 #[tokio::test]

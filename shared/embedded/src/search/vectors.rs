@@ -4,7 +4,7 @@
 //! each: they say about which vectors are near (the share of equal signs falls with the angle), by an XOR. The best [`CANDIDATES`] of those that
 //! may be shown are compared by their bytes. Where there are no more, the result is exact.
 
-use super::{look_up, number, rows::Touched};
+use super::{known::Known, number, rows::Touched};
 use ports::{Error, IndexNear, IndexNearest, Result};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::{HashMap, HashSet};
@@ -137,12 +137,13 @@ impl Signs {
         self.words.truncate(self.rows.len() * self.width);
     }
 
-    /// The nearest passages of these files.
+    /// The nearest passages of these files, which are known.
     pub fn nearest(
         &self,
         connection: &Connection,
         query: &[f32],
         most: usize,
+        known: &Known,
         files: &HashSet<i64>,
     ) -> rusqlite::Result<IndexNearest> {
         let query = unit(query);
@@ -156,7 +157,7 @@ impl Signs {
         }
         near.sort_by(|one, other| other.similarity.total_cmp(&one.similarity).then(one.passage.cmp(&other.passage)));
         near.truncate(most);
-        let found = look_up::files(connection, near.iter().map(|near| near.file).collect())?;
+        let found = known.files(near.iter().map(|near| near.file));
         Ok(IndexNearest { near, files: found, pending: pending(connection, files)? })
     }
 

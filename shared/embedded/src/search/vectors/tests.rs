@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use crate::LocalIndexes;
-use domain::{FileId, Timestamp, WorkspaceId};
+use domain::{FileId, FilePath, Timestamp, WorkspaceId};
 use ports::{IndexEdit, IndexNearest, IndexVector, IndexedFile, Looked, Passage, SearchIndex, SearchIndexes, Visible};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ impl World {
     }
 
     async fn nearest(&self, space: &str, query: &[f32], hidden: &'static str) -> IndexNearest {
-        let visible: Visible = Arc::new(move |path| hidden.is_empty() || !path.as_str().starts_with(hidden));
+        let visible: Visible = Arc::new(move |path: &FilePath| hidden.is_empty() || !path.as_str().starts_with(hidden));
         let looked: Looked = Arc::new(|_| true);
         self.index.nearest(space, query.to_vec(), 10, visible, looked).await.unwrap()
     }

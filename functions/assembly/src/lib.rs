@@ -5,6 +5,7 @@
 mod activity;
 mod auth;
 mod changes;
+pub mod coding_agents;
 mod config;
 pub mod counters;
 mod egress;

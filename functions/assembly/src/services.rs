@@ -23,8 +23,7 @@ use webhooks::{HookSetup, Webhooks};
 use workspace::Workspaces;
 
 /// Why no coding agent runs where nobody says otherwise.
-const ELSEWHERE: &str =
-    "coding agents run on a hub, on the machine of the person who runs it, and not in this deployment";
+const ELSEWHERE: &str = "this deployment has no machine on which coding agents run";
 
 /// The parts that all others use.
 #[derive(Clone)]

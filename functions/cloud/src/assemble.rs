@@ -12,9 +12,10 @@ use assembly::{
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::KeptIndexes;
 use ports::{
-    Blobs, Clock, Converter, Noted, QueueSender, Sandbox, SearchIndexes, Secrets, Spilling, SystemClock, Table,
-    Together,
+    AgentInfo, Agents, Blobs, Clock, Converter, NoAgents, Noted, QueueSender, STOCK_AGENTS, Sandbox, SearchIndexes,
+    Secrets, Spilling, SystemClock, Table, Together,
 };
+use sandbox::SandboxAgents;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use telemetry::Observers;
@@ -37,6 +38,8 @@ const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
 /// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
 const LEASE: Duration = Duration::from_secs(60);
+/// Why a deployment has no coding agents.
+const NO_AGENTS: &str = "the sandboxes of this deployment have no coding agents: its operator names those of their image in the parameter CodingAgents";
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
 const SCRATCH: &str = "/tmp";
 
@@ -185,6 +188,7 @@ impl Account {
         let models = self.config.ai.models(&self.environment)?.catalog();
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
             .with_webhooks(self.config.webhooks(None)?);
+        let services = Services { agents: self.coding_agents(machines.as_ref()), ..services };
         let mut counted = vec![
             counters::process(self.clock.now()),
             counters::archive(services.workspaces.clone()),
@@ -290,7 +294,9 @@ impl Account {
         let adapters = Arc::new(models::Adapters::new(models.clone(), within));
         let setup = ModelSetup { model: models, adapters, secrets: keys.clone(), known };
         let machines = self.machines(&base);
-        Ok((Engine::with_machines(base, queue, setup, self.config.agents(), machines), keys))
+        let agents = self.coding_agents(machines.as_ref());
+        let engine = Engine::with_machines(base, queue, setup, self.config.agents(), machines);
+        Ok((engine.with_agents(agents), keys))
     }
 
     /// The servers of tools that are reached over HTTP. Programs and sign-ins are a hub's: no instance lasts as long as they do.
@@ -311,6 +317,19 @@ impl Account {
         let sandboxes = Arc::new(self.sandboxes(base.table.clone())?);
         let places = Places { at_once: sandbox::AT_ONCE, shared: false };
         Some(SandboxSetup { sandboxes, commands: self.config.sandbox.commands(), places })
+    }
+
+    /// The coding agents that the image of the sandboxes has. They work in the files of a workspace, in its sandbox.
+    fn coding_agents(&self, machines: Option<&SandboxSetup>) -> Arc<dyn Agents> {
+        let ids = self.cloud.config().sandbox().map(|sandbox| sandbox.agents.as_slice()).unwrap_or_default();
+        let Some(machines) = machines.filter(|_| !ids.is_empty()) else {
+            return Arc::new(NoAgents::because(NO_AGENTS));
+        };
+        let name =
+            |id: &str| STOCK_AGENTS.iter().find(|(stock, _)| *stock == id).map_or(id, |(_, name)| *name).to_owned();
+        let info = |id: &String| AgentInfo { id: id.clone(), name: name(id), unavailable: None, install: None };
+        let known: Vec<AgentInfo> = ids.iter().map(info).collect();
+        Arc::new(SandboxAgents::new(machines.sandboxes.clone(), known))
     }
 
     fn sandboxes(&self, table: Arc<dyn Table>) -> Option<EcsSandboxes> {

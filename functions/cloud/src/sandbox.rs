@@ -1,12 +1,14 @@
 //! The machine of one workspace, in its container. Its role may read contents, and no other resource of the deployment.
 
+use agents::{ChildAgents, Enclose};
 use async_trait::async_trait;
 use aws::{Cloud, S3Blobs};
 use axum::body::Bytes;
 use domain::Sha256;
 use futures::FutureExt;
 use machine::{Machine, Options, Search};
-use ports::{Blobs, Error, Result, SystemClock};
+use ports::{Agents, Blobs, Error, KnownSecrets, NoAgents, Result, SystemClock};
+use sandbox::LocalCopies;
 use std::{ops::Range, sync::Arc};
 use tokio::{
     net::TcpListener,
@@ -18,6 +20,9 @@ use tracing_subscriber::{
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
+
+/// The coding agents, as a JSON object with the fields of `[agents.NAME]` by name.
+const AGENTS: &str = "BUILDSCALE__SANDBOX__AGENTS";
 
 /// Why a sandbox does not start. Its own, so that nothing is linked to say why others do not.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +54,7 @@ fn variables() -> std::result::Result<Options, machine::OptionsError> {
 }
 
 /// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until it has been idle for long enough. It logs
-/// JSON lines; of its token it has only the digest, so there is no secret that a line could have in it.
+/// JSON lines; of its token it has only the digest, and the keys of coding agents are taken out of all that they tell.
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
@@ -68,7 +73,8 @@ async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), S
         .boxed()
     });
     let listener = TcpListener::bind(&options.listen).await?;
-    let machine = Machine::open(options, Arc::new(Contents(cloud.blobs()?)), search).await?;
+    let agents = coding_agents(&options)?;
+    let machine = Machine::open(options, Arc::new(Contents(cloud.blobs()?)), search, agents).await?;
     tracing::info!(address = %listener.local_addr()?, user, "serving");
     let shutdown = CancellationToken::new();
     tokio::spawn({
@@ -79,6 +85,36 @@ async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), S
         }
     });
     Ok(machine::serve(listener, machine, shutdown).await?)
+}
+
+/// The coding agents that this image has, and that its variable names. They work in copies of the workspace's files, beside the mirror, where no
+/// command reads.
+fn coding_agents(options: &Options) -> std::result::Result<Arc<dyn Agents>, machine::OptionsError> {
+    let told = std::env::var(AGENTS).unwrap_or_default();
+    if told.trim().is_empty() {
+        return Ok(Arc::new(NoAgents::default()));
+    }
+    let malformed = |error: serde_json::Error| {
+        // The text may have keys in it.
+        let what = format!("is no JSON object of coding agents: line {}, column {}", error.line(), error.column());
+        machine::OptionsError::Variable { name: AGENTS, what }
+    };
+    let agents = assembly::coding_agents::of_sandbox(&told).map_err(malformed)?;
+    let secrets = KnownSecrets::default();
+    let theirs: Vec<(String, String)> = agents.iter().flat_map(|agent| agent.env.clone()).collect();
+    assembly::secrets::learn_environment(&theirs, &secrets);
+    let home = options.folder.join("agents");
+    std::fs::create_dir_all(&home)?;
+    let mut environment: Vec<(String, String)> = std::env::vars().filter(|(name, _)| name != "HOME").collect();
+    environment.push(("HOME".to_owned(), home.display().to_string()));
+    Ok(Arc::new(ChildAgents::new(agents::Options {
+        agents,
+        environment,
+        known: secrets,
+        enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
+        copies: Some(Arc::new(LocalCopies::new(options.folder.join("copies")))),
+        ..agents::Options::default()
+    })))
 }
 
 /// Contents by their digests, as its role allows; code that writes is not even linked.

@@ -37,6 +37,7 @@ impl IntoResponse for Refused {
             Code::InvalidArgument => StatusCode::BAD_REQUEST,
             Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+            Code::Conflict => StatusCode::CONFLICT,
             Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
             Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
             Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

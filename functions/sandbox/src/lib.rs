@@ -4,19 +4,24 @@
 //! ```text
 //!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── missing contents, from the blobs
 //!                                                             ├── search over the mirror
-//!                                                             └── Commands, confined
+//!                                                             ├── Commands, confined
+//!                                                             └── coding agents, in working copies
 //! ```
 //!
 //! It is told the contents of its mirror, and reads only contents, by their digests: it has no access to the table. After a while without
 //! use it ends itself with code 0, and with it the task. [`sandbox::wire`] defines the requests.
 //!
-//! Deliberately absent: tools (the caller of this library supplies the search of a folder), users and permissions. A caller with the token
+//! Deliberately absent: tools and agents (the caller of this library supplies the search of a folder, and the port of agents), users and permissions. A caller with the token
 //! may do everything here, and everything here belongs to one workspace.
 
+mod agents;
 mod answer;
+mod batches;
 mod body;
+mod copies;
 mod door;
 mod exec;
+mod holds;
 mod idle;
 mod machine;
 mod options;

@@ -1,8 +1,8 @@
 //! The machine of a workspace: the state that all routes share.
 
-use crate::{idle::Idle, options::Options};
+use crate::{batches::Batches, holds::Holds, idle::Idle, options::Options};
 use futures::future::BoxFuture;
-use ports::Blobs;
+use ports::{Agents, Blobs};
 use sandbox::{Budget, Commands, Mirror};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,14 +19,22 @@ struct Inner {
     commands: Commands,
     search: Search,
     idle: Idle,
+    agents: Arc<dyn Agents>,
+    batches: Batches,
+    holds: Holds,
 }
 
 impl Machine {
-    /// Opens the mirror that is on the disk; contents that it lacks are read from `blobs`.
+    /// Opens the mirror that is on the disk; contents that it lacks are read from `blobs`. Threads of the workspace work with `agents`.
     ///
     /// # Errors
     /// When the disk does not let it.
-    pub async fn open(options: Options, blobs: Arc<dyn Blobs>, search: Search) -> std::io::Result<Self> {
+    pub async fn open(
+        options: Options,
+        blobs: Arc<dyn Blobs>,
+        search: Search,
+        agents: Arc<dyn Agents>,
+    ) -> std::io::Result<Self> {
         let space = options.workspace.to_string();
         let mirror = Mirror::open(options.folder.clone(), blobs, space, Budget::default()).await?;
         let mut how = sandbox::Options::new(options.scratch.join("scratch"));
@@ -35,12 +43,13 @@ impl Machine {
         how.shared = false;
         // The task's container is the outer barrier around its commands.
         how.outer = sandbox::Outer::Container;
-        Ok(Self::with(options, mirror, Commands::new(how), search))
+        Ok(Self::with(options, mirror, Commands::new(how), search, agents))
     }
 
     /// With parts that somebody made.
-    pub fn with(options: Options, mirror: Mirror, commands: Commands, search: Search) -> Self {
-        Self(Arc::new(Inner { options, mirror, commands, search, idle: Idle::new() }))
+    pub fn with(options: Options, mirror: Mirror, commands: Commands, search: Search, agents: Arc<dyn Agents>) -> Self {
+        let (idle, batches, holds) = (Idle::new(), Batches::default(), Holds::default());
+        Self(Arc::new(Inner { options, mirror, commands, search, idle, agents, batches, holds }))
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -54,6 +63,15 @@ impl Machine {
     }
     pub(crate) fn search(&self) -> &Search {
         &self.0.search
+    }
+    pub(crate) fn agents(&self) -> &Arc<dyn Agents> {
+        &self.0.agents
+    }
+    pub(crate) fn batches(&self) -> &Batches {
+        &self.0.batches
+    }
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.0.holds
     }
     pub(crate) fn idle(&self) -> &Idle {
         &self.0.idle

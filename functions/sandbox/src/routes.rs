@@ -1,8 +1,10 @@
-//! The routes, but for commands.
+//! The routes, but for commands, agents and their copies.
 
 use crate::{
+    agents,
     answer::{Answer, Refused, no_method, no_route},
     body::{Body, Raw, malformed, patiently},
+    copies,
     door::guard,
     exec,
     machine::Machine,
@@ -30,6 +32,8 @@ pub fn router(machine: Machine) -> Router {
         .route("/places", post(exec::reserve))
         .route("/exec", post(exec::exec))
         .route("/exec/{call}/kill", post(exec::kill))
+        .route("/agents", post(agents::call))
+        .route("/copies", post(copies::call))
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(machine.clone(), guard))
         .layer(DefaultBodyLimit::max(MAX_BODY));

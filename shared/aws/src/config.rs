@@ -29,6 +29,8 @@ pub struct Sandbox {
     pub capacity_provider: Option<String>,
     /// The port that they answer on.
     pub port: u16,
+    /// The coding agents that their image has, by id.
+    pub agents: Vec<String>,
 }
 
 /// A variable that is missing or says nothing sensible.
@@ -83,6 +85,7 @@ const SUBNETS: &str = "BUILDSCALE__AWS__SANDBOX_SUBNETS";
 const SECURITY_GROUPS: &str = "BUILDSCALE__AWS__SANDBOX_SECURITY_GROUPS";
 const CAPACITY_PROVIDER: &str = "BUILDSCALE__AWS__SANDBOX_CAPACITY_PROVIDER";
 const PORT: &str = "BUILDSCALE__AWS__SANDBOX_PORT";
+const AGENTS: &str = "BUILDSCALE__AWS__SANDBOX_AGENTS";
 
 impl Config {
     /// From the environment of this process.
@@ -97,7 +100,7 @@ impl Config {
     ///
     /// # Errors
     /// When `BUILDSCALE__AWS__QUEUE_URL` does not end in `.fifo`, `BUILDSCALE__AWS__BUS` has another form than [`BusAddress`], or
-    /// `BUILDSCALE__AWS__SANDBOX_CLUSTER` is set and another variable of [`Sandbox`] is missing (but the capacity provider) or malformed. A
+    /// `BUILDSCALE__AWS__SANDBOX_CLUSTER` is set and another variable of [`Sandbox`] is missing (but the capacity provider and the agents) or malformed. A
     /// missing resource is no error here.
     pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let text = |name| look_up(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
@@ -220,8 +223,7 @@ fn sandbox(cluster: String, text: impl Fn(&'static str) -> Option<String>) -> Re
         let problem = || format!("is not set, and {CLUSTER} is");
         text(variable).ok_or_else(|| ConfigError { variable, problem: problem() })
     };
-    let list = |variable| {
-        let listed = needed(variable)?;
+    let list = |variable, listed: String| {
         let parts: Vec<String> = listed.split(',').map(|part| part.trim().to_owned()).collect();
         let distinct: HashSet<&String> = parts.iter().collect();
         match distinct.len() == parts.len() && parts.iter().all(|part| !part.is_empty()) {
@@ -233,8 +235,9 @@ fn sandbox(cluster: String, text: impl Fn(&'static str) -> Option<String>) -> Re
     };
     Ok(Sandbox {
         task_definition: needed(TASK_DEFINITION)?,
-        subnets: list(SUBNETS)?,
-        security_groups: list(SECURITY_GROUPS)?,
+        subnets: list(SUBNETS, needed(SUBNETS)?)?,
+        security_groups: list(SECURITY_GROUPS, needed(SECURITY_GROUPS)?)?,
+        agents: text(AGENTS).map_or(Ok(Vec::new()), |listed| list(AGENTS, listed))?,
         capacity_provider: text(CAPACITY_PROVIDER),
         port: match needed(PORT)?.parse() {
             Ok(port) if port > 0 => port,

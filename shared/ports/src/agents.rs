@@ -106,7 +106,7 @@ pub struct AgentInfo {
 }
 
 /// A turn of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AgentTurn {
     /// The workspace of the chat.
     pub workspace: WorkspaceId,
@@ -117,7 +117,7 @@ pub struct AgentTurn {
 }
 
 /// A prompt for the process of a thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentPrompt {
     /// The turn.
     pub turn: AgentTurn,
@@ -131,7 +131,8 @@ pub struct AgentPrompt {
 }
 
 /// An update of a turn, in its order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgentUpdate {
     /// The session that the process works in.
     Bound {

@@ -1,7 +1,7 @@
 //! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS:
 //! one takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
-use crate::Result;
+use crate::{Agents, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, Timestamp, WorkspaceId, task::Resources};
@@ -72,6 +72,10 @@ pub trait Sandbox: Send + Sync {
     /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None if it shares
     /// the workspace's own folder on disk.
     fn mirror(&self) -> Option<&dyn Mirrored>;
+    /// The coding agents of this machine, which work in copies of the workspace's files; none where agents work elsewhere.
+    fn agents(&self) -> Option<Arc<dyn Agents>> {
+        None
+    }
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
     ///
     /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. There is no queue

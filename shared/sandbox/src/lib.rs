@@ -12,9 +12,11 @@
 //!   and in `world` (the outer one, on the hub).
 //! - [`Mirror`] is a folder that manifests bring up to date, for a machine that does not see the workspace's own.
 //! - [`Local`] is the sandbox of the hub: commands see `latest/` itself. [`Remote`] is one that answers over HTTP.
+//! - [`LocalCopies`] are the folders in which coding agents work. [`SandboxAgents`] is their port where they work in sandboxes.
 //!
 //! This crate does not decide on anyone's rights, and knows no tool: the server of a mirror brings the tools that search it.
 
+mod agents;
 mod commands;
 mod converter;
 mod copies;
@@ -57,6 +59,7 @@ mod elsewhere;
 #[cfg(not(target_os = "linux"))]
 use elsewhere as supervise;
 
+pub use agents::SandboxAgents;
 pub use commands::Commands;
 #[cfg(target_os = "linux")]
 pub use confine::{can_enclose, enclose};

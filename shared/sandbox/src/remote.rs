@@ -1,18 +1,24 @@
 //! A sandbox on another machine, over HTTP ([`crate::wire`]).
 
+mod agents;
 mod lines;
 
 use crate::wire::{self, Failed, Health, Marked, Missing, Search};
+use agents::RemoteAgents;
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{CallId, Sha256, WorkspaceId};
-use ports::{Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox};
+use domain::{CallId, ChatId, Sha256, TurnId, WorkspaceId};
+use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{self, HeaderValue},
 };
 use serde::de::DeserializeOwned;
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 /// How long a connection may take. A task that has gone leaves an address without an answer.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -33,6 +39,8 @@ struct Client {
     url: String,
     health: String,
     token: HeaderValue,
+    /// The last batch of updates that each thread's turn has had here.
+    seen: Mutex<HashMap<ChatId, (TurnId, u64)>>,
 }
 
 impl Remote {
@@ -56,7 +64,7 @@ impl Remote {
         token.set_sensitive(true);
         let base = base_url.as_ref().trim_end_matches('/');
         let (url, health) = (format!("{base}/workspaces/{workspace}"), format!("{base}/health"));
-        Ok(Self(Arc::new(Client { http, url, health, token })))
+        Ok(Self(Arc::new(Client { http, url, health, token, seen: Mutex::default() })))
     }
 
     /// How it is. This counts as no use of it.
@@ -123,6 +131,10 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
 impl Sandbox for Remote {
     fn mirror(&self) -> Option<&dyn Mirrored> {
         Some(self)
+    }
+
+    fn agents(&self) -> Option<Arc<dyn Agents>> {
+        Some(Arc::new(RemoteAgents(self.0.clone())))
     }
 
     async fn reserve(&self, mut asked: Reserve) -> Result<Place> {

@@ -11,10 +11,15 @@
 //! | `POST /workspaces/{id}/places` | [`ports::Reserve`] | [`ports::Place`], within [`LONGEST_WAIT`] |
 //! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then; `NOT_BEGUN` and `OUTCOME_UNKNOWN` as [`ports::Execution`] says |
 //! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
+//! | `POST /workspaces/{id}/agents` | [`AgentCall`] | as it says; `CONFLICT` as [`ports::Agents`] says |
+//! | `POST /workspaces/{id}/copies` | [`packed`] [`CopyCall`] | as it says |
 //!
 //! The id is in the path so that a sandbox at a reused address is not taken for the one that had it before. Errors come as `{"error": …}`
 //! ([`Failed`]).
 
+mod agents;
+
+pub use agents::{AgentCall, CopyCall, HELD, HeldCopy, Updates};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use domain::{Code, Sha256, WorkspaceId};
 use ports::ExecEvent;
@@ -109,6 +114,7 @@ pub fn unpacked(mut body: Bytes) -> Option<Vec<Bytes>> {
 pub fn told(error: &ports::Error) -> domain::Error {
     match error.kind() {
         _ if error.is_full() => domain::Error::storage_full(),
+        _ if matches!(error, ports::Error::Conflict { .. }) => domain::Error::new(Code::Conflict, error.to_string()),
         ports::ErrorKind::Reject => domain::Error::new(Code::Unprocessable, error.to_string()),
         ports::ErrorKind::Retry => {
             let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
@@ -127,6 +133,7 @@ pub fn heard(error: domain::Error) -> ports::Error {
         Code::Unprocessable | Code::InvalidArgument | Code::PayloadTooLarge => ports::Error::Invalid(error.message),
         Code::StorageFull => ports::Error::full("the sandbox"),
         Code::Internal => ports::Error::Damaged(error.message),
+        Code::Conflict => ports::Error::Conflict { write: 0 },
         _ => ports::Error::unavailable("the sandbox", error),
     }
 }
@@ -181,5 +188,6 @@ mod tests {
         assert!(heard(told(&ports::Error::unavailable("the disk of the mirror", full))).is_full());
         let damaged = heard(told(&ports::Error::Damaged("a content".into())));
         assert!(matches!(&damaged, ports::Error::Damaged(what) if what == "a content"), "{damaged}");
+        assert!(matches!(heard(told(&ports::Error::Conflict { write: 3 })), ports::Error::Conflict { .. }));
     }
 }

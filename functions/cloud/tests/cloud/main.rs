@@ -2,6 +2,7 @@
 //! `tests/journeys` covers the use by people, in every world.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod agents;
 mod calls;
 mod chains;
 mod deaths;

@@ -1,17 +1,18 @@
 //! A server in this process.
 
+use agents::{ChildAgents, Known};
 use async_trait::async_trait;
 use buildscale_machine::{Machine, Options};
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
-use ports::{Blobs, Exec, Execution, Grant, Place, Reserve, Sandbox};
-use sandbox::Remote;
+use ports::{Agents, Blobs, Exec, Execution, Grant, Place, Reserve, Sandbox};
+use sandbox::{LocalCopies, Remote};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
     ops::Range,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -74,7 +75,8 @@ impl Served {
         });
         let listener = TcpListener::bind(&options.listen).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let machine = Machine::open(options, Arc::new(Nothing), search).await.unwrap();
+        let agents = agents(&root);
+        let machine = Machine::open(options, Arc::new(Nothing), search, agents).await.unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(buildscale_machine::serve(listener, machine, shutdown.clone()));
         Self { home, address, shutdown, serving }
@@ -87,6 +89,26 @@ impl Served {
     pub fn remote(&self) -> Remote {
         at(self.address)
     }
+}
+
+/// The agent of the tests of `agents`, which does as it is told.
+fn agents(root: &Path) -> Arc<dyn Agents> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/agents/tests/agent.py");
+    let agent = Known {
+        id: "test".into(),
+        name: "Test".into(),
+        command: "python3".into(),
+        args: vec![script.into()],
+        ..Known::default()
+    };
+    let environment = ["PATH", "HOME"].map(|name| (name.to_owned(), std::env::var(name).unwrap_or_default()));
+    Arc::new(ChildAgents::new(agents::Options {
+        agents: vec![agent],
+        environment: environment.into(),
+        grace: Duration::from_millis(500),
+        copies: Some(Arc::new(LocalCopies::new(root.join("copies")))),
+        ..agents::Options::default()
+    }))
 }
 
 impl Drop for Served {

@@ -23,6 +23,8 @@ async fn every_request_needs_the_token_of_the_task() {
         (Method::GET, format!("/contents/{}", Sha256::of(b"x"))),
         (Method::POST, "/search".into()),
         (Method::POST, "/exec".into()),
+        (Method::POST, "/agents".into()),
+        (Method::POST, "/copies".into()),
         (Method::POST, format!("/exec/{}/kill", Uuid::nil())),
     ];
     let http = http();
@@ -58,6 +60,9 @@ async fn errors_come_in_one_envelope() {
         (Method::POST, format!("{inside}/contents"), "\0\0\0\u{7f}x", StatusCode::BAD_REQUEST),
         (Method::GET, format!("{inside}/contents/x"), "", StatusCode::BAD_REQUEST),
         (Method::POST, format!("{inside}/exec"), r#"{"words": ["true"]}"#, StatusCode::BAD_REQUEST),
+        (Method::POST, format!("{inside}/agents"), r#"{"prompt": 1}"#, StatusCode::BAD_REQUEST),
+        (Method::POST, format!("{inside}/copies"), "", StatusCode::BAD_REQUEST),
+        (Method::POST, format!("{inside}/copies"), "\0\0\0\u{1}{", StatusCode::BAD_REQUEST),
         (Method::POST, format!("{inside}/places"), r#"{"call": "x"}"#, StatusCode::BAD_REQUEST),
         (Method::POST, format!("{inside}/exec/x/kill"), "", StatusCode::BAD_REQUEST),
     ] {

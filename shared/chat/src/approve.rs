@@ -3,15 +3,17 @@
 //! another change of the plan a person is asked before each command, until the plan is approved again.
 
 use crate::{
-    Chats, agent, ask,
+    agent, ask,
     asked::{check_content, check_limits},
     attached,
-    chats::Accepted,
+    calls::unpermitted,
+    chats::Chats,
     gate::GateDecision,
     keys::plan_key,
     machine::ChatEffect,
+    requests::Accepted,
     scenario,
-    turn::{Step, unpermitted},
+    step::Step,
     waits::QueuedBehind,
 };
 use domain::{

@@ -1,21 +1,9 @@
 //! Waiting for a provider that failed in a way that passes. The call rests as rows: its entry says why and until when, and a message that
 //! is due then has the model asked again.
 
-use crate::{phase::Phase, state::Turn, turn::Step};
+use crate::{phase::Phase, state::Turn, step::Step};
 use domain::{ChatCommand, ChatEvent, Error, MessageId, StopReason, event::RetryWait};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// A call of the model that failed in a way that passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Postponed {
-    /// The message to come.
-    pub message_id: MessageId,
-    /// The last attempt, as [`Phase::Model`] counts them.
-    pub attempt: u32,
-    /// How often the provider failed; an attempt that ended with its worker is none of its failures.
-    pub failures: u32,
-}
 
 impl Turn {
     /// How often the provider has failed the call that brings this message.

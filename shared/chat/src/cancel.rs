@@ -8,12 +8,12 @@ use crate::{
     phase::Phase,
     report,
     size::{MAX_ANSWER, beginning},
-    steer,
-    turn::Step,
+    state::ROLLED_BACK,
+    step::Step,
 };
 use actor::{StopRequest, Target};
 use domain::{
-    CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, event::PermissionOutcome,
+    CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, TurnId, event::PermissionOutcome,
 };
 use tools::ToolKind;
 
@@ -21,6 +21,11 @@ use tools::ToolKind;
 pub(crate) const USER_CANCELLED: &str = "user_cancelled";
 /// The reason when the chat is deleted.
 pub(crate) const DELETED: &str = "deleted";
+
+/// The reason of the stop of a message that interrupts.
+pub(crate) fn interruption(takes_back: Option<TurnId>) -> &'static str {
+    if takes_back.is_some() { ROLLED_BACK } else { "interrupted" }
+}
 
 impl Step<'_> {
     /// Whether a call that runs is a command, or is run by a server: it may take long, and nothing of ours is lost when it is ended.
@@ -53,9 +58,6 @@ impl Step<'_> {
 pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
     if request.target == Target::Everything {
         return give_up(step, request.stop_id);
-    }
-    if steer::is_steering(request) {
-        return step.steer_requested(request);
     }
     let Some(turn) = step.turn() else { return };
     let already = step.state().last_stop == Some(request.stop_id) || turn.stopping.is_some();

@@ -1,39 +1,13 @@
-//! The API for people: commands to chats, and reads of them. Knows no HTTP.
+//! Chats for those who talk to them: the ports behind every request, and how a command is sent. Knows no HTTP.
 //!
-//! A command is accepted when the queue has it; the chat's events tell its result.
+//! A command is accepted when the queue has it; the chat's events tell its result. The requests are in `commands`, and beside what they are about.
 
-mod requests;
-
-pub use requests::{Accepted, NewChat, NewMessage, Setup};
-
-use crate::{
-    agent,
-    approve::check_mode,
-    asked::{check_content, check_limits},
-    attached, cancel,
-    keys::{actor_id, view_index, view_key},
-    prompt, rollback, scenario,
-    settings::Settings,
-    state::ChatState,
-    steer, transcript,
-    view::view,
-    waits::{QueuedBehind, not_asked, waiting},
-};
+use crate::{keys::actor_id, settings::Settings};
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
-use domain::{
-    ActorKind, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy,
-    PlanFile, Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId, chat::SessionConfig, event::Question,
-    text,
-};
-use ports::{Bus, Clock, Expect, QueueMessage, QueueSender, Table, URGENT, Write, validate::MAX_MESSAGE};
-use serde_json::{Map, Value};
+use domain::{ActorKind, ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
+use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use std::sync::Arc;
-use workspace::{Access, Workspaces};
-
-/// How long the title of a chat is that nobody named, in characters (spec 003 §4 (5)).
-const TITLE: usize = 50;
-/// The role of sessions of the planner chat.
-const SESSION_ROLE: &str = "planner";
+use workspace::Workspaces;
 
 /// Chats, for those who talk to them.
 ///
@@ -63,213 +37,6 @@ impl Chats {
         Self { table, mailbox, workspaces, clock, settings }
     }
 
-    /// Makes a chat and begins its first turn. Its view and its file exist when this returns, and the same ids again have no effect. In
-    /// `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `plan_id` or
-    /// `plan_v`; `UNPROCESSABLE` for a persona whose tools are unknown or a plan without steps; `STALE_VERSION` for a plan that changed;
-    /// `PAYLOAD_TOO_LARGE` as for [`Chats::post`].
-    pub async fn create(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        new: NewChat,
-        by: &Principal,
-    ) -> Result<Accepted, Error> {
-        check_content("goal", &new.goal)?;
-        check_limits(new.limits)?;
-        let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
-        let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
-        let plan = match new.plan {
-            Some(id) => Some(PlanFile { path: files.by_id(id).await?.path, id }),
-            None => None,
-        };
-        let approval = match (new.mode, new.plan, new.plan_v) {
-            (Mode::Build, Some(plan), Some(v)) => Some(Box::new(self.approval(&files, plan, v, by).await?)),
-            (Mode::Build, ..) => {
-                return Err(Error::invalid("plan_id", "build mode carries out a plan that is approved")
-                    .hint("name it by plan_id, and the version that you approve by plan_v; or begin in plan mode"));
-            }
-            (Mode::Chat | Mode::Plan, _, Some(_)) => {
-                return Err(Error::invalid("plan_v", "a version is approved for build mode alone"));
-            }
-            (Mode::Chat | Mode::Plan, _, None) => None,
-        };
-        let (attached, mut context) =
-            attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
-        context.push_str(&new.earlier);
-        context.push_str(&new.briefing);
-        let scenario = scenario::placed(&files, new.scenario, &mut context).await?;
-        let now = self.clock.now();
-        let (role, persona, session, system) = match new.session {
-            Some(setup) => {
-                let SessionConfig { session, system, tools } = *setup;
-                let persona = prompt::Persona { text: String::new(), tools: Some(tools), model: None };
-                (SESSION_ROLE.to_owned(), persona, Some(Box::new(session)), system)
-            }
-            None => {
-                let persona = prompt::persona(&files, &role).await?;
-                let system = prompt::system(&files, &persona).await?;
-                (role, persona, None, system)
-            }
-        };
-        let config = ChatConfig {
-            workspace,
-            chat,
-            user: by.user(),
-            title: new.title.unwrap_or_else(|| title_of(&new.goal)),
-            system,
-            role,
-            model: new.model.or(persona.model),
-            tools: persona.tools,
-            plan,
-            mode: new.mode,
-            limits: new.limits.map_or(self.settings.limits, |asked| asked.within(self.settings.limits)),
-            context_tokens: match session {
-                Some(_) => self.settings.context_tokens.min(self.settings.sessions.context_tokens),
-                None => self.settings.context_tokens,
-            },
-            created_at: now,
-            agent: None,
-            thread: new.thread.map(Box::new),
-            forked_from: None,
-            session,
-            scenario,
-            member: None,
-            functions: new.functions,
-        };
-        let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
-        let index = view_index(&config, now);
-        let head = transcript::head(&config);
-        let (create, content) = (Some(Box::new(config)), new.goal);
-        let start = ChatCommand::StartTurn {
-            content,
-            files: attached,
-            context,
-            create,
-            limits: None,
-            interrupt: false,
-            rolls_back: None,
-            may_approve: new.may_approve || approval.is_some(),
-            approval,
-            persona: None,
-            noted: false,
-            trace: new.trace,
-        };
-        // A message that cannot be sent must leave nothing behind, so that is known before anything is written.
-        let message = self.message(workspace, chat, command, by, start)?;
-
-        // The file first: in the trash it tells that the chat was made by this very request before, and deleted since.
-        let path = transcript::path(chat)?;
-        let kept = self.workspaces.open(workspace, Access::platform("the file of a new chat")).await?;
-        match kept.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
-            Ok(_) => {}
-            Err(error) if error.code == Code::Conflict => {}
-            Err(error) => return Err(error),
-        }
-        let key = view_key(workspace, chat);
-        match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
-            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
-            Err(error) => return Err(internal(error)),
-        }
-        self.mailbox.send(message).await.map_err(internal)?;
-        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind: None, paused_reason: None })
-    }
-
-    /// Posts a message; its turn begins when the chat is free. A paused chat tries the failed work again, and then reads it.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or is busy and [`OnBusy::Reject`] was
-    /// asked for, or cannot be rolled back; `UNPROCESSABLE` if a coding agent is to be; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content.
-    pub async fn post(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        post: NewMessage,
-        by: &Principal,
-    ) -> Result<Accepted, Error> {
-        check_content("content", &post.content)?;
-        check_limits(post.limits)?;
-        let view = self.get(workspace, chat).await?;
-        agent::check_not_of_task(&view)?;
-        // The view misses commands that were accepted a moment ago and have not begun: the message is queued behind such a turn.
-        if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {
-            return Err(Error::new(Code::Conflict, "a turn is running in this chat")
-                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
-        }
-        let steered = match post.on_busy {
-            OnBusy::Steer => steer::target(&view, post.expected_turn_id)?,
-            OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => None,
-        };
-        let rolls_back = self.taken_back_by(workspace, &view, &post).await?;
-        let interrupt = rolls_back.is_some() || post.on_busy == OnBusy::Interrupt;
-        // A turn that is interrupted ends within a moment; one that is paused has to be given up.
-        let queued_behind = QueuedBehind::of(&view).filter(|_| !interrupt);
-        let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
-            (Vec::new(), String::new())
-        } else {
-            let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
-            attached::context(&files, &post.files, view.plan_path.as_ref()).await?
-        };
-        if let Some(turn) = steered {
-            return self.steer(workspace, chat, (command, turn), post, (attached, context), by).await;
-        }
-        let turn_id = TurnId(command.0);
-        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached));
-        let start = ChatCommand::StartTurn {
-            content: post.content,
-            files: attached,
-            context,
-            create: None,
-            limits: post.limits,
-            interrupt,
-            rolls_back,
-            approval: None,
-            persona: None,
-            may_approve: post.may_approve,
-            noted: queued_behind.is_some(),
-            trace: post.trace,
-        };
-        let mut messages = vec![self.message(workspace, chat, command, by, start)?];
-        if view.status == ChatStatus::Paused {
-            messages.push(self.resumption(workspace, chat, command, interrupt, by)?);
-        } else if interrupt {
-            // Also when nothing is seen running: a message may have been accepted a moment ago.
-            let (target, reason) = (seen_running(&view), rollback::reason(rolls_back));
-            self.request_stop(workspace, chat, target, reason, StopId(command.0)).await?;
-        }
-        self.send_noted(workspace, chat, messages, note).await?;
-        let paused_reason = view.paused_reason.filter(|_| view.status == ChatStatus::Paused);
-        Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
-    }
-
-    /// Stops the running turn (spec 000 §6), or the one that a chat was paused in. The same id again stops nothing more.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out.
-    pub async fn stop(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        if view.status == ChatStatus::Idle && self.clock.now().since(view.active_at) >= self.settings.inactivity {
-            let hint = "it stopped by itself when it was done; post a message to go on";
-            return Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint));
-        }
-        // Also when it is seen idle: a message may have been accepted a moment ago. A stop that finds nothing is harmless.
-        let stop_id = StopId(command.0);
-        self.request_stop(workspace, chat, seen_running(&view), cancel::USER_CANCELLED, stop_id).await?;
-        // A turn that waits for a person has no worker that watches: it is told through its mailbox.
-        let stop = ChatCommand::Stop { stop_id, turn_id: view.turn_id };
-        self.send(workspace, chat, command, by, stop).await
-    }
-
     pub(crate) async fn request_stop(
         &self,
         workspace: WorkspaceId,
@@ -282,34 +49,6 @@ impl Chats {
         self.mailbox.stop(&actor_id(workspace, chat), &request).await.map_err(internal)
     }
 
-    /// Answers questions of `ask_user`. Unless the caller `may_approve`, the rest of the turn has no rights by an approved plan or by granted rules.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them; those of
-    /// [`tools::check_answers`]; `PAYLOAD_TOO_LARGE` when the answers do not fit into a message.
-    #[expect(clippy::too_many_arguments, reason = "an answer, its question, its author, and the author's right")]
-    pub async fn answer(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        question_id: QuestionId,
-        answers: Map<String, Value>,
-        may_approve: bool,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        let Some(asked) = waiting(&view, "question", "question_id", &question_id.to_string()) else {
-            let refusal = not_asked("question", "question_id", &question_id.to_string());
-            return self.unless_done(workspace, chat, command, refusal).await;
-        };
-        let questions: Vec<Question> = serde_json::from_value(asked["questions"].clone()).map_err(internal)?;
-        let asked = answers.clone();
-        let checked = workspace::blocking::run(move || tools::check_answers(&questions, &asked)).await;
-        checked.map_err(internal)??;
-        self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await
-    }
-
     /// Accepts a refused command that was consumed before: its sender repeats it because the first answer was lost.
     pub(crate) async fn unless_done(
         &self,
@@ -320,28 +59,6 @@ impl Chats {
     ) -> Result<(), Error> {
         let done = actor::has_consumed(&*self.table, &actor_id(workspace, chat), command).await;
         if done.map_err(internal)? { Ok(()) } else { Err(refusal) }
-    }
-
-    /// Changes the title, the model or the mode, from the next step on.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it belongs to a task; `FORBIDDEN` for a mode that lets the agent do more
-    /// than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`, which begins with [`Chats::approve`].
-    pub async fn configure(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        Setup { title, model, mode, may_approve, session }: Setup,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        agent::check_not_of_task(&view)?;
-        if let Some(error) = mode.and_then(|mode| check_mode(view.mode, mode, may_approve)) {
-            return Err(error);
-        }
-        // The view may be behind: the chat itself asks the same again.
-        let command = ChatCommand::Configure { title, model, mode, may_approve, session };
-        self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 
     pub(crate) async fn send(
@@ -379,24 +96,6 @@ impl Chats {
         }
         Ok(message)
     }
-}
-
-/// The first line of the goal, cut to the length of a title with the mark of what is left out.
-pub(crate) fn title_of(goal: &str) -> String {
-    let line = goal.trim().lines().next().unwrap_or_default();
-    text::shortened(line, TITLE)
-}
-
-fn first_view(config: &ChatConfig) -> ChatView {
-    let (status, active_at) = (ChatStatus::Queued, config.created_at);
-    let plan = config.plan.clone();
-    let (plan_path, plan_id) = (plan.as_ref().map(|plan| plan.path.clone()), plan.map(|plan| plan.id));
-    ChatView { status, active_at, plan_path, plan_id, ..view(&ChatState::default(), config) }
-}
-
-/// The target of a stop, from this view of the chat. The view misses commands that were accepted a moment ago.
-fn seen_running(view: &ChatView) -> Target {
-    view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
 }
 
 /// Logs the cause of an internal error; a client learns that it was not its fault.

@@ -11,20 +11,20 @@ pub(crate) mod images;
 mod perform;
 
 use crate::{
-    compact,
+    cancel, compact,
     context::assemble,
-    machine::{ChatEffect, Report},
+    machine::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report},
     perform::agent_of,
     phase::Phase,
     size::{MAX_ANSWER, beginning},
     state::ChatState,
-    turn::Step,
+    step::Step,
 };
 use actor::EffectKey;
 pub(crate) use choice::{chosen, no};
 use domain::{
-    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, FilePath, Message, MessageId,
-    PermissionId, Principal, Sha256, StopReason, ThreadAgent, Timestamp,
+    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId, PermissionId,
+    Principal, Sha256, StopReason, ThreadAgent, Timestamp,
 };
 use ports::{AgentPrompt, AgentRequest, AgentTurn};
 use serde_json::{Value, json};
@@ -35,69 +35,6 @@ const MESSAGE: usize = 256 * 1024;
 const MAX_CALL: usize = 256 * 1024;
 /// The most that a new process reads of the conversation so far, in bytes.
 const CONTEXT: usize = 24 * 1024;
-
-/// A piece of work with the process of a thread.
-#[derive(Debug)]
-pub struct AgentWork {
-    /// The turn.
-    pub turn: AgentTurn,
-    /// The leg that its reports belong to.
-    pub leg: MessageId,
-    /// The person that the agent works for.
-    pub by: Principal,
-    /// The author of the versions that the agent makes.
-    pub author: Principal,
-    /// The folder of the workspace that the agent has a copy of; none where it works in a folder of the machine.
-    pub folder: Option<FilePath>,
-    /// When the turn's wall time is up.
-    pub deadline: Timestamp,
-    /// The work.
-    pub does: AgentDoes,
-}
-
-/// The kinds of work with the process of a thread.
-#[derive(Debug)]
-pub enum AgentDoes {
-    /// Hand over the person's words, and follow the agent.
-    Prompt(Box<AgentPrompt>),
-    /// Answer a request, and follow the agent.
-    Answer {
-        /// The request.
-        request: String,
-        /// The option of the agent; none cancels the request.
-        option: Option<String>,
-    },
-    /// Follow an agent that was followed by a worker which is gone.
-    Follow,
-    /// Have the agent end the turn.
-    Cancel,
-    /// End the process: the chat was given up.
-    End,
-}
-
-/// A report of a leg.
-#[derive(Debug)]
-pub enum AgentReport {
-    /// The agent works in this session.
-    Bound(String),
-    /// Session updates, each whole.
-    Updated(Vec<Value>),
-    /// Files of the workspace that it has changed in its working copy, as events.
-    Changed(Vec<ChatEvent>),
-    /// The agent asks for permission: the leg is over.
-    Asked(Box<AgentRequest>),
-    /// The agent has ended the turn, for this reason of the Agent Client Protocol.
-    Ended(String),
-    /// No process has the turn.
-    Lost,
-    /// The turn came to nothing.
-    Failed {
-        /// The error.
-        error: Error,
-        /// Whether the turn's wall time was up.
-        timed_out: bool,
-    },
-}
 
 /// The id under which the log has a tool call of an agent.
 fn call_id(turn: AgentTurn, tool_call: &str) -> CallId {
@@ -374,7 +311,7 @@ fn ended(step: &mut Step<'_>, reason: &str) {
         "max_turn_requests" => StopReason::StepLimit,
         "refusal" => StopReason::Refusal,
         // By itself: a stop of ours has ended the turn before.
-        "cancelled" => return crate::cancel::ended_by_agent(step),
+        "cancelled" => return cancel::ended_by_agent(step),
         other => {
             let message = format!("the agent ended the turn for a reason that is not known: {other}");
             step.push(ChatEvent::Failed { error: Error::new(Code::UpstreamUnavailable, message) });

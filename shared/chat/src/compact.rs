@@ -9,12 +9,11 @@ mod facade;
 mod step;
 
 use crate::{
-    context::{self, LeftOut, PastTurn},
+    context,
     phase::Phase,
-    state::ChatState,
+    state::{ChatState, Compacted, Compacting, LeftOut, PastTurn, Summary},
 };
-use domain::{ChatConfig, ChatEvent, CompactionView, Message, MessageId, Timestamp, event::CompactionRecord};
-use serde::{Deserialize, Serialize};
+use domain::{ChatConfig, ChatEvent, Message, MessageId, Timestamp, event::CompactionRecord};
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc};
 
 /// The last messages that stay whole, and with them their turns.
@@ -31,46 +30,6 @@ const WORTH_PERCENT: u64 = 10;
 pub(crate) const SUMMARY: u32 = 4_000;
 /// The longest part of a result of a call that the model reads for a summary, in bytes: results stay in the context.
 const RESULT_SHOWN: usize = 400;
-
-/// The compaction that a turn is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compacting {
-    /// Whether the turn has nothing else to do.
-    pub internal: bool,
-    /// The longest summary, in characters.
-    pub max_chars: u32,
-}
-
-/// The summary that stands for turns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// The message that the model reads first.
-    pub message: Arc<Message>,
-    /// Its size, estimated.
-    pub tokens: u64,
-}
-
-/// The last compaction, and the state before it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Compacted {
-    /// Its record.
-    pub record: CompactionRecord,
-    /// The turns that it replaced, oldest first; none once it cannot be taken back.
-    pub turns: VecDeque<PastTurn>,
-    /// Whether the first turn of the history has their calls.
-    pub has_calls: bool,
-    /// The summary before it.
-    pub summary: Option<Summary>,
-    /// The turns that were left out before it.
-    pub left_out: Option<LeftOut>,
-}
-
-impl Compacted {
-    /// As people see it.
-    pub(crate) fn view(&self) -> CompactionView {
-        CompactionView::of(&self.record, !self.turns.is_empty())
-    }
-}
 
 /// A part of a history that can be compacted.
 #[derive(Clone, Copy, Debug)]

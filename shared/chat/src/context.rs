@@ -3,58 +3,19 @@
 //! The bytes that a model got once do not change: messages are kept as they were, and a cut leaves out so much at once that
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
-use crate::{state::ChatState, transcript};
+use crate::{
+    mode,
+    state::{ChatState, Counted, LeftOut, PastTurn},
+    transcript,
+};
 use domain::{
-    ChatConfig, ChatEvent, Message, Timestamp,
+    ChatConfig, ChatEvent, Message,
     event::{ContextKind, ContextPart, ContextRecord},
 };
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// After a cut this many percent of the budget may be used.
 const KEPT_PERCENT: u64 = 60;
-
-/// The messages of one turn.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct PastTurn {
-    /// In order.
-    pub messages: Vec<Arc<Message>>,
-    /// Their size, estimated.
-    pub tokens: u64,
-    /// The last line of the chat's file that is about it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub last_line: u64,
-    /// Whether it is what stayed of turns that were compacted: their calls with results.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_rest: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-/// The turns that the model reads no more. They are kept in the chat's file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// How many.
-    pub turns: u64,
-    /// Their last line in the chat's file.
-    pub last_line: u64,
-    /// The time of the first message.
-    pub since: Timestamp,
-    /// The time of the last message.
-    pub until: Timestamp,
-}
-
-/// One context, as we estimate its tokens and as the provider of its model counts them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// Our estimate: four bytes a token.
-    pub estimated: u64,
-    /// The count of the provider, which has the model's own tokenizer.
-    pub counted: u64,
-}
 
 /// The provider's count is at most this many times our estimate; more is not the text's.
 const MOST_TIMES: u64 = 4;
@@ -126,6 +87,23 @@ pub(crate) fn told(config: &ChatConfig, out: &LeftOut, has_summary: bool) -> Str
          file, then read the lines around a match with offset and limit.",
         config.chat
     )
+}
+
+/// The system text of a request: that of the chat, its mode, and where the turns are that are left out. It changes with the mode and with a
+/// cut alone, at which the provider's cache of the prefix ends anyway.
+pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> Arc<str> {
+    if config.agent.is_some() {
+        return config.system.as_str().into();
+    }
+    let mut text = format!("{}\n\n{}", config.system, mode::told(config.mode));
+    if config.is_unattended() {
+        text.push_str(mode::UNATTENDED);
+    }
+    if let Some(out) = &state.left_out {
+        text.push_str("\n\n");
+        text.push_str(&told(config, out, state.summary.is_some()));
+    }
+    text.trim_start().into()
 }
 
 /// The context of a model call.

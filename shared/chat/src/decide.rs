@@ -2,18 +2,32 @@
 //! the chat itself, as the view at the API may be behind.
 
 use crate::{
-    Chats, coding,
-    standing::RuleScope,
+    chats::Chats,
+    coding,
     waits::{not_asked, waiting},
 };
 use domain::{
     AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, PermissionRule, Principal, WorkspaceId,
     event::PermissionOutcome,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1_000;
+
+/// How far a rule goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// The chat that asked.
+    #[default]
+    Chat,
+    /// All chats of the workspace that work for the person.
+    Person,
+    /// All chats of the workspace.
+    Workspace,
+}
 
 /// A decision on a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! Calls that programs elsewhere run: the turn rests as rows until one of them answers, and holds no worker.
 
 use crate::{
-    Chats, agent,
+    agent,
+    calls::describe,
+    chats::Chats,
     phase::Phase,
-    turn::{Step, describe},
+    step::Step,
     waits::{not_asked, waiting},
 };
 use domain::{

@@ -1,23 +1,36 @@
 //! The chat: a state machine for turns of a conversation, its effects on the outside, and the API for people.
 //!
-//! The way of a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`], whose
-//! parts are `turn` (model, tools, limits), `reported` (what effects report), `gate` and `allow` (the calls that run unasked), `cancel` (stop), `ask` and `decide`
-//! (questions, permissions), and `slots`, `backoff` and
-//! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
-//! the model reads; `prompt`, `shelf`, `front_matter`, `reach` and `in_the_box` are personas and skills; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. `session` is what the turns of the planner chat have beside that; `scenario` sets new chats up, and `team` is for several agents on one plan. A chat can also be
-//! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
-//! turn.
+//! The way of a message, by file: [`Chats`] is the API for people. `commands` accepts the message, and the actor runtime brings it to
+//! [`ChatMachine`]: `inputs` takes it in, and leads each input to its part. Modules name only those below them (a guard holds it). In broad lines, from the
+//! bottom up:
+//!
+//! - `state` is the fold of the events, with `phase`, `round` and `session_plan`; `machine` has the effects and their reports; `context` decides
+//!   what the model reads.
+//! - `step` collects what is decided in one step; `calls`, `gate`, `simple_gate`, `allow`, `agent`, `offered` and `reach` are about single calls
+//!   of tools: whether they are offered, and run unasked.
+//! - Reasons why a turn waits: `ask` (permissions, questions), `handed` (programs elsewhere), `slots`, `backoff`, `places`.
+//! - `turn` asks the model and goes from call to call; `session` (the planner chat), `team` (several agents on one plan), `compact` and `coding`
+//!   (coding agents) are what other turns have beside that.
+//! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
+//!   `resume`.
+//!
+//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `shelf`, `front_matter` and `in_the_box` are
+//! personas and skills; `scenario` sets new chats up. A chat can also be the conversation of a task's agent: `agent` says what is different
+//! then, and `report` tells the task the result of each turn.
 
 mod agent;
 mod allow;
+mod answered;
 mod approve;
 mod ask;
 mod asked;
 mod attached;
 mod backoff;
+mod calls;
 mod cancel;
 mod chats;
 mod coding;
+mod commands;
 mod compact;
 mod context;
 mod decide;
@@ -28,10 +41,12 @@ mod gate;
 mod given;
 mod handed;
 mod in_the_box;
+mod inputs;
 mod keys;
 mod machine;
 mod media;
 mod mode;
+mod offered;
 mod perform;
 mod phase;
 mod places;
@@ -41,18 +56,23 @@ mod reach;
 mod reading;
 mod report;
 mod reported;
+mod requests;
 mod resume;
 mod rollback;
+mod round;
 mod sample;
 mod scenario;
 mod session;
+mod session_plan;
 mod settings;
 mod shelf;
+mod simple_gate;
 mod size;
 mod slots;
 mod standing;
 mod state;
 mod steer;
+mod step;
 mod stretch;
 mod team;
 mod threads;
@@ -64,29 +84,30 @@ mod view;
 mod waits;
 
 pub use approve::Approve;
-pub use chats::{Accepted, Chats, NewChat, NewMessage, Setup};
-pub use coding::{AgentDoes, AgentReport, AgentWork};
-pub use decide::Decision;
+pub use chats::Chats;
+pub use decide::{Decision, RuleScope};
 pub use delete::delete;
 pub use fork::ForkPoint;
 pub use front_matter::{Fault, FrontMatter, front_matter};
-pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
+pub use gate::{Gate, GateDecision, GateRequest};
 pub use given::{GivenContext, GivenPart, TurnContexts};
 pub use handed::CallAnswer;
 pub use keys::actor_id;
-pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report};
+pub use machine::{
+    AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, Look, Looked, ModelAnswer, Report, TakeBack, TakenBack,
+};
 pub use perform::ChatEffects;
 pub use prompt::system_text;
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
-pub use rollback::{TakeBack, TakenBack};
+pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions};
 pub use settings::{SessionSettings, Settings};
 pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
-pub use standing::{RuleScope, Standing, StandingRule};
+pub use simple_gate::SimpleGate;
+pub use standing::{Standing, StandingRule};
 pub use state::ChatState;
 pub use stretch::{Stretch, StretchCalls};
-pub use team::look::{Look, Looked};
 pub use threads::{
     NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
 };

@@ -1,12 +1,11 @@
 //! The modes: for each the text for the agent, its tools, and the files that it may write (spec 000 §4).
 
-use crate::{context, state::ChatState};
 use domain::{ChatConfig, FilePath, Mode};
 use tools::ToolKind;
 
 /// The text about its mode for the model, at the end of the system text. The same bytes at every request in this mode, so
 /// that the provider's cache holds. Agents of flows are told by their flow.
-fn told(mode: Mode) -> &'static str {
+pub(crate) fn told(mode: Mode) -> &'static str {
     match mode {
         Mode::Chat => {
             "# Your mode: chat\nYour tools run at once. A person is asked before each command, and before files under /system change."
@@ -26,25 +25,8 @@ fn told(mode: Mode) -> &'static str {
 }
 
 /// Told where nobody answers.
-const UNATTENDED: &str = "\n\n# You work alone\nNobody answers questions or gives permissions in this chat. Decide by yourself, note what you \
+pub(crate) const UNATTENDED: &str = "\n\n# You work alone\nNobody answers questions or gives permissions in this chat. Decide by yourself, note what you \
     assumed, and go on until the goal is met. Where something needs a person, leave it and say so at the end.";
-
-/// The system text of a request: that of the chat, its mode, and where the turns are that are left out. It changes with the mode and with a
-/// cut alone, at which the provider's cache of the prefix ends anyway.
-pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> std::sync::Arc<str> {
-    if config.agent.is_some() {
-        return config.system.as_str().into();
-    }
-    let mut text = format!("{}\n\n{}", config.system, told(config.mode));
-    if config.is_unattended() {
-        text.push_str(UNATTENDED);
-    }
-    if let Some(out) = &state.left_out {
-        text.push_str("\n\n");
-        text.push_str(&context::told(config, out, state.summary.is_some()));
-    }
-    text.trim_start().into()
-}
 
 /// Whether a tool does anything in this mode. One that does nothing is not offered to the model.
 pub(crate) fn offers(mode: Mode, kind: ToolKind) -> bool {

@@ -2,8 +2,7 @@
 
 use crate::{
     agent::{self, Runs},
-    machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
-    sample::SAMPLE,
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, SAMPLE},
     size::{MAX_ANSWER, beginning, in_json},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};

@@ -2,11 +2,7 @@
 //! semaphore, and a message starts the command when the place is its own. So does a command whose machine is not ready: a message that is
 //! due later has it tried again.
 
-use crate::{
-    keys::actor_id,
-    phase::Phase,
-    turn::{Step, describe},
-};
+use crate::{calls::describe, keys::actor_id, phase::Phase, step::Step};
 use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall, event::PlaceWait};
 use serde_json::json;
 use slots::Wanted;

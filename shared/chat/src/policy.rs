@@ -4,9 +4,8 @@
 use crate::{
     allow, ask,
     gate::{GateDecision, GateRequest},
-    reported,
     state::Turn,
-    turn::Step,
+    step::Step,
 };
 use domain::{CallId, ToolCall};
 
@@ -30,16 +29,13 @@ impl Step<'_> {
     }
 }
 
-/// Takes in the outcome of a call, or asks a person where the outcome is a question of the workspace's policies.
-pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
-    let asked = step.turn().filter(|_| !step.is_unattended()).and_then(|turn| asked_about(turn, call_id, &outcome));
+/// Asks a person where the outcome of a call is a question of the workspace's policies. False where it is none.
+pub(crate) fn asks(step: &mut Step<'_>, call_id: CallId, outcome: &tools::Outcome) -> bool {
+    let asked = step.turn().filter(|_| !step.is_unattended()).and_then(|turn| asked_about(turn, call_id, outcome));
     let question = asked.and_then(|(call, reason)| Some((step.question_about(&call, &reason)?, call)));
-    match question {
-        Some((GateDecision::Ask { category, reason, always, timeout }, call)) => {
-            ask::permission(step, &call, category, reason, always, timeout);
-        }
-        _ => reported::tool_finished(step, call_id, outcome),
-    }
+    let Some((GateDecision::Ask { category, reason, always, timeout }, call)) = question else { return false };
+    ask::permission(step, &call, category, reason, always, timeout);
+    true
 }
 
 /// The call that a policy of the workspace wants a person to be asked about, with the reason, unless a person has allowed it already.

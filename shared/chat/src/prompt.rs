@@ -4,12 +4,11 @@
 //! named with one line each; an agent reads the whole of a skill when it needs it (spec 001 §4).
 
 use crate::{
-    front_matter::{FrontMatter, front_matter, words},
+    front_matter::front_matter,
     in_the_box, reach,
     shelf::{self, Shelf},
 };
 use domain::{Code, Error, FilePath};
-use serde_json::Value;
 use workspace::Workspace;
 
 /// The persona of a chat that names none.
@@ -71,34 +70,12 @@ pub(crate) async fn persona(workspace: &Workspace, role: &str) -> Result<Persona
             .hint(format!("write {path} to make it, or take one in the box: {names}"))
     })?;
     let head = front_matter(text);
-    let tools = tools(&head).map_err(|error| {
+    let tools = reach::listed(&head).map_err(|error| {
         let told = Error::new(Code::Unprocessable, format!("{path}: {}", error.message)).detail("field", "role");
         error.hint.into_iter().fold(told, Error::hint)
     })?;
     let model = head.text("model").map(str::to_owned);
     Ok(Persona { text: head.body.trim().to_owned(), tools, model })
-}
-
-/// The tools that the front matter of a persona lists, as `reach` has them; all when it lists none.
-pub(crate) fn tools(head: &FrontMatter<'_>) -> Result<Option<Vec<String>>, Error> {
-    let wrong = |what: String| Err(Error::new(Code::Unprocessable, what));
-    if let Some(fault) = &head.fault {
-        let what = "its front matter cannot be read, and it says which tools there are";
-        return if head.mentions("tools") { wrong(format!("{what}: {}", fault.message)) } else { Ok(None) };
-    }
-    let entries = match head.keys.get("tools") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => words(text, |character| character == ','),
-        Some(Value::Array(list)) => {
-            let texts: Option<Vec<String>> = list.iter().map(|one| one.as_str().map(str::to_owned)).collect();
-            match texts {
-                Some(texts) => texts,
-                None => return wrong("tools lists something that is no name of a tool".into()),
-            }
-        }
-        Some(_) => return wrong("tools is no list of names".into()),
-    };
-    reach::parse(&entries).map(Some)
 }
 
 /// A line for each skill, as many as the budget allows; the last line says how many more there are.

@@ -4,19 +4,10 @@
 //! one tool add up, and a name alone is bounded by nothing. The entries are kept in the setup of the chat as they are written. So a process that does
 //! not know globs takes such an entry for the name of an unknown tool, and refuses the call.
 
-use crate::{agent::Refusal, turn::Step};
+use crate::front_matter::{FrontMatter, words};
 use domain::{ChatConfig, Code, Error, ToolCall, ToolSpec};
+use serde_json::Value;
 use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
-
-impl Step<'_> {
-    /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
-    pub fn out_of_reach(&self, call: &ToolCall) -> Option<Refusal> {
-        match self.effects(call)? {
-            Ok(effects) => leaves(self.config()?, call, &effects).map(Refusal::from),
-            Err(error) => Some(error.into()),
-        }
-    }
-}
 
 /// The tool of an entry, and its glob.
 fn parts(entry: &str) -> (&str, Option<&str>) {
@@ -26,8 +17,30 @@ fn parts(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// The tools that the front matter of a persona lists, as they are kept; all when it lists none.
+pub(crate) fn listed(head: &FrontMatter<'_>) -> Result<Option<Vec<String>>, Error> {
+    let wrong = |what: String| Err(Error::new(Code::Unprocessable, what));
+    if let Some(fault) = &head.fault {
+        let what = "its front matter cannot be read, and it says which tools there are";
+        return if head.mentions("tools") { wrong(format!("{what}: {}", fault.message)) } else { Ok(None) };
+    }
+    let entries = match head.keys.get("tools") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => words(text, |character| character == ','),
+        Some(Value::Array(list)) => {
+            let texts: Option<Vec<String>> = list.iter().map(|one| one.as_str().map(str::to_owned)).collect();
+            match texts {
+                Some(texts) => texts,
+                None => return wrong("tools lists something that is no name of a tool".into()),
+            }
+        }
+        Some(_) => return wrong("tools is no list of names".into()),
+    };
+    parse(&entries).map(Some)
+}
+
 /// The entries as they are kept. A text says why one is not understood.
-pub(crate) fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
+fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
     let registry = Registry::builtin().with_commands(Commands::default());
     let one = |entry: &String| {
         let (name, glob) = parts(entry.trim());
@@ -94,7 +107,7 @@ fn globs<'a>(config: &'a ChatConfig, tool: &str) -> Option<Vec<&'a str>> {
 }
 
 /// The refusal of a call that touches a path that none of its tool's globs means.
-fn leaves(config: &ChatConfig, call: &ToolCall, effects: &Effects) -> Option<Error> {
+pub(crate) fn leaves(config: &ChatConfig, call: &ToolCall, effects: &Effects) -> Option<Error> {
     let globs = globs(config, &call.tool)?;
     let touch = effects.touches.iter().find(|touch| !globs.iter().any(|glob| tools::is_at(glob, &touch.path)))?;
     let message = format!("the persona {} may not use {} at {}", config.role, call.tool, touch.path);

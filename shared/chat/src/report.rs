@@ -1,98 +1,24 @@
-//! The report of an agent's chat to its task: once per turn, in the entry that ends the turn, however it ended.
+//! The reports of a chat that works for others: for a task, for a session, or in a team. One is sent per turn, in the entry that ends the turn,
+//! however it ended.
 //!
 //! It is made where a step takes in the event that ends a turn, so that no way of ending a turn can forget it.
 
-use crate::{state::ChatState, team::member, uses::Uses};
+use crate::{
+    keys::actor_id,
+    round::{Round, told},
+    state::ChatState,
+};
 use actor::OutboxMessage;
 use domain::{
-    ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, Status, StopReason, TaskCommand, Usage, json_length,
-    task::{AgentAnswer, ToolUse},
-    text::beginning,
+    ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, MemberEnd, PlanFile, StopReason, TaskCommand, ToldStep,
+    Usage, task::AgentAnswer,
 };
-use serde::{Deserialize, Serialize};
-
-/// How much of the arguments and of the output of a call the task is told, in bytes; the chat's log has the whole.
-const SHOWN: usize = 4 * 1024;
-/// The longest name of a tool that the task is told: a model may make up names.
-const NAME: usize = 64;
-/// The longest text that can be an answer, as JSON, and the most that is told of all calls together, as JSON: both have to
-/// fit into a message of the queue (SQS: 256 KiB).
-const MAX_TEXT: usize = 128 * 1024;
-const MAX_TOOLS: usize = 64 * 1024;
-/// A message has its frame, too.
-const _: () = assert!(MAX_TEXT + MAX_TOOLS + 16 * 1024 < ports::validate::MAX_MESSAGE);
-
-/// The report on a turn so far.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Round {
-    steps: u32,
-    usage: Usage,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    tools: Vec<ToolUse>,
-    #[serde(flatten)]
-    uses: Uses,
-}
-
-impl Round {
-    /// How many calls were answered.
-    pub(crate) fn calls(&self) -> usize {
-        self.tools.len()
-    }
-
-    /// How often this very call failed.
-    pub(crate) fn failed(&self, tool: &str, args: &str) -> usize {
-        let args = beginning(args, SHOWN);
-        let is_same = |used: &&ToolUse| used.tool == tool && used.args == args && used.status != Status::Success;
-        self.tools.iter().filter(is_same).count()
-    }
-
-    /// Folds one event of the turn.
-    pub(crate) fn apply(&mut self, event: &ChatEvent) {
-        match event {
-            ChatEvent::ModelStarted { attempt: 1, .. } => self.steps += 1,
-            ChatEvent::Used { usage, model, .. } => {
-                self.usage += *usage;
-                self.model = model.clone().or(self.model.take());
-            }
-            // Its text and its questions are in its log.
-            _ => {}
-        }
-        if let Some(used) = self.uses.see(event, |args| beginning(args, SHOWN)) {
-            let (tool, output) = (beginning(&used.tool, NAME), beginning(&used.output, SHOWN));
-            self.tools.push(ToolUse { tool, output, ..used });
-        }
-    }
-
-    fn answer(&self, config: &ChatConfig, round: u64, text: &str, reason: String, error: Option<Error>) -> AgentAnswer {
-        let mut answer = AgentAnswer {
-            chat: config.chat,
-            round: u32::try_from(round).unwrap_or(u32::MAX),
-            text: text.to_owned(),
-            stop_reason: reason,
-            usage: self.usage,
-            model: self.model.clone(),
-            steps: self.steps,
-            tools: fitting(&self.tools),
-            error,
-        };
-        let length = json_length(&answer.text);
-        if length > MAX_TEXT {
-            let message = format!("the agent's answer is {length} bytes long; the limit is {MAX_TEXT}");
-            let hint = "have it write long results into files, and answer with their paths";
-            answer.error = Some(Error::new(Code::PayloadTooLarge, message).hint(hint));
-            answer.stop_reason = told(StopReason::Error);
-            answer.text = beginning(text, SHOWN);
-        }
-        answer
-    }
-}
 
 /// The report on the turn that `event` ends, from the state before it; `error` is the failure that it ends with.
 pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>) -> Option<OutboxMessage> {
     let config = state.config.as_deref()?;
     if config.member.is_some() {
-        return member::tells(state, event, error.as_ref());
+        return of_member(state, event, error.as_ref());
     }
     config.agent.as_ref()?;
     let (text, reason) = match event {
@@ -110,7 +36,7 @@ pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
     let config = state.config.as_deref()?;
     let error = Error::new(Code::Cancelled, "the chat of this agent was deleted");
     if config.member.is_some() {
-        return member::ended(config, "stopped", Some(error), Usage::default());
+        return member_ended(config, "stopped", Some(error), Usage::default());
     }
     message(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
@@ -120,7 +46,7 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
     let ChatCommand::StartTurn { create, .. } = command else { return None };
     let config = state.config.as_deref().or(create.as_deref())?;
     if config.member.is_some() {
-        return member::ended(config, "error", Some(error), Usage::default());
+        return member_ended(config, "error", Some(error), Usage::default());
     }
     message(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
 }
@@ -137,32 +63,36 @@ fn message(config: &ChatConfig, answer: AgentAnswer) -> Option<OutboxMessage> {
     Some(OutboxMessage { to, command, deliver_at: None, priority: 0 })
 }
 
-/// A stop reason as it is written on the wire.
-fn told(reason: StopReason) -> String {
-    serde_json::to_value(reason).ok().and_then(|text| text.as_str().map(String::from)).unwrap_or_default()
+/// The message about an event of an agent's chat to the chat that has the team; none about most.
+pub(crate) fn of_member(state: &ChatState, event: &ChatEvent, error: Option<&Error>) -> Option<OutboxMessage> {
+    let config = state.config.as_deref()?;
+    match event {
+        ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total } => {
+            let (plan, status, title) = (PlanFile { path: plan_path.clone(), id: *id }, status.clone(), title.clone());
+            let told = Box::new(ToldStep { step: *step, status, title, plan, done: *done, total: *total });
+            to_team(config, &ChatCommand::StepTold { told })
+        }
+        ChatEvent::Done { stop_reason, .. } => {
+            let told = serde_json::to_value(stop_reason).ok();
+            let reason = told.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
+            member_ended(config, reason, error.cloned(), used(state))
+        }
+        ChatEvent::Stopped { .. } => member_ended(config, "stopped", error.cloned(), used(state)),
+        _ => None,
+    }
 }
 
-/// The calls, with as much of each as fits; should even their names not fit, the last ones.
-fn fitting(tools: &[ToolUse]) -> Vec<ToolUse> {
-    for length in [SHOWN, SHOWN / 4, SHOWN / 16, 0] {
-        let shorter = |tool: &ToolUse| ToolUse {
-            args: beginning(&tool.args, length),
-            output: beginning(&tool.output, length),
-            ..tool.clone()
-        };
-        let shown: Vec<ToolUse> = tools.iter().map(shorter).collect();
-        if json_length(&shown) <= MAX_TOOLS {
-            return shown;
-        }
-        if length == 0 {
-            let mut left = MAX_TOOLS;
-            let fits = |tool: &&ToolUse| {
-                left = left.saturating_sub(json_length(*tool) + 1);
-                left > 0
-            };
-            let count = shown.iter().rev().take_while(fits).count();
-            return shown[shown.len() - count..].to_vec();
-        }
-    }
-    Vec::new()
+fn used(state: &ChatState) -> Usage {
+    state.turn.as_ref().map(|turn| turn.usage).unwrap_or_default()
+}
+
+/// The message about the end of a turn with this usage.
+fn member_ended(config: &ChatConfig, reason: &str, error: Option<Error>, usage: Usage) -> Option<OutboxMessage> {
+    let end = MemberEnd { chat_id: config.chat, stop_reason: reason.to_owned(), error, usage };
+    to_team(config, &ChatCommand::MemberEnded { end: Box::new(end) })
+}
+
+fn to_team(config: &ChatConfig, command: &ChatCommand) -> Option<OutboxMessage> {
+    let to = actor_id(config.workspace, config.member?.chat);
+    Some(OutboxMessage { to, command: serde_json::to_value(command).ok()?, deliver_at: None, priority: 0 })
 }

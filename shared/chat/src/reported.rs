@@ -6,7 +6,7 @@ use crate::{
     phase::Phase,
     policy, sample,
     session::carry_out,
-    turn::Step,
+    step::Step,
 };
 use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
 use serde_json::json;
@@ -80,7 +80,11 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
             match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
                 Some((error, after)) => step.come_again(call_id, attempt, error, after),
-                None => policy::tool_finished(step, call_id, *outcome),
+                None => {
+                    if !policy::asks(step, call_id, &outcome) {
+                        tool_finished(step, call_id, *outcome);
+                    }
+                }
             }
         }
         (Report::ToolTold { call_id, words }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
@@ -162,7 +166,7 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     }
 }
 
-pub(crate) fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
     let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! A turn whose worker is gone goes on as a new attempt.
 
-use crate::{phase::Phase, turn::Step};
+use crate::{phase::Phase, step::Step};
 use domain::ChatEvent;
 
 /// The worker that ran this turn is gone. Its interrupted call runs again, as a new attempt that clients are told of.

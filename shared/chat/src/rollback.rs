@@ -5,55 +5,31 @@
 //! message is durable, and it takes back no other turn than the one that was running when the message was taken in.
 
 use crate::{
-    Chats, NewMessage,
-    machine::{ChatEffect, Report},
+    cancel::end_at_once,
+    chats::Chats,
+    machine::{ChatEffect, Report, TakeBack, TakenBack},
     perform::{ChatEffects, agent_of},
     phase::Phase,
+    requests::NewMessage,
     state::ChatState,
-    turn::Step,
+    steer::target,
+    step::Step,
 };
 use actor::EffectKey;
 use domain::{
-    CallId, ChatConfig, ChatEvent, ChatView, Code, CommandId, Error, FilePath, Message, OnBusy, StopReason, Timestamp,
-    TurnId, WorkspaceId, event::RollbackFact,
+    CallId, ChatEvent, ChatView, Code, CommandId, Error, Message, OnBusy, StopReason, Timestamp, TurnId, WorkspaceId,
+    event::RollbackFact,
 };
-use std::{sync::Arc, time::Duration};
-use uuid::Uuid;
+use std::time::Duration;
 use workspace::{
     Access,
     rewind::{RewindState, Selection, Target},
 };
 
-/// The reason of a stop whose turn is taken back.
-pub(crate) const REASON: &str = "rolled_back";
 /// How many files that stay are named.
 const KEPT: usize = 100;
 /// How long the work of one stretch of a rewind may take; then the next stretch begins.
 const STRETCH: Duration = Duration::from_secs(20);
-
-/// Files that go back.
-#[derive(Debug)]
-pub struct TakeBack {
-    /// The chat.
-    pub config: Arc<ChatConfig>,
-    /// The turn that is taken back.
-    pub turn: TurnId,
-    /// Its calls.
-    pub calls: Vec<CallId>,
-    /// The time of its first message.
-    pub since: Timestamp,
-}
-
-/// The end of a rewind.
-#[derive(Debug)]
-pub struct TakenBack {
-    /// Its id.
-    pub rewind_id: Uuid,
-    /// How many changes were taken back.
-    pub changes: u64,
-    /// Files that stay, as others changed them.
-    pub kept: Vec<FilePath>,
-}
 
 impl ChatState {
     /// Folds an event of a rollback.
@@ -143,7 +119,7 @@ impl Step<'_> {
         let failed = taken.as_ref().err().cloned();
         self.rolled_back(turn_id, taken.map(Some));
         if let Some((stop_id, reason)) = stopping {
-            return crate::cancel::end_at_once(self, Some(stop_id), &reason);
+            return end_at_once(self, Some(stop_id), &reason);
         }
         match failed {
             None => self.begin_work(),
@@ -154,11 +130,6 @@ impl Step<'_> {
             }
         }
     }
-}
-
-/// The reason of the stop of a message that interrupts.
-pub(crate) fn reason(takes_back: Option<TurnId>) -> &'static str {
-    if takes_back.is_some() { REASON } else { "interrupted" }
 }
 
 impl Chats {
@@ -176,7 +147,7 @@ impl Chats {
         if post.on_busy != OnBusy::Rollback {
             return Ok(None);
         }
-        let Some(target) = crate::steer::target(view, post.expected_turn_id)? else { return Ok(None) };
+        let Some(target) = target(view, post.expected_turn_id)? else { return Ok(None) };
         // With those that no worker has seen yet: a turn that runs takes no message in.
         if !self.look(workspace, view.chat_id).await?.queued.is_empty() {
             let message = "messages wait behind the turn, and it is not taken back without them";

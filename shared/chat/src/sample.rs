@@ -2,7 +2,13 @@
 //! request are the server's and its cost is the chat's; a rule may cover all requests of one server. The request to the model is part of the effect that goes
 //! on with the call, within the limits of the turn, and its usage is the turn's.
 
-use crate::{ask, machine::Report, perform::ChatEffects, phase::Phase, turn::Step};
+use crate::{
+    ask,
+    machine::{ChatMachine, Report, SAMPLE},
+    perform::ChatEffects,
+    phase::Phase,
+    step::Step,
+};
 use actor::EffectContext;
 use domain::{CallId, ChatConfig, ChatEvent, Message, MessageId, PermissionRule, ToolCall};
 use futures::StreamExt;
@@ -10,8 +16,6 @@ use ports::{Delta, ModelRequest};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
-/// The key of an answer to a waiting call that has the model asked.
-pub(crate) const SAMPLE: &str = "sample";
 /// The longest answer of the model, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 /// The time of the request.
@@ -67,7 +71,7 @@ impl ChatEffects {
         config: &ChatConfig,
         call: CallId,
         asked: &Value,
-        reports: &EffectContext<crate::ChatMachine>,
+        reports: &EffectContext<ChatMachine>,
     ) -> Value {
         match tokio::time::timeout(TIMEOUT, self.sampled(config, call, asked, reports)).await {
             Ok(Some(answer)) => answer,
@@ -83,7 +87,7 @@ impl ChatEffects {
         config: &ChatConfig,
         call: CallId,
         asked: &Value,
-        reports: &EffectContext<crate::ChatMachine>,
+        reports: &EffectContext<ChatMachine>,
     ) -> Option<Value> {
         let at = self.clock.now();
         let message = |(number, message): (usize, &Value)| {

@@ -2,7 +2,7 @@
 //!
 //! - It begins with an analysis (`analysis`): rules that are certain (`rules`), else one call of the model. The analysis decides which tools
 //!   the model has: none, those of the context (`contexts`), or those and `run_plan`.
-//! - A plan is a call of `run_plan`. `plan` checks it, and says which steps are ready; a plan that cannot be carried out is the answer to the
+//! - A plan is a call of `run_plan`. `session_plan` checks it, and says which steps are ready; a plan that cannot be carried out is the answer to the
 //!   call, so that the model plans again.
 //! - An executor is a chat of its own with the session where an agent has its task. `carry_out` sends each its task, in the entry that begins
 //!   the step, and takes in its report; `executor` holds its limits. The call is answered when all steps have ended.
@@ -12,7 +12,6 @@ pub(crate) mod carry_out;
 pub(crate) mod contexts;
 pub(crate) mod executor;
 pub(crate) mod open;
-pub(crate) mod plan;
 pub(crate) mod rules;
 
 pub use open::{NewSessionMessage, SessionChange, Sessions};

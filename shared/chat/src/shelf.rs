@@ -2,7 +2,7 @@
 
 use crate::{
     front_matter::{Fault, front_matter},
-    in_the_box, prompt,
+    in_the_box, reach,
 };
 use domain::{Code, Error, FileId, FilePath};
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,7 +154,7 @@ fn of_text(shelf: Shelf, name: &str, path: FilePath, file_id: Option<FileId>, te
     match shelf {
         Shelf::Agents => {
             described.model = head.text("model").map(str::to_owned);
-            match prompt::tools(&head) {
+            match reach::listed(&head) {
                 Ok(tools) => described.tools = tools,
                 Err(error) => {
                     let line = head.fault.as_ref().map_or_else(|| head.line("tools"), |fault| fault.line);

@@ -1,7 +1,7 @@
 //! Slots of an agent's calls of its model: a flow, a node or a provider may have only so many at once (spec 002 §10.12). A call that waits
 //! is rows: the chat has sent a request to the semaphore of its workspace and rests; a message wakes it when the slots are its own.
 
-use crate::{keys::actor_id, phase::Phase, turn::Step};
+use crate::{keys::actor_id, phase::Phase, step::Step};
 use actor::OutboxMessage;
 use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId, event::SlotWait};
 use serde_json::json;

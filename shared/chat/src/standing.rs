@@ -4,7 +4,13 @@
 //! elsewhere, a rule that is revoked counts no more from then on, and a rule that is not found in time leaves the question to people. A rule
 //! covers the very calls that the request offers a rule for, in the same folder: it is never wider than what was shown.
 
-use crate::{ChatMachine, ChatState, Chats, chats::internal, decide::Decision, phase::Phase};
+use crate::{
+    chats::{Chats, internal},
+    decide::{Decision, RuleScope},
+    machine::ChatMachine,
+    phase::Phase,
+    state::ChatState,
+};
 use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use domain::{
@@ -17,19 +23,6 @@ use std::sync::Arc;
 
 /// How many rules a workspace lists, and so has.
 const MOST: usize = 500;
-
-/// How far a rule goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleScope {
-    /// The chat that asked.
-    #[default]
-    Chat,
-    /// All chats of the workspace that work for the person.
-    Person,
-    /// All chats of the workspace.
-    Workspace,
-}
 
 /// A rule of a workspace, or of a person in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

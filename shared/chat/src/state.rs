@@ -1,29 +1,29 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
+mod history;
+mod team;
 mod turn;
 
-use crate::{
-    agent,
-    backoff::Postponed,
-    compact::{Compacted, Summary},
-    context::{Counted, LeftOut, PastTurn},
-    phase::Phase,
-    rollback,
-};
+use crate::{agent, phase::Phase};
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
     StopReason, Timestamp, TurnId, Usage,
     event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
+pub use history::{Compacted, Compacting, Counted, LeftOut, PastTurn, Summary};
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
-pub use turn::{EndedTurn, QueuedTurn, Tried, Turn};
+pub use team::{Seat, SeatState, Team};
+pub use turn::{EndedTurn, Postponed, QueuedTurn, Tried, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
 
 /// Rules that a chat has at most; the oldest is forgotten first, and then a person is asked again.
 const PERMISSIONS_REMEMBERED: usize = 100;
+
+/// The reason of a stop whose turn is taken back.
+pub(crate) const ROLLED_BACK: &str = "rolled_back";
 
 /// A chat.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct ChatState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
     /// The lines of the chat's file.
-    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    #[serde(default, skip_serializing_if = "history::is_zero")]
     pub lines: u64,
     /// The turn that runs or waits for a person.
     pub turn: Option<Turn>,
@@ -66,7 +66,7 @@ pub struct ChatState {
     /// Turns ended.
     pub turns: u64,
     /// Its messages, with those that the model reads no more.
-    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    #[serde(default, skip_serializing_if = "history::is_zero")]
     pub message_count: u64,
     /// The plan, once there is one.
     pub plan_path: Option<FilePath>,
@@ -276,7 +276,7 @@ impl ChatState {
             ChatEvent::Stopped { turn_id, stop_id, reason, at, .. } => {
                 // A compaction that a person asked for has no part in the history.
                 let counts = self.turn.as_ref().is_some_and(|turn| !turn.is_internal());
-                self.stopped_for_rollback = (counts && reason == rollback::REASON).then_some(*turn_id);
+                self.stopped_for_rollback = (counts && reason == ROLLED_BACK).then_some(*turn_id);
                 self.last_stop = stop_id.or(self.last_stop);
                 self.end(*at, false);
             }

@@ -5,10 +5,12 @@
 //! them. Words that come when the turn has ended begin a turn of their own: they change no other turn, and are not lost.
 
 use crate::{
-    Accepted, Chats, NewMessage,
+    chats::Chats,
     phase::Phase,
+    requests::{Accepted, NewMessage},
     state::ChatState,
-    turn::{self, Asked, How, Step},
+    step::Step,
+    turn::{self, Asked, How},
 };
 use actor::{StopRequest, Target};
 use domain::{
@@ -17,7 +19,7 @@ use domain::{
 };
 
 /// The reason of a request that words are on their way.
-pub(crate) const STEERED: &str = "steered";
+const STEERED: &str = "steered";
 
 impl ChatState {
     /// Folds an event of steering.

@@ -2,28 +2,27 @@
 //! more to call or a limit is reached.
 
 use crate::{
-    agent, ask, cancel,
-    context::{assemble, record},
-    gate::{GateDecision, GateRequest},
+    agent, ask,
+    calls::{describe, unpermitted},
+    cancel,
+    context::{self, assemble, record},
+    gate::GateDecision,
     handed,
-    keys::{actor_id, model_key, tool_key},
-    machine::{ChatEffect, ChatMachine},
-    mode,
+    keys::model_key,
+    machine::ChatEffect,
+    offered,
     phase::Phase,
-    report, rollback,
+    report,
     session::{carry_out, executor::Refused},
-    state::{ChatState, QueuedTurn, Turn},
-    team::member,
+    state::QueuedTurn,
+    step::Step,
 };
-use actor::{EffectKey, OutboxMessage};
 use domain::{
-    Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
-    NextPersona, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, event::TurnWait, trace::span_id,
+    Approval, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, NextPersona, Status,
+    StopReason, Timestamp, ToolCall, TraceContext, TurnId, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
-use serde_json::Value;
-use std::{sync::Arc, time::Duration};
-use tools::{Effects, ToolKind};
+use tools::ToolKind;
 
 /// A turn as it was asked for.
 pub(crate) struct Asked {
@@ -50,100 +49,7 @@ pub(crate) struct How {
     pub persona: Option<Box<NextPersona>>,
 }
 
-/// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
-pub(crate) struct Step<'a> {
-    pub machine: &'a ChatMachine,
-    pub stamp: &'a Stamp,
-    step: &'a mut actor::Step<ChatMachine>,
-    ids: u32,
-    /// The last failure that no turn has ended with yet.
-    failure: Option<Error>,
-    /// The reports on the turns that it has ended.
-    reports: Vec<OutboxMessage>,
-    /// The slots and the place that the chat had before.
-    slots: Option<String>,
-    place: Option<CallId>,
-}
-
-impl<'a> Step<'a> {
-    pub fn new(machine: &'a ChatMachine, step: &'a mut actor::Step<ChatMachine>, stamp: &'a Stamp) -> Self {
-        let turn = step.state().turn.as_ref();
-        let (slots, place) = (turn.and_then(|turn| turn.slots.clone()), turn.and_then(|turn| turn.place));
-        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place }
-    }
-
-    /// The last messages of the step: the reports on ended turns, and slots and places that the chat has no more.
-    pub fn end(mut self) {
-        for report in std::mem::take(&mut self.reports) {
-            self.send(report);
-        }
-        let (slots, place) = (self.slots.take(), self.place);
-        self.give_slots(slots);
-        self.give_place(place);
-    }
-
-    pub fn state(&self) -> &ChatState {
-        self.step.state()
-    }
-
-    pub fn config(&self) -> Option<&Arc<ChatConfig>> {
-        self.state().config.as_ref()
-    }
-
-    /// The turn that runs or waits.
-    pub fn turn(&self) -> Option<&Turn> {
-        self.state().turn.as_ref()
-    }
-
-    /// The first call of the last message that has no answer yet.
-    pub fn next_unanswered(&self) -> Option<ToolCall> {
-        self.turn()?.calls.front().cloned()
-    }
-
-    pub fn push(&mut self, event: ChatEvent) {
-        if let ChatEvent::Failed { error } = &event {
-            self.failure = Some(error.clone());
-        } else if event.is_terminal() {
-            let failure = self.failure.take();
-            self.reports.extend(report::on_end(self.step.state(), &event, failure));
-        } else if matches!(event, ChatEvent::PlanStep { .. }) {
-            self.reports.extend(member::tells(self.step.state(), &event, None));
-        }
-        self.step.push(event);
-    }
-
-    /// A fresh id of this step.
-    pub fn id(&mut self) -> uuid::Uuid {
-        self.ids += 1;
-        self.stamp.id(self.ids)
-    }
-
-    pub fn run(&mut self, key: EffectKey, effect: ChatEffect) {
-        self.step.run(key, effect);
-    }
-
-    pub fn cancel(&mut self, key: EffectKey) {
-        self.step.cancel(key);
-    }
-
-    pub fn send(&mut self, message: OutboxMessage) {
-        self.step.send(message);
-    }
-
-    /// Gives the failed work up, so that the chat is not paused.
-    pub fn give_up(&mut self) {
-        self.step.give_up();
-    }
-
-    /// Sends the chat a command at a later time.
-    pub fn later(&mut self, at: Timestamp, command: &ChatCommand) {
-        let Some(config) = self.config() else { return };
-        let to = actor_id(config.workspace, config.chat);
-        if let Ok(command) = serde_json::to_value(command) {
-            self.send(OutboxMessage { to, command, deliver_at: Some(at), priority: 0 });
-        }
-    }
-
+impl Step<'_> {
     /// Begins a turn.
     fn begin(&mut self, asked: Asked) {
         let Some(config) = self.config() else { return };
@@ -209,7 +115,7 @@ impl<'a> Step<'a> {
         if context.cut > 0 {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
-        let (system, tools) = (mode::system(&config, self.state()), self.offered(&config));
+        let (system, tools) = (context::system(&config, self.state()), self.offered(&config));
         // An analysis has a context of its own, which is small.
         let size = (tools.len(), self.machine.tools.bytes(&tools));
         let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, size)));
@@ -233,7 +139,7 @@ impl<'a> Step<'a> {
             carry_out::as_analysis(self.state(), &config, &mut request);
         }
         let deadline = turn.deadline(self.stamp.at);
-        let served = agent::offers_served(self.machine, &config);
+        let served = offered::offers_served(self.machine, &config);
         let effect = ChatEffect::CallModel { message_id, request, deadline, config, served };
         self.run(model_key(message_id, attempt), effect);
     }
@@ -282,47 +188,6 @@ impl<'a> Step<'a> {
         self.call_model();
     }
 
-    /// Whether nobody is there who could be asked.
-    pub fn is_unattended(&self) -> bool {
-        self.config().is_some_and(|config| config.is_unattended())
-    }
-
-    pub fn gate(&self, call: &ToolCall) -> GateDecision {
-        self.gate_as(call, self.is_approved())
-    }
-
-    /// Decides on a call of a turn that has the rights of an approved plan or not.
-    pub fn gate_as(&self, call: &ToolCall, approved: bool) -> GateDecision {
-        let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
-        let decision = match self.effects(call) {
-            Some(Ok(effects)) => {
-                let (tool, args, effects, permissions) = (&*call.tool, &*call.args, &effects, self.permissions());
-                self.machine.gate.decide(&GateRequest { config, effects, tool, args, approved, permissions })
-            }
-            Some(Err(error)) => GateDecision::Deny { reason: error.message },
-            None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
-        };
-        tracing::debug!(tool = call.tool, args = call.args, ?decision, "decided on a call");
-        decision
-    }
-
-    /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
-    pub fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
-        let config = self.config()?;
-        let plan = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
-        Some(agent::effects(&self.machine.tools, config, call, &plan))
-    }
-
-    pub fn kind(&self, tool: &str) -> Option<ToolKind> {
-        let config = self.config()?;
-        agent::kind(&self.machine.tools, config, tool)
-    }
-
-    /// Whether the client of the chat runs the call.
-    fn is_of_client(&self, call: &ToolCall) -> bool {
-        self.config().is_some_and(|config| agent::of_client(config, &call.tool).is_some())
-    }
-
     /// Runs a tool, or hands the call to the client that has its function; a command once it has a place.
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
         if self.is_of_client(&call) {
@@ -331,62 +196,6 @@ impl<'a> Step<'a> {
         if !self.waits_for_place(&call, attempt) {
             self.run_tool(call, attempt);
         }
-    }
-
-    pub fn run_tool(&mut self, call: ToolCall, attempt: u32) {
-        self.run_with(call, attempt, None);
-    }
-
-    /// Goes on with a call whose server has asked a person.
-    pub fn reply(&mut self, call: ToolCall, reply: Value) {
-        let Some(turn) = self.turn() else { return };
-        let attempt = match turn.phase {
-            Phase::Tool { call_id, attempt } if call_id == call.call_id => attempt,
-            _ => turn.tried.filter(|tried| tried.call_id == call.call_id).map_or(0, |tried| tried.attempt),
-        };
-        self.run_with(call, attempt + 1, Some(reply));
-    }
-
-    fn run_with(&mut self, call: ToolCall, attempt: u32, reply: Option<Value>) {
-        let Some(config) = self.config().cloned() else { return };
-        self.started(&call, attempt);
-        let state = self.state();
-        let place = config.scenario.as_ref().and_then(|setup| setup.plan_path.clone());
-        let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone().or(place));
-        let allowed = self.is_allowed(&call);
-        let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
-        let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
-        let key = tool_key(call.call_id, attempt);
-        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply });
-    }
-
-    pub fn started(&mut self, call: &ToolCall, attempt: u32) {
-        let effects = self.effects(call).and_then(Result::ok);
-        let path = effects.and_then(|effects| effects.about().map(ToString::to_string));
-        let (call_id, tool, args) = (call.call_id, call.tool.clone(), call.args.clone());
-        self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args, at: Some(self.stamp.at) });
-    }
-
-    /// Answers a call that does not run.
-    pub fn refuse(&mut self, call: &ToolCall, why: &str, status: Status) {
-        self.started(call, 1);
-        self.observe(call, why.to_owned(), status);
-    }
-
-    /// Answers a call: a `Failure` is a misuse, and `Partial` any other error (spec 002 §3.4).
-    pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
-        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
-        let (success, misuse) = (status == Status::Success, status == Status::Failure);
-        let (truncated, seen, code, resources) = (false, Vec::new(), None, None);
-        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
-    }
-
-    /// Answers a call that came to nothing, for a reason that programs know.
-    pub fn failed(&mut self, call: &ToolCall, output: String, code: Code) {
-        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
-        let (success, misuse, truncated, seen) = (false, false, false, Vec::new());
-        let (code, resources) = (Some(code), None);
-        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
     }
 
     /// Ends the turn by itself, then begins the next one that waits.
@@ -410,19 +219,6 @@ impl<'a> Step<'a> {
 
 /// The answer to questions where nobody is there.
 const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
-
-/// The answer to a call that needs a person's permission where nobody is there.
-pub(crate) fn unpermitted(reason: &str) -> String {
-    format!("not permitted: nobody is there to permit it: {reason}")
-}
-
-/// An error as a model reads it.
-pub(crate) fn describe(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}: {} ({hint})", error.code, error.message),
-        None => format!("{}: {}", error.code, error.message),
-    }
-}
 
 /// A person's message.
 pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval, persona }: How) {
@@ -456,6 +252,6 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
     step.push(ChatEvent::TurnQueued(wait));
     if interrupt && is_suspended {
-        cancel::interrupt(step, rollback::reason(takes_back));
+        cancel::interrupt(step, cancel::interruption(takes_back));
     }
 }

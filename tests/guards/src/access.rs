@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The files that open a workspace as BuildScale itself, how often, and why nothing is decided there.
 const PLATFORM: &[(&str, usize, &str)] = &[
     ("functions/hub/src/backup/make.rs", 1, "a backup has everything; the operator makes it"),
-    ("shared/chat/src/chats.rs", 1, "the file of a new chat, at the path that its id gives"),
+    ("shared/chat/src/commands.rs", 1, "the file of a new chat, at the path that its id gives"),
     ("shared/chat/src/delete.rs", 1, "the file of a deleted chat, at the path that its id gives"),
     ("shared/chat/src/fork.rs", 1, "the file of a fork, at the path that its id gives"),
     (

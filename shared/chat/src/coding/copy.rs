@@ -6,8 +6,7 @@
 
 mod step;
 
-use super::AgentWork;
-use crate::perform::ChatEffects;
+use crate::{machine::AgentWork, perform::ChatEffects};
 use domain::{CallId, ChatEvent, Code, Error, FilePath, Principal, ThreadAgent};
 use ports::{AgentTurn, Clock, Common, CopiedFile, LARGE, MOST_COPIED, WorkingCopies, WorkingCopy};
 use serde_json::{Value, json};

@@ -1,11 +1,8 @@
 //! The work with the process of a thread: its updates are joined, bounded and reported, until the leg is over.
 
-use super::{
-    AgentDoes, AgentReport, AgentWork,
-    copy::{Copy, Refused, Settled},
-};
+use super::copy::{Copy, Refused, Settled};
 use crate::{
-    machine::{ChatMachine, Report},
+    machine::{AgentDoes, AgentReport, AgentWork, ChatMachine, Report},
     perform::{ChatEffects, Kind, Pieces},
 };
 use actor::EffectContext;

@@ -1,10 +1,11 @@
 //! A compaction within a turn: begun, asked of the model or of the coding agent, and taken in.
 
-use super::{ASKS_FOR_SUMMARY, Compacting, KEPT, KEPT_WITHOUT_SUMMARY, SUMMARY, request};
+use super::{ASKS_FOR_SUMMARY, KEPT, KEPT_WITHOUT_SUMMARY, SUMMARY, request};
 use crate::{
     keys::model_key,
     machine::{ChatEffect, ModelAnswer},
-    turn::Step,
+    state::Compacting,
+    step::Step,
 };
 use domain::{
     ChatConfig, ChatEvent, Code, CommandId, Error, MessageId, StopReason, Timestamp, TurnId, event::CompactionRecord,

@@ -1,7 +1,7 @@
 //! The analysis of a message by the model: the request, and the answer. Pure.
 
 use super::rules::analysis;
-use crate::{context::PastTurn, session::plan::cut};
+use crate::{session_plan::cut, state::PastTurn};
 use domain::{Analysis, Message, MessageId, SessionContext, Strategy, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,18 +1,17 @@
 //! A plan is carried out: its executors are sent their tasks and report, until every step has ended. Then the call that is the plan is
 //! answered, and the turn goes on.
 
-use super::{
-    analysis, executor,
-    plan::{self, MAX_VERSIONS, Move, RUN_PLAN, Run, SECOND_CHANCES},
-    rules,
-};
+use super::{analysis, executor, rules};
 use crate::{
-    agent, ask,
+    ask,
     keys::actor_id,
     machine::{ChatEffect, ModelAnswer},
+    offered,
     phase::Phase,
+    requests::title_of,
+    session_plan::{self, MAX_VERSIONS, Move, RUN_PLAN, Run, SECOND_CHANCES},
     state::ChatState,
-    turn::Step,
+    step::Step,
 };
 use actor::{EffectKey, StopRequest, Target};
 use domain::{
@@ -22,30 +21,12 @@ use domain::{
     task::AgentAnswer,
 };
 use ports::ModelRequest;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Tokens of the results of a plan, and of the result of one tool (spec 003 §3).
 const RESULTS: usize = 1_700;
 /// Tokens of the result of one step that are kept.
 const RESULT: usize = 1_000;
-
-/// The part of a turn that only sessions have.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Planning {
-    /// The analysis; none before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub analysis: Option<Analysis>,
-    /// Plans that could not be carried out.
-    #[serde(default)]
-    pub refused: u32,
-    /// Plans that were carried out, with the one that is.
-    #[serde(default)]
-    pub version: u32,
-    /// The plan that is carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Run>,
-}
 
 impl ChatState {
     /// Folds an event of a session.
@@ -104,13 +85,13 @@ impl Step<'_> {
 
     /// The tools that the model is told of: in a session those that the analysis asks for.
     pub fn offered(&self, config: &ChatConfig) -> Arc<[ToolSpec]> {
-        let usual = agent::specs(self.machine, config);
+        let usual = offered::specs(self.machine, config);
         match self.strategy() {
             None | Some(Strategy::Tool) => usual,
             Some(Strategy::Simple) => Arc::from([]),
             Some(Strategy::Complex) => {
                 let tools = config.tools.as_deref().unwrap_or_default();
-                usual.iter().cloned().chain([plan::spec(tools)]).collect()
+                usual.iter().cloned().chain([session_plan::spec(tools)]).collect()
             }
         }
     }
@@ -129,7 +110,7 @@ impl Step<'_> {
         let says_more = |text: &str| rules::certain(text).is_none_or(|one| one.reasoning != rules::COURTESY);
         let Some(config) = self.config().cloned() else { return };
         if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {
-            let config = Box::new(ChatConfig { title: crate::chats::title_of(content), ..(*config).clone() });
+            let config = Box::new(ChatConfig { title: title_of(content), ..(*config).clone() });
             self.push(ChatEvent::Configured { config });
         }
     }
@@ -173,7 +154,7 @@ impl Step<'_> {
             return self.next_call();
         }
         let tools = self.config().and_then(|config| config.tools.clone()).unwrap_or_default();
-        match plan::check(&call.args, &tools) {
+        match session_plan::check(&call.args, &tools) {
             Ok(_) if self.asks_about_plans(call) => {
                 let (reason, patience) =
                     ("plans of this session are approved".to_owned(), self.machine.gate.patience());
@@ -296,11 +277,11 @@ impl Step<'_> {
         let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
         let calls = u32::try_from(answer.tools.len()).unwrap_or(u32::MAX);
         let result = if answer.stop_reason == "end_turn" && !answer.text.trim().is_empty() {
-            let data = plan::cut(answer.text.trim(), RESULT * 4);
+            let data = session_plan::cut(answer.text.trim(), RESULT * 4);
             StepOutcome { success: true, data, error: None, tool_calls: calls, usage: answer.usage, duration_ms: took }
         } else {
             let told = || Error::new(Code::LimitReached, unended(&answer.stop_reason));
-            let data = plan::cut(answer.text.trim(), RESULT * 4);
+            let data = session_plan::cut(answer.text.trim(), RESULT * 4);
             let error = answer.error.clone().unwrap_or_else(told);
             StepOutcome { data, ..failed(error, answer.usage, calls, took) }
         };
@@ -329,7 +310,7 @@ impl Step<'_> {
     pub fn fit_result(&self, output: String) -> (String, bool) {
         let is_session = self.config().is_some_and(|config| config.session.is_some());
         match is_session && output.len() > RESULTS * 4 {
-            true => (plan::cut(&output, RESULTS * 4), true),
+            true => (session_plan::cut(&output, RESULTS * 4), true),
             false => (output, false),
         }
     }

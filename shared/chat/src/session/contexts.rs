@@ -1,7 +1,7 @@
 //! The contexts of sessions (spec 003 §2, §3): for each kind of work its instructions and its tools, and the abbreviated location that the
 //! system text has. Details are read by tools when they are needed.
 
-use super::plan::{cut, fitted};
+use crate::session_plan::{cut, fitted};
 use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::SessionConfig};
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,8 +1,7 @@
 //! Executors: the chats that carry out the steps of a session's plan. Each is given its step, the results that the step needs, and the
 //! tools of the step, and nothing else; the limits of its calls are held here.
 
-use super::plan::fitted;
-use crate::turn::Step;
+use crate::{session_plan::fitted, step::Step};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
     Limits, Mode, TaskId, Timestamp, ToolCall,

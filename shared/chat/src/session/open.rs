@@ -1,7 +1,14 @@
 //! The way in to sessions: a message makes a session, or goes to one and may change its context.
 
 use super::contexts;
-use crate::{Chats, NewChat, NewMessage, SessionSettings, Setup, chats::internal, reading::ChatPage};
+use crate::{
+    SessionSettings,
+    chats::{Chats, internal},
+    keys::actor_id,
+    reading::ChatPage,
+    requests::{NewChat, NewMessage, Setup},
+    session_plan::cut,
+};
 use domain::{
     ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, Session, SessionContext, TraceContext,
     WorkspaceId, session::SessionBudget,
@@ -130,7 +137,7 @@ impl Sessions {
         let earlier = match new.earlier.is_empty() {
             true => String::new(),
             false => {
-                let kept = super::plan::cut(&new.earlier, SessionBudget::bytes(budgets.conversation));
+                let kept = cut(&new.earlier, SessionBudget::bytes(budgets.conversation));
                 format!("The conversation before, as the client has it:\n{kept}")
             }
         };
@@ -244,7 +251,7 @@ impl Sessions {
     /// # Errors
     /// Those of the table.
     pub async fn next_number(&self, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
-        actor::next_number(&*self.0.table, &crate::actor_id(workspace, chat)).await.map_err(internal)
+        actor::next_number(&*self.0.table, &actor_id(workspace, chat)).await.map_err(internal)
     }
 }
 

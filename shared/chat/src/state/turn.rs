@@ -1,10 +1,10 @@
 //! The turns of a chat: the one that runs or waits, and those that were asked for.
 
-use crate::{
-    backoff::Postponed, compact::Compacting, phase::Phase, report::Round, session::carry_out::Planning, team::Team,
-};
+use super::{history::Compacting, team::Team};
+use crate::{phase::Phase, round::Round, session_plan::Planning};
 use domain::{
-    CallId, CommandId, FilePath, Limits, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    CallId, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
+    Usage,
     event::{SteeringWords, TurnWait},
 };
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,17 @@ pub struct Tried {
     pub attempt: u32,
 }
 
+/// A call of the model that failed in a way that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Postponed {
+    /// The message to come.
+    pub message_id: MessageId,
+    /// The last attempt, as [`Phase::Model`] counts them.
+    pub attempt: u32,
+    /// How often the provider failed; an attempt that ended with its worker is none of its failures.
+    pub failures: u32,
+}
+
 /// A turn that ended, for those that tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedTurn {
@@ -110,7 +121,7 @@ pub struct Turn {
     /// Its usage so far.
     pub usage: Usage,
     /// Our estimate of the context of its last call of the model, in tokens; 0 for calls with a context of their own.
-    #[serde(default, skip_serializing_if = "crate::context::is_zero")]
+    #[serde(default, skip_serializing_if = "super::history::is_zero")]
     pub estimated: u64,
     /// The usage of the agents that worked for it and have ended.
     #[serde(default, skip_serializing_if = "Usage::is_none")]

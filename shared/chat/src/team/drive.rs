@@ -1,13 +1,17 @@
 //! A team at work: its agents are begun, told of, and stopped.
 
 use super::{
-    SeatState,
-    look::{Look, Looked},
     member,
     rounds::{self, Next},
 };
-use crate::{keys::actor_id, machine::ChatEffect, mode, turn::Step};
-use actor::{EffectKey, OutboxMessage, StopRequest, Target};
+use crate::{
+    keys::actor_id,
+    machine::{ChatEffect, Look, Looked},
+    mode,
+    state::SeatState,
+    step::Step,
+};
+use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
     NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId,
@@ -253,11 +257,5 @@ impl Step<'_> {
         let request = StopRequest { stop_id, target: Target::Tree, at: self.stamp.at, reason: reason.to_owned() };
         let plan = CallId(turn.0);
         self.run(EffectKey(format!("stop/{turn}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
-    }
-
-    pub fn tell(&mut self, to: actor::ActorId, command: &ChatCommand, priority: i8) {
-        if let Ok(command) = serde_json::to_value(command) {
-            self.send(OutboxMessage { to, command, deliver_at: None, priority });
-        }
     }
 }

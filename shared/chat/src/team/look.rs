@@ -1,38 +1,12 @@
 //! The look of a team at its plan: claims of agents that work no more are freed, and the personas of a new team are read.
 
 use crate::{
-    machine::{ChatEffect, Report},
+    machine::{Look, Looked, Report},
     perform::ChatEffects,
     scenario,
 };
-use domain::{ChatConfig, ChatId, Error, FileId, NextPersona, Principal, TurnId};
-use std::sync::Arc;
-use tools::PlanState;
+use domain::{Error, Principal};
 use workspace::Access;
-
-/// A look to be made.
-#[derive(Clone, Debug)]
-pub struct Look {
-    /// The chat that has the team.
-    pub config: Arc<ChatConfig>,
-    /// Its turn.
-    pub turn: TurnId,
-    /// The plan.
-    pub plan: FileId,
-    /// The chats of the agents that work no more.
-    pub free: Vec<ChatId>,
-    /// The personas to read.
-    pub personas: Vec<String>,
-}
-
-/// The result of a look.
-#[derive(Clone, Debug)]
-pub struct Looked {
-    /// The plan.
-    pub plan: PlanState,
-    /// The personas.
-    pub personas: Vec<NextPersona>,
-}
 
 impl ChatEffects {
     pub(crate) async fn look(&self, look: Look) -> Report {
@@ -51,11 +25,5 @@ impl ChatEffects {
             read.push(scenario::read(&files, role).await?);
         }
         Ok(Looked { plan, personas: read })
-    }
-}
-
-impl From<Look> for ChatEffect {
-    fn from(look: Look) -> Self {
-        Self::Look(Box::new(look))
     }
 }

@@ -1,11 +1,7 @@
-//! The chat of a team's agent: its setup, its words, and what it tells the chat that has the team.
+//! The chat of a team's agent: its setup and its words. What it tells the chat that has the team is in `report`.
 
-use crate::{keys::actor_id, state::ChatState};
-use actor::OutboxMessage;
-use domain::{
-    ChatCommand, ChatConfig, ChatEvent, ChatId, Error, FilePath, Limits, Member, MemberEnd, MemberOf, NextPersona,
-    PlanFile, Timestamp, ToldStep, TurnId, Usage,
-};
+use crate::requests::title_of;
+use domain::{ChatConfig, ChatId, FilePath, Limits, Member, MemberOf, NextPersona, PlanFile, Timestamp, TurnId};
 
 /// The tool that writes a whole plan: agents that share one change its steps alone.
 const PLAN_WRITE: &str = "plan_write";
@@ -27,7 +23,7 @@ pub(crate) fn chat(
     });
     ChatConfig {
         chat: member.chat_id,
-        title: crate::chats::title_of(&format!("{}: {}", member.role, config.title)),
+        title: title_of(&format!("{}: {}", member.role, config.title)),
         role: persona.role,
         model: config.model.clone().or(persona.model),
         limits,
@@ -65,38 +61,4 @@ pub(crate) fn words(goal: &str, plan: &FilePath, members: &[Member], own: ChatId
          When no step is free, end with a short report: your steps, and the paths of their results. Nobody answers questions: decide, and note \
          what you assumed."
     )
-}
-
-/// The message about an event of an agent's chat to the chat that has the team; none about most.
-pub(crate) fn tells(state: &ChatState, event: &ChatEvent, error: Option<&Error>) -> Option<OutboxMessage> {
-    let config = state.config.as_deref()?;
-    match event {
-        ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total } => {
-            let (plan, status, title) = (PlanFile { path: plan_path.clone(), id: *id }, status.clone(), title.clone());
-            let told = Box::new(ToldStep { step: *step, status, title, plan, done: *done, total: *total });
-            message(config, &ChatCommand::StepTold { told })
-        }
-        ChatEvent::Done { stop_reason, .. } => {
-            let told = serde_json::to_value(stop_reason).ok();
-            let reason = told.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
-            ended(config, reason, error.cloned(), usage(state))
-        }
-        ChatEvent::Stopped { .. } => ended(config, "stopped", error.cloned(), usage(state)),
-        _ => None,
-    }
-}
-
-fn usage(state: &ChatState) -> Usage {
-    state.turn.as_ref().map(|turn| turn.usage).unwrap_or_default()
-}
-
-/// The message about the end of a turn with this usage.
-pub(crate) fn ended(config: &ChatConfig, reason: &str, error: Option<Error>, usage: Usage) -> Option<OutboxMessage> {
-    let end = MemberEnd { chat_id: config.chat, stop_reason: reason.to_owned(), error, usage };
-    message(config, &ChatCommand::MemberEnded { end: Box::new(end) })
-}
-
-fn message(config: &ChatConfig, command: &ChatCommand) -> Option<OutboxMessage> {
-    let to = actor_id(config.workspace, config.member?.chat);
-    Some(OutboxMessage { to, command: serde_json::to_value(command).ok()?, deliver_at: None, priority: 0 })
 }

@@ -1,6 +1,6 @@
 //! The next move of a team, and the last words of its turn. Pure.
 
-use super::{SeatState, Team};
+use crate::state::{SeatState, Team};
 use domain::ChatId;
 use tools::PlanItem;
 
@@ -63,7 +63,7 @@ pub(crate) fn told(items: &[PlanItem]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::team::Seat;
+    use crate::state::Seat;
     use domain::{Member, MemberEnd, TeamFact, Timestamp, Usage};
     use proptest::prelude::*;
     use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! The plan of a session: its tool, its check, and the steps that are ready. Pure.
 
 use domain::{
-    Budget, CallId, ChatId, Timestamp, ToolSpec,
+    Analysis, Budget, CallId, ChatId, Timestamp, ToolSpec,
     session::{Cut, PlannedStep, SessionBudget, StepOutcome},
 };
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,23 @@ fn cycle(steps: &[PlannedStep]) -> Option<Vec<u32>> {
             return Some(way.split_off(begin));
         }
     }
+}
+
+/// The part of a turn that only sessions have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Planning {
+    /// The analysis; none before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Analysis>,
+    /// Plans that could not be carried out.
+    #[serde(default)]
+    pub refused: u32,
+    /// Plans that were carried out, with the one that is.
+    #[serde(default)]
+    pub version: u32,
+    /// The plan that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
 }
 
 /// A plan that is carried out.

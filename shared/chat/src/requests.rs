@@ -3,9 +3,12 @@
 use crate::waits::QueuedBehind;
 use domain::{
     ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId,
-    chat::SessionConfig,
+    chat::SessionConfig, text,
 };
 use serde::Serialize;
+
+/// How long the title of a chat is that nobody named, in characters (spec 003 §4 (5)).
+const TITLE: usize = 50;
 
 /// A chat to make.
 #[derive(Clone, Debug, Default)]
@@ -91,4 +94,10 @@ pub struct Accepted {
     pub queued_behind: Option<QueuedBehind>,
     /// Why the chat is paused, when it is.
     pub paused_reason: Option<String>,
+}
+
+/// The first line of the goal, cut to the length of a title with the mark of what is left out.
+pub(crate) fn title_of(goal: &str) -> String {
+    let line = goal.trim().lines().next().unwrap_or_default();
+    text::shortened(line, TITLE)
 }

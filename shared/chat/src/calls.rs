@@ -1,0 +1,136 @@
+//! The calls of a turn, one by one: what they do, whether they may run, how they begin, and how they are answered.
+
+use crate::{
+    agent::{self, Refusal},
+    gate::{GateDecision, GateRequest},
+    keys::tool_key,
+    machine::ChatEffect,
+    mode,
+    phase::Phase,
+    reach,
+    step::Step,
+};
+use domain::{ChatEvent, Code, Error, Status, ToolCall};
+use serde_json::Value;
+use std::time::Duration;
+use tools::{Effects, ToolKind};
+
+impl Step<'_> {
+    /// Whether nobody is there who could be asked.
+    pub fn is_unattended(&self) -> bool {
+        self.config().is_some_and(|config| config.is_unattended())
+    }
+
+    pub fn gate(&self, call: &ToolCall) -> GateDecision {
+        self.gate_as(call, self.is_approved())
+    }
+
+    /// Decides on a call of a turn that has the rights of an approved plan or not.
+    pub fn gate_as(&self, call: &ToolCall, approved: bool) -> GateDecision {
+        let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
+        let decision = match self.effects(call) {
+            Some(Ok(effects)) => {
+                let (tool, args, effects, permissions) = (&*call.tool, &*call.args, &effects, self.permissions());
+                self.machine.gate.decide(&GateRequest { config, effects, tool, args, approved, permissions })
+            }
+            Some(Err(error)) => GateDecision::Deny { reason: error.message },
+            None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
+        };
+        tracing::debug!(tool = call.tool, args = call.args, ?decision, "decided on a call");
+        decision
+    }
+
+    /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
+    pub fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
+        let config = self.config()?;
+        let plan = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
+        Some(agent::effects(&self.machine.tools, config, call, &plan))
+    }
+
+    pub fn kind(&self, tool: &str) -> Option<ToolKind> {
+        let config = self.config()?;
+        agent::kind(&self.machine.tools, config, tool)
+    }
+
+    /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
+    pub fn out_of_reach(&self, call: &ToolCall) -> Option<Refusal> {
+        match self.effects(call)? {
+            Ok(effects) => reach::leaves(self.config()?, call, &effects).map(Refusal::from),
+            Err(error) => Some(error.into()),
+        }
+    }
+
+    /// Whether the client of the chat runs the call.
+    pub fn is_of_client(&self, call: &ToolCall) -> bool {
+        self.config().is_some_and(|config| agent::of_client(config, &call.tool).is_some())
+    }
+
+    pub fn run_tool(&mut self, call: ToolCall, attempt: u32) {
+        self.run_with(call, attempt, None);
+    }
+
+    /// Goes on with a call whose server has asked a person.
+    pub fn reply(&mut self, call: ToolCall, reply: Value) {
+        let Some(turn) = self.turn() else { return };
+        let attempt = match turn.phase {
+            Phase::Tool { call_id, attempt } if call_id == call.call_id => attempt,
+            _ => turn.tried.filter(|tried| tried.call_id == call.call_id).map_or(0, |tried| tried.attempt),
+        };
+        self.run_with(call, attempt + 1, Some(reply));
+    }
+
+    fn run_with(&mut self, call: ToolCall, attempt: u32, reply: Option<Value>) {
+        let Some(config) = self.config().cloned() else { return };
+        self.started(&call, attempt);
+        let state = self.state();
+        let place = config.scenario.as_ref().and_then(|setup| setup.plan_path.clone());
+        let (seen, plan_path) = (state.seen.iter().cloned().collect(), state.plan_path.clone().or(place));
+        let allowed = self.is_allowed(&call);
+        let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
+        let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
+        let key = tool_key(call.call_id, attempt);
+        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply });
+    }
+
+    pub fn started(&mut self, call: &ToolCall, attempt: u32) {
+        let effects = self.effects(call).and_then(Result::ok);
+        let path = effects.and_then(|effects| effects.about().map(ToString::to_string));
+        let (call_id, tool, args) = (call.call_id, call.tool.clone(), call.args.clone());
+        self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args, at: Some(self.stamp.at) });
+    }
+
+    /// Answers a call that does not run.
+    pub fn refuse(&mut self, call: &ToolCall, why: &str, status: Status) {
+        self.started(call, 1);
+        self.observe(call, why.to_owned(), status);
+    }
+
+    /// Answers a call: a `Failure` is a misuse, and `Partial` any other error (spec 002 §3.4).
+    pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
+        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
+        let (success, misuse) = (status == Status::Success, status == Status::Failure);
+        let (truncated, seen, code, resources) = (false, Vec::new(), None, None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
+    }
+
+    /// Answers a call that came to nothing, for a reason that programs know.
+    pub fn failed(&mut self, call: &ToolCall, output: String, code: Code) {
+        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
+        let (success, misuse, truncated, seen) = (false, false, false, Vec::new());
+        let (code, resources) = (Some(code), None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
+    }
+}
+
+/// The answer to a call that needs a person's permission where nobody is there.
+pub(crate) fn unpermitted(reason: &str) -> String {
+    format!("not permitted: nobody is there to permit it: {reason}")
+}
+
+/// An error as a model reads it.
+pub(crate) fn describe(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}: {} ({hint})", error.code, error.message),
+        None => format!("{}: {}", error.code, error.message),
+    }
+}

@@ -1,0 +1,245 @@
+//! The chat as a state machine of the actor runtime: the route of each input to its part, and the outside view of a chat.
+
+use crate::{
+    agent, answered,
+    approve::check_mode,
+    cancel,
+    decide::Decision,
+    handed,
+    keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
+    machine::{ChatEffect, ChatMachine, Report},
+    reading::TurnUsage,
+    reported,
+    requests::Setup,
+    resume,
+    state::{ChatState, Turn},
+    steer,
+    step::Step,
+    turn,
+    view::view,
+};
+use actor::{Announcement, Input, Machine, StopRequest, Target, Tree, View};
+use domain::{
+    ActorKind, ActorRef, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent,
+    chat::SessionConfig, event::SteeringWords,
+};
+use ports::Key;
+use tools::ToolKind;
+
+impl Machine for ChatMachine {
+    const KIND: &'static str = ActorKind::Chat.as_str();
+    const VERSION: u32 = 9;
+    type State = ChatState;
+    type Command = ChatCommand;
+    type Event = ChatEvent;
+    type Effect = ChatEffect;
+    type Report = Report;
+
+    fn apply(state: &mut ChatState, number: u64, event: &ChatEvent) {
+        state.apply(number, event);
+    }
+
+    fn handle(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
+        let mut step = Step::new(self, step, stamp);
+        match input {
+            Input::Command { id, by, at, command } => take_in(&mut step, id, &by, at, command),
+            Input::Report(report) => reported::effect_reported(&mut step, report),
+            Input::Resume => resume::resume(&mut step),
+            Input::Stop(request) if steer::is_steering(&request) => step.steer_requested(&request),
+            Input::Stop(request) => cancel::stop(&mut step, &request),
+            Input::Halt(request) => cancel::halt(&mut step, &request),
+            // A node that executes ends first, and its agent with it.
+            Input::Hold(_) => {}
+            Input::Park { reason, command } => cancel::park(&mut step, reason, command.as_ref()),
+            Input::Unpark { drop } => cancel::unpark(&mut step, drop),
+        }
+        step.end();
+    }
+
+    fn in_flight(state: &ChatState) -> bool {
+        state.turn.as_ref().is_some_and(Turn::is_in_flight)
+    }
+
+    fn waits(&self, effect: &ChatEffect) -> bool {
+        match effect {
+            ChatEffect::CallModel { .. }
+            | ChatEffect::Agent(_)
+            | ChatEffect::KillCommand { .. }
+            | ChatEffect::StopExecutors { .. } => true,
+            ChatEffect::CheckPlan { .. } | ChatEffect::Look(_) | ChatEffect::TakeBack(_) => false,
+            ChatEffect::CallTool { call, config, .. } => {
+                matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
+            }
+        }
+    }
+
+    fn is_transient(event: &ChatEvent) -> bool {
+        event.is_transient()
+    }
+
+    fn ends(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::Delete)
+    }
+
+    fn gives_up(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::Stop { .. })
+    }
+
+    fn is_noted(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::StartTurn { noted: true, .. })
+    }
+
+    fn tree(state: &ChatState, next: Option<&ChatCommand>) -> Option<Tree> {
+        let config = match (&state.config, next) {
+            (Some(config), _) => config,
+            (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) => &**config,
+            (None, _) => return None,
+        };
+        if let Some(member) = config.member {
+            return Some(Tree { root: actor_id(config.workspace, member.chat), members: vec![member.turn.0] });
+        }
+        let agent = config.agent.as_ref()?;
+        if let Some(executor) = &agent.executor {
+            // A stop names the plan, so that it is none of a later plan's executors.
+            return Some(Tree { root: actor_id(config.workspace, executor.session), members: vec![executor.plan.0] });
+        }
+        let task = *agent.above.first().unwrap_or(&agent.task);
+        let root = ActorRef::Task { workspace: config.workspace, task };
+        Some(Tree { root: root.into(), members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
+    }
+
+    fn view(state: &ChatState) -> Option<View> {
+        let config = state.config.as_ref()?;
+        let key = view_key(config.workspace, config.chat);
+        if state.deleted {
+            return Some(View { key, index: None, body: None });
+        }
+        let body = Some(serde_json::to_string(&view(state, config)).ok()?);
+        Some(View { key, index: Some(view_index(config, state.active_at)), body })
+    }
+
+    fn announce(state: &ChatState) -> Option<Announcement> {
+        let config = state.config.as_ref()?;
+        let event = match state.deleted {
+            true => config.agent.is_none().then_some(WorkspaceEvent::ChatDeleted { chat_id: config.chat })?,
+            false => view(state, config).event()?,
+        };
+        Announcement::of_workspace(config.workspace, event)
+    }
+
+    fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {
+        let (ChatEvent::Done { at, .. } | ChatEvent::Stopped { at, .. }) = event else { return None };
+        let (config, turn) = (state.config.as_ref()?, state.turn.as_ref()?);
+        if turn.steps == 0 {
+            return None;
+        }
+        let day = at.to_string()[..10].to_owned();
+        let key = Key::new(usage_partition(config.workspace), format!("{day}/{}/{}", config.chat, turn.id));
+        let record = TurnUsage {
+            day,
+            chat_id: config.chat,
+            turn_id: turn.id,
+            task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
+            parent_chat_id: config.works_for(),
+            user_id: Some(config.user),
+            model: turn.answered_by.clone().or_else(|| config.model.clone()),
+            calls: turn.steps,
+            usage: turn.usage,
+        };
+        // Limits ask what a person used in the last minute, wherever; the record that is written anyway says it.
+        let index = Some(Key::new(spent_partition(config.user), format!("{at}/{}", turn.id)));
+        Some(View { key, index, body: Some(serde_json::to_string(&record).ok()?) })
+    }
+}
+
+fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, command: ChatCommand) {
+    if let Some(error) = step.config().and_then(|config| agent::refuses(config, &command, by)) {
+        return step.push(ChatEvent::Failed { error });
+    }
+    match command {
+        ChatCommand::StartTurn {
+            content,
+            files,
+            context,
+            create,
+            limits,
+            interrupt,
+            approval,
+            persona,
+            may_approve,
+            noted: _,
+            rolls_back,
+            trace,
+        } => {
+            let asked = turn::Asked { id, at, content, files, context, limits, may_approve, rolls_back, trace };
+            turn::start(step, asked, turn::How { create, interrupt, approval, persona });
+        }
+        ChatCommand::Stop { stop_id, turn_id } => {
+            let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
+            let request = StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
+            cancel::stop(step, &request);
+        }
+        ChatCommand::Answer { question_id, answers, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            answered::answer(step, question_id, &answers, led_by);
+        }
+        ChatCommand::Decide { permission_id, outcome, always, reason, option_id } => {
+            let decision = Decision { always, reason, option_id, ..Decision::new(permission_id, outcome) };
+            answered::decide(step, decision, &by.to_string());
+        }
+        ChatCommand::ForgetPermissions { rule_id } => answered::forget(step, rule_id, by.to_string()),
+        ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            handed::answer(step, call_id, output, success, led_by);
+        }
+        ChatCommand::ExpireCall { call_id } => handed::expire(step, call_id),
+        ChatCommand::Expire { permission_id, question_id } => answered::expire(step, permission_id, question_id),
+        ChatCommand::Wake { message_id } => step.wake(message_id),
+        ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
+        ChatCommand::BeginCall { call_id } => step.begin_call(call_id),
+        ChatCommand::RefuseCall { call_id } => step.refuse_call(call_id),
+        ChatCommand::Prioritize { priority } => step.prioritize(priority),
+        ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
+        ChatCommand::ExecutorEnded { answer } => step.executor_ended(*answer),
+        ChatCommand::StepTold { told } => step.step_told(*told),
+        ChatCommand::MemberEnded { end } => step.member_ended(*end),
+        ChatCommand::Compact { max_chars } => step.compact(id, at, max_chars),
+        ChatCommand::UndoCompaction => step.undo_compaction(by.to_string()),
+        ChatCommand::Steer { turn_id, content, files, context, may_approve } => {
+            let led_by = (!may_approve).then(|| by.to_string());
+            let words = SteeringWords { command_id: id, at, content, files, context };
+            step.steer(turn_id, words, led_by);
+        }
+        ChatCommand::Configure { title, model, mode, may_approve, session } => {
+            let now = step.config().map(|config| config.mode);
+            match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
+                Some(error) => step.push(ChatEvent::Failed { error }),
+                None => configure(step, Setup { title, model, mode, may_approve, session }, by),
+            }
+        }
+    }
+}
+
+fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
+    let Setup { title, model, mode, may_approve: _, session } = setup;
+    let Some(config) = step.config().cloned() else { return };
+    let mut changed = (*config).clone();
+    changed.title = title.unwrap_or(changed.title);
+    changed.model = model.or(changed.model);
+    // A chat that is no session does not become one.
+    if let Some(setup) = session.filter(|_| config.session.is_some()) {
+        let SessionConfig { mut session, system, tools } = *setup;
+        if system == config.system {
+            // A location that was read again and is the same is no event.
+            session.read_at = config.session.as_ref().and_then(|known| known.read_at);
+        }
+        (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
+    }
+    if changed != *config {
+        step.push(ChatEvent::Configured { config: Box::new(changed) });
+    }
+    if let Some(mode) = mode.filter(|mode| *mode != config.mode) {
+        let (by, at, plan_path) = (Some(by.to_string()), Some(step.stamp.at), step.state().plan_path.clone());
+        step.push(ChatEvent::ModeChanged { mode, plan_path, by, at });
+    }
+}

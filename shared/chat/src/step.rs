@@ -1,0 +1,113 @@
+//! A step of a chat: the state as it is, and what the step has decided so far. The parts of the machine add what they decide on.
+
+use crate::{
+    keys::actor_id,
+    machine::{ChatEffect, ChatMachine},
+    report,
+    state::{ChatState, Turn},
+};
+use actor::{ActorId, EffectKey, OutboxMessage};
+use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall};
+use std::sync::Arc;
+
+/// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
+pub(crate) struct Step<'a> {
+    pub machine: &'a ChatMachine,
+    pub stamp: &'a Stamp,
+    step: &'a mut actor::Step<ChatMachine>,
+    ids: u32,
+    /// The last failure that no turn has ended with yet.
+    failure: Option<Error>,
+    /// The reports on the turns that it has ended.
+    reports: Vec<OutboxMessage>,
+    /// The slots and the place that the chat had before.
+    slots: Option<String>,
+    place: Option<CallId>,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(machine: &'a ChatMachine, step: &'a mut actor::Step<ChatMachine>, stamp: &'a Stamp) -> Self {
+        let turn = step.state().turn.as_ref();
+        let (slots, place) = (turn.and_then(|turn| turn.slots.clone()), turn.and_then(|turn| turn.place));
+        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place }
+    }
+
+    /// The last messages of the step: the reports on ended turns, and slots and places that the chat has no more.
+    pub fn end(mut self) {
+        for report in std::mem::take(&mut self.reports) {
+            self.send(report);
+        }
+        let (slots, place) = (self.slots.take(), self.place);
+        self.give_slots(slots);
+        self.give_place(place);
+    }
+
+    pub fn state(&self) -> &ChatState {
+        self.step.state()
+    }
+
+    pub fn config(&self) -> Option<&Arc<ChatConfig>> {
+        self.state().config.as_ref()
+    }
+
+    /// The turn that runs or waits.
+    pub fn turn(&self) -> Option<&Turn> {
+        self.state().turn.as_ref()
+    }
+
+    /// The first call of the last message that has no answer yet.
+    pub fn next_unanswered(&self) -> Option<ToolCall> {
+        self.turn()?.calls.front().cloned()
+    }
+
+    pub fn push(&mut self, event: ChatEvent) {
+        if let ChatEvent::Failed { error } = &event {
+            self.failure = Some(error.clone());
+        } else if event.is_terminal() {
+            let failure = self.failure.take();
+            self.reports.extend(report::on_end(self.step.state(), &event, failure));
+        } else if matches!(event, ChatEvent::PlanStep { .. }) {
+            self.reports.extend(report::of_member(self.step.state(), &event, None));
+        }
+        self.step.push(event);
+    }
+
+    /// A fresh id of this step.
+    pub fn id(&mut self) -> uuid::Uuid {
+        self.ids += 1;
+        self.stamp.id(self.ids)
+    }
+
+    pub fn run(&mut self, key: EffectKey, effect: ChatEffect) {
+        self.step.run(key, effect);
+    }
+
+    pub fn cancel(&mut self, key: EffectKey) {
+        self.step.cancel(key);
+    }
+
+    pub fn send(&mut self, message: OutboxMessage) {
+        self.step.send(message);
+    }
+
+    /// Gives the failed work up, so that the chat is not paused.
+    pub fn give_up(&mut self) {
+        self.step.give_up();
+    }
+
+    /// Sends the chat a command at a later time.
+    pub fn later(&mut self, at: Timestamp, command: &ChatCommand) {
+        let Some(config) = self.config() else { return };
+        let to = actor_id(config.workspace, config.chat);
+        if let Ok(command) = serde_json::to_value(command) {
+            self.send(OutboxMessage { to, command, deliver_at: Some(at), priority: 0 });
+        }
+    }
+
+    /// Sends another actor a command.
+    pub fn tell(&mut self, to: ActorId, command: &ChatCommand, priority: i8) {
+        if let Ok(command) = serde_json::to_value(command) {
+            self.send(OutboxMessage { to, command, deliver_at: None, priority });
+        }
+    }
+}

@@ -237,6 +237,8 @@ fn full() -> Response<Body> {
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().insert("cross-origin-resource-policy", HeaderValue::from_static("same-site"));
     response
 }
 

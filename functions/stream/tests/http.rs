@@ -238,6 +238,7 @@ async fn a_full_server_says_so_and_that_it_lives() {
             "{}",
             further.seen
         );
+        assert!(further.seen.contains("x-content-type-options: nosniff"), "{}", further.seen);
         let mut check = Client::get(server.address, "/health", "").await;
         assert!(!check.read_until(|_| false).await);
         assert!(check.seen.starts_with("HTTP/1.1 200"), "{}", check.seen);

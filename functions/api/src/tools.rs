@@ -51,9 +51,8 @@ pub(crate) async fn list_tools(
     Ok(axum::Json(schema::Tools { tools: tools.collect() }))
 }
 
-/// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why.
-///
-/// A call that runs a command or asks another server counts as a request that puts agents to work.
+/// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why. A call that runs a
+/// command or asks another server counts as a request that puts agents to work.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tools", tag = "tools", params(InWorkspace),
     request_body = ToolCall, responses((status = 200, description = "The result of the call.", body = schema::ToolResult)))]
 pub(crate) async fn call_tool(

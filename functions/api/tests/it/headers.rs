@@ -39,7 +39,7 @@ async fn answers_and_refusals_keep_to_their_type_and_out_of_other_sites() {
     ] {
         has(&door.get(&path).await.is(status).headers, NO_PAGE, &path);
     }
-    has(&door.ask("PATCH", "/health", &[], "").await.is(405).headers, NO_PAGE, "another method");
+    has(&door.ask("PUT", "/api/v1/workspaces", &[], "").await.is(405).headers, NO_PAGE, "another method");
     // Names in a drawing are written by people and models; only its styles are let in.
     for format in ["svg", "dot", "mermaid", "text"] {
         let drawn = door.get(&format!("{flow}/graph?format={format}")).await.is(200);

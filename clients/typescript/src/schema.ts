@@ -2000,7 +2000,10 @@ export interface paths {
         /** The tools, as models are told about them. */
         get: operations["list_tools"];
         put?: never;
-        /** Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why. */
+        /**
+         * Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why. A call that runs a
+         *     command or asks another server counts as a request that puts agents to work.
+         */
         post: operations["call_tool"];
         delete?: never;
         options?: never;
@@ -15251,6 +15254,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
+            429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];

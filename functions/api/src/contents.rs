@@ -258,8 +258,6 @@ pub(crate) async fn respond(
     let kind = type_of(name);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // A content of people or models is no code of this origin: not as a page, not in a frame.
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     let place = if ACTIVE.iter().any(|active| kind.starts_with(active)) { "attachment" } else { "inline" };
     let place = format!("{place}; filename*=UTF-8''{}", percent_encoded(name));

@@ -23,9 +23,10 @@ const OPEN: [&str; 9] = [
     "resource_metadata",
 ];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 32] = [
+const PACED: [&str; 33] = [
     "agent_stream",
     "approve_plan",
+    "call_tool",
     "check_flow",
     "compact_chat",
     "compact_thread",

@@ -6,6 +6,7 @@ use crate::{
     error::Answer,
     extract::Json,
     idempotency::Ids,
+    pace::admit,
     schema,
     workspaces::InWorkspace,
 };
@@ -50,7 +51,8 @@ pub(crate) async fn list_tools(
     Ok(axum::Json(schema::Tools { tools: tools.collect() }))
 }
 
-/// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why.
+/// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why. A call that runs a
+/// command or asks another server counts as a request that puts agents to work.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tools", tag = "tools", params(InWorkspace),
     request_body = ToolCall, responses((status = 200, description = "The result of the call.", body = schema::ToolResult)))]
 pub(crate) async fn call_tool(
@@ -59,7 +61,11 @@ pub(crate) async fn call_tool(
     ids: Ids,
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {
-    let adds = matches!(context.tools.kind(&asked.tool), Some(ToolKind::Write | ToolKind::Exec));
+    let kind = context.tools.kind(&asked.tool);
+    if matches!(kind, Some(ToolKind::Exec | ToolKind::Served)) {
+        admit(&context, caller.user).await?;
+    }
+    let adds = matches!(kind, Some(ToolKind::Write | ToolKind::Exec));
     if adds && !(context.base.has_room)() {
         return Err(Error::storage_full().into());
     }

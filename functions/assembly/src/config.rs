@@ -96,6 +96,10 @@ pub struct Server {
     pub allow_public: bool,
     /// Web origins that may call the API from a browser.
     pub cors_origins: Vec<String>,
+    /// How many connections one client may have at once (an IPv4 address, or a network of 64 bits of IPv6); further ones are closed. By default
+    /// a quarter of all that there may be. Loopback addresses have no bound: a proxy on this machine brings all clients from there. A proxy on
+    /// another machine counts as one client: set it as high as there may be connections through it. The hub's alone.
+    pub connections_per_address: Option<usize>,
     /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
     pub drain_seconds: Option<u64>,
 }

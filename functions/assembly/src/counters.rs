@@ -22,6 +22,12 @@ pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
     Box::new(move |out| {
         let counts = streams.counts();
         gauge(out, "buildscale_connections", "Open connections.", counts.connections);
+        total(
+            out,
+            "buildscale_connections_refused",
+            "Connections refused because all places, or all of their client, were taken.",
+            counts.refused,
+        );
         gauge(out, "buildscale_streams", "Open event streams.", counts.subscriptions);
         total(out, "buildscale_stream_deliveries", "Events delivered, once a stream.", counts.deliveries);
         total(out, "buildscale_stream_bytes", "Bytes of event streams.", counts.bytes);

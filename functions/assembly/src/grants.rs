@@ -8,12 +8,15 @@ use ports::{Address, Error, Recipient, Result, Secret, SecretRef, Secrets};
 use serde::Deserialize;
 use std::sync::Arc;
 
+/// The beginning of variables of BuildScale itself: the hub's keys and tokens, and those of its command line.
+const OURS: &str = "BUILDSCALE_";
+
 /// `[[grants]]`: names that flows of some workspaces may send to some hosts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// Variables of the environment such as `HOUSE_KEY`, named secrets such as `secret:stripe`, files such as `file:stripe.key`. A
-    /// name that ends in `*` stands for all that begin so.
+    /// name that ends in `*` stands for all that begin so. Variables that begin with `BUILDSCALE_` are the hub's own: they cannot be granted.
     pub names: Vec<String>,
     /// The ids of the workspaces; `*` for all.
     pub workspaces: Vec<String>,
@@ -37,14 +40,24 @@ impl Grants {
         Self { listed: listed.to_vec(), is_of_one_person: !has_accounts }
     }
 
-    /// Whether a flow of this workspace may send the secret to this address.
+    /// Whether a flow of this workspace may send the secret to this address. No grant covers what is the hub's own, not even one of `*`.
     pub fn allow(&self, reference: &SecretRef, to: Recipient<'_>) -> bool {
-        self.listed.iter().any(|grant| grant.allows(reference, to))
-            || (self.is_of_one_person && goes_without_saying(reference, to.address))
+        !is_of_the_hub(reference)
+            && (self.listed.iter().any(|grant| grant.allows(reference, to))
+                || (self.is_of_one_person && goes_without_saying(reference, to.address)))
     }
 }
 
 impl Grant {
+    /// The first name that cannot be granted: its place, and why.
+    pub(crate) fn fault(&self) -> Option<(usize, String)> {
+        let (place, name) = self.names.iter().enumerate().find(|(_, name)| name.starts_with(OURS))?;
+        Some((
+            place,
+            format!("{name} belongs to the hub itself and is granted to no workspace: use a variable of another name"),
+        ))
+    }
+
     fn allows(&self, reference: &SecretRef, to: Recipient<'_>) -> bool {
         let name = match reference {
             SecretRef::Env(name) => name.clone(),
@@ -56,6 +69,10 @@ impl Grant {
             && self.workspaces.iter().any(|id| id == "*" || id.eq_ignore_ascii_case(&workspace))
             && self.hosts.iter().any(|pattern| is_host(pattern, to.address))
     }
+}
+
+fn is_of_the_hub(reference: &SecretRef) -> bool {
+    matches!(reference, SecretRef::Env(name) if name.starts_with(OURS))
 }
 
 fn begins(pattern: &str, name: &str) -> bool {
@@ -116,8 +133,12 @@ impl Granted {
 impl Secrets for Granted {
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>> {
         if !self.grants.allow(reference, to) {
-            let why =
-                "it is not granted to flows of this workspace for this address; the operator can do so with [[grants]]";
+            let why = match is_of_the_hub(reference) {
+                true => "it belongs to the hub itself",
+                false => {
+                    "it is not granted to flows of this workspace for this address; the operator can do so with [[grants]]"
+                }
+            };
             return Err(Error::Invalid(format!("{reference} cannot be used: {why}")));
         }
         self.secrets.get(reference, to).await
@@ -181,6 +202,31 @@ mod tests {
             assert!(grants.allow(&env("OPENAI_API_KEY"), own("openai")));
             assert!(!grants.allow(&env("OPENAI_API_KEY"), own("gemini")));
         }
+    }
+
+    #[test]
+    fn what_is_the_hubs_own_goes_nowhere_whatever_is_granted() {
+        let listed = [grant(&["*", "BUILDSCALE*", "BUILDSCALE_TOKEN", "secret:*"], &["*"], &["*", "provider:openai"])];
+        let own = Recipient { workspace: ann(), address: Address::Provider("openai") };
+        for has_accounts in [true, false] {
+            let grants = Grants::new(&listed, has_accounts);
+            for to in [url(ann(), "https://a.example"), own] {
+                for name in ["BUILDSCALE_TOKEN", "BUILDSCALE__SERVER__AUTH_TOKEN", "BUILDSCALE__AUTH__SECRET"] {
+                    assert!(!grants.allow(&env(name), to), "{name} to {to:?}");
+                }
+                // Others of the same environment, and a secret of the folder that is only called so.
+                assert!(grants.allow(&env("HOUSE_KEY"), to) && grants.allow(&env("BUILDSCALER_KEY"), to));
+                assert!(grants.allow(&SecretRef::Named("BUILDSCALE_TOKEN".into()), to));
+            }
+        }
+    }
+
+    #[test]
+    fn a_grant_that_names_what_is_the_hubs_own_is_faulty() {
+        let fault = |names: &[&str]| grant(names, &["*"], &["*"]).fault().map(|(place, _)| place);
+        assert_eq!(fault(&["A", "BUILDSCALE_TOKEN"]), Some(1));
+        assert_eq!(fault(&["BUILDSCALE__SERVER__*"]), Some(0));
+        assert_eq!(fault(&["*", "BUILDSCALER_KEY", "secret:BUILDSCALE_TOKEN"]), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use axum::{
     middleware::{Next, from_fn},
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use negotiate::{accepts, is_known};
 
 /// A file of the page, as it is and compressed.
@@ -104,6 +104,7 @@ fn answer(file: &File, headers: &HeaderMap, policy: HeaderValue) -> Response {
         (header::VARY, "accept, accept-encoding"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-site"),
     ];
     let head = response.headers_mut();
     head.extend(fields.map(|(name, value)| (name, HeaderValue::from_static(value))));

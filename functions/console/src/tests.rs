@@ -46,6 +46,8 @@ async fn the_shortest_form_that_the_client_takes_is_sent_with_a_strict_policy() 
         assert_eq!(head.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()), encoding.map(str::as_bytes));
         assert_eq!(head[header::CACHE_CONTROL], "public, max-age=31536000, immutable");
         assert!(!head[header::CONTENT_SECURITY_POLICY].to_str().expect("text").contains("unsafe"));
+        assert_eq!(head[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(head["cross-origin-resource-policy"], "same-site");
         assert_eq!(axum::body::to_bytes(response.into_body(), 100).await.expect("a body"), content);
     }
 }

@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod backup;
 mod coding_agents;
+mod connections;
 mod crashes;
 pub mod fsck;
 mod layout;

@@ -88,3 +88,36 @@ fn local(data: &Path, environment: &[(String, String)]) -> LocalSecrets {
     let lookup = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     LocalSecrets::new(Some(data.join("secrets"))).with_variables(lookup)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use assembly::grants::Grant;
+    use domain::WorkspaceId;
+    use ports::{Address, Recipient, SecretRef};
+
+    #[tokio::test]
+    async fn no_grant_gives_a_workspace_what_is_the_hubs_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = || vec!["*".to_owned()];
+        let grant = Grant { names: all(), workspaces: all(), hosts: all() };
+        let environment = ["HOUSE_KEY", "BUILDSCALE_TOKEN", "BUILDSCALE__SERVER__AUTH_TOKEN"]
+            .map(|name| (name.to_owned(), format!("the value of {name}")));
+        let to = Recipient {
+            workspace: WorkspaceId::from_key("secrets", "tests"),
+            address: Address::Url("https://a.example"),
+        };
+        let known = KnownSecrets::default();
+        for has_accounts in [true, false] {
+            let grants = Grants::new(std::slice::from_ref(&grant), has_accounts);
+            let host = of_host(folder.path(), &environment, grants, &known);
+            let given = host.get(&SecretRef::Env("HOUSE_KEY".into()), to).await.unwrap();
+            assert_eq!(given.map(|secret| secret.expose().to_owned()).as_deref(), Some("the value of HOUSE_KEY"));
+            for (name, value) in &environment[1..] {
+                let refused = host.get(&SecretRef::Env(name.clone()), to).await.unwrap_err().to_string();
+                assert!(refused.contains("it belongs to the hub itself") && !refused.contains(value), "{refused}");
+            }
+        }
+    }
+}

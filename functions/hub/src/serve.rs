@@ -1,6 +1,8 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{HubError, assemble, assemble::Hub, crashes, notify::Notifier, occupied, secrets, sweeping, transcripts};
+use crate::{
+    HubError, assemble, assemble::Hub, connections, crashes, notify::Notifier, occupied, secrets, sweeping, transcripts,
+};
 use assembly::{Config, Sources, log::Format};
 use embedded::OpenError;
 use models::Router;
@@ -12,7 +14,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use stream::ServeOptions;
 use telemetry::TaskMetrics;
 use tokio::{
     net::TcpListener,
@@ -93,7 +94,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     config.server.drain_seconds = args.shutdown_timeout.or(config.server.drain_seconds);
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
-    let descriptors = raise_descriptors();
+    let descriptors = connections::raise_descriptors();
     let listener = listen(&address, &config, &args.data_dir).await?;
     let address = listener.local_addr()?;
     config.server.listen = Some(address.to_string());
@@ -121,7 +122,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let server = stream::serve(
         listener,
         console::before(hub.front.router(), &config.auth.console_origins()?),
-        connections_within(descriptors),
+        connections::within(descriptors, config.server.connections_per_address),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
     );
@@ -223,30 +224,6 @@ impl Drop for Engine {
             threads.shutdown_background();
         }
     }
-}
-
-/// Raises the soft limit of descriptors to the hard one, as servers do: the soft one is for programs that use `select`. Returns
-/// how many there are.
-fn raise_descriptors() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// More than this no hub needs, and some systems have no limit at all.
-    const ENOUGH: u64 = 1 << 17;
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.unwrap_or(ENOUGH).min(ENOUGH).max(limit.current.unwrap_or(ENOUGH));
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum });
-    if let Err(error) = raised {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
-        return limit.current.unwrap_or(ENOUGH);
-    }
-    wanted
-}
-
-/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold connections
-/// open stop no work.
-fn connections_within(descriptors: u64) -> ServeOptions {
-    let usual = ServeOptions::default();
-    let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX).max(1);
-    ServeOptions { max_connections: usual.max_connections.min(half), ..usual }
 }
 
 async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListener, HubError> {

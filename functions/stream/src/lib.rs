@@ -26,6 +26,7 @@
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
 
+mod addresses;
 mod changes;
 mod cursor;
 mod feed;

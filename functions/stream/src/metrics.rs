@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default)]
 pub struct Metrics {
     pub(crate) connections: AtomicU64,
+    pub(crate) refused: AtomicU64,
     pub(crate) subscriptions: AtomicU64,
     pub(crate) subscribed: AtomicU64,
     pub(crate) feeds: AtomicU64,
@@ -22,6 +23,8 @@ pub struct Metrics {
 pub struct Counts {
     /// Open connections, of every kind.
     pub connections: u64,
+    /// Connections refused so far because all places, or all of their client, were taken.
+    pub refused: u64,
     /// Open event streams.
     pub subscriptions: u64,
     /// Event streams opened so far.
@@ -47,6 +50,7 @@ impl Metrics {
     pub fn counts(&self) -> Counts {
         Counts {
             connections: self.connections.load(Relaxed),
+            refused: self.refused.load(Relaxed),
             subscriptions: self.subscriptions.load(Relaxed),
             subscribed: self.subscribed.load(Relaxed),
             feeds: self.feeds.load(Relaxed),

@@ -60,6 +60,11 @@ pub struct ServeOptions {
     /// The most connections at once. Some further ones are answered with 503 and closed, but for those that ask whether the server
     /// lives: one that is full is not dead.
     pub max_connections: usize,
+    /// The most connections at once of one client (an IPv4 address, or a network of 64 bits of IPv6); none for no bound. Further ones are
+    /// closed without an answer. Clients on this machine have no bound unless `bounds_loopback`.
+    pub max_per_address: Option<usize>,
+    /// Whether `max_per_address` holds for loopback addresses, too. A proxy on this machine brings the connections of all clients from there.
+    pub bounds_loopback: bool,
     /// The longest head of a request, in bytes (at least 8 KiB); a longer one is answered with 431.
     pub max_head_bytes: usize,
     /// How long a head may take to arrive, and how long a connection may be idle between requests.
@@ -76,6 +81,8 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_connections: 16 * 1024,
+            max_per_address: None,
+            bounds_loopback: false,
             max_head_bytes: 32 * 1024,
             head_timeout: Duration::from_secs(30),
             stall_limit: Duration::from_secs(30),

@@ -1,6 +1,7 @@
 //! The HTTP server of the hub: hyper's HTTP/1.1 with small buffers, one task a connection, and a way out for event streams.
 
 use crate::{
+    addresses::{Addresses, Place},
     handover::{Handover, head},
     lock,
     metrics::{Metrics, count, uncount},
@@ -64,6 +65,7 @@ pub async fn serve(
         .header_read_timeout(options.head_timeout)
         .max_buf_size(options.max_head_bytes.max(8192));
     let permits = Arc::new(Semaphore::new(options.max_connections));
+    let addresses = Addresses::new(options.max_per_address, options.bounds_loopback);
     let beyond = Arc::new(Semaphore::new(BEYOND));
     let tasks = TaskTracker::new();
     let drain = options.drain;
@@ -74,19 +76,27 @@ pub async fn serve(
             // A client that comes when there is no place is told so, as long as a spare connection is free to tell it.
             let Ok(spare) = beyond.clone().acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((socket, peer)) => match permits.clone().try_acquire_owned() {
-                    Ok(permit) => {
-                        let held = Held::new(permit, &server.metrics);
-                        server.tasks.spawn(connection(server.clone(), socket, peer, held));
+                Ok((socket, peer)) => {
+                    let Some(place) = addresses.place(peer.ip()) else {
+                        // Without an answer: such a client could otherwise take all spare connections, too.
+                        count(&server.metrics.refused);
+                        tracing::debug!(%peer, "a connection is closed: its client has as many as it may");
+                        continue;
+                    };
+                    match permits.clone().try_acquire_owned() {
+                        Ok(permit) => {
+                            let held = Held::new(permit, place, &server.metrics);
+                            server.tasks.spawn(connection(server.clone(), socket, peer, held));
+                        }
+                        Err(_) => {
+                            let server = server.clone();
+                            server.tasks.clone().spawn(async move {
+                                refuse(&server, socket, peer).await;
+                                drop((place, spare));
+                            });
+                        }
                     }
-                    Err(_) => {
-                        let server = server.clone();
-                        server.tasks.clone().spawn(async move {
-                            refuse(&server, socket, peer).await;
-                            drop(spare);
-                        });
-                    }
-                },
+                }
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
                     // Out of file descriptors, usually: those of connections that end are the remedy.
@@ -118,12 +128,13 @@ struct Server {
 struct Held {
     metrics: Arc<Metrics>,
     _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Held {
-    fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
+    fn new(permit: OwnedSemaphorePermit, place: Place, metrics: &Arc<Metrics>) -> Self {
         count(&metrics.connections);
-        Self { metrics: metrics.clone(), _permit: permit }
+        Self { metrics: metrics.clone(), _permit: permit, _place: place }
     }
 }
 
@@ -200,7 +211,10 @@ async fn refuse(server: &Server, socket: TcpStream, peer: SocketAddr) {
     let service = service_fn(|request: Request<Incoming>| async {
         let mut answer = match ALIVE.contains(&request.uri().path()) {
             true => answer(server.app.clone(), request, peer, Arc::default()).await?,
-            false => full(),
+            false => {
+                count(&server.metrics.refused);
+                full()
+            }
         };
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         Ok::<_, Infallible>(answer)
@@ -223,6 +237,8 @@ fn full() -> Response<Body> {
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().insert("cross-origin-resource-policy", HeaderValue::from_static("same-site"));
     response
 }
 

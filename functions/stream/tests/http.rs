@@ -238,14 +238,71 @@ async fn a_full_server_says_so_and_that_it_lives() {
             "{}",
             further.seen
         );
+        assert!(further.seen.contains("x-content-type-options: nosniff"), "{}", further.seen);
         let mut check = Client::get(server.address, "/health", "").await;
         assert!(!check.read_until(|_| false).await);
         assert!(check.seen.starts_with("HTTP/1.1 200"), "{}", check.seen);
     }
+    assert_eq!(server.feeds.metrics().counts().refused, 100, "checks of its health are answered");
     drop(first);
     server.until(|counts| counts.connections == 0).await;
     let mut next = Client::get(server.address, "/hello", "").await;
     assert!(next.read_until(|seen| seen.ends_with("hello")).await);
+}
+
+#[tokio::test]
+async fn a_client_that_has_its_share_of_the_connections_gets_no_more() {
+    let options = ServeOptions { max_per_address: Some(2), bounds_loopback: true, ..ServeOptions::default() };
+    let server = start(options).await;
+    // A request that was answered and a stream count alike.
+    let mut first = Client::get(server.address, "/hello", "").await;
+    assert!(first.read_until(|seen| seen.ends_with("hello")).await);
+    let _second = server.watcher().await;
+    for refused in 1..=100 {
+        let mut further = Client::on(TcpStream::connect(server.address).await.unwrap());
+        assert!(!further.read_until(|_| false).await, "it is closed");
+        assert_eq!(further.seen, "");
+        server.until(|counts| counts.connections == 2 && counts.refused == refused).await;
+    }
+    // Other systems have one loopback address only.
+    #[cfg(target_os = "linux")]
+    {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut other = Client::on(socket.connect(server.address).await.unwrap());
+        other.send("/hello", "").await;
+        assert!(other.read_until(|seen| seen.ends_with("hello")).await, "another client is served");
+        drop(other);
+    }
+    drop(first);
+    server.until(|counts| counts.connections == 1).await;
+    let mut next = Client::get(server.address, "/hello", "").await;
+    assert!(next.read_until(|seen| seen.ends_with("hello")).await);
+}
+
+#[tokio::test]
+async fn a_proxy_on_this_machine_brings_as_many_clients_as_it_likes() {
+    let server = start(ServeOptions { max_per_address: Some(1), ..ServeOptions::default() }).await;
+    let _streams = [server.watcher().await, server.watcher().await, server.watcher().await];
+    server.until(|counts| counts.connections == 3 && counts.refused == 0).await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_gives_its_place_back() {
+    let head_timeout = Duration::from_millis(300);
+    let options = ServeOptions { max_connections: 1, head_timeout, ..ServeOptions::default() };
+    let server = start(options).await;
+    // Half a head, nothing at all, and nothing more after an answer.
+    for (begin, answer) in
+        [("GET /hello HTTP/1.1\r\nhost: x\r\n", ""), ("", ""), ("GET /hello HTTP/1.1\r\nhost: x\r\n\r\n", "hello")]
+    {
+        let mut slow = Client::on(TcpStream::connect(server.address).await.unwrap());
+        slow.socket.write_all(begin.as_bytes()).await.unwrap();
+        assert!(!slow.read_until(|_| false).await, "it is closed");
+        assert!(slow.seen.ends_with(answer), "{}", slow.seen);
+        server.until(|counts| counts.connections == 0).await;
+        assert_eq!(server.feeds.metrics().counts().refused, 0);
+    }
 }
 
 #[tokio::test]

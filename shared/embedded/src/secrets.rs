@@ -10,15 +10,13 @@ use std::{
 
 /// The longest secret, in bytes.
 const MAX: u64 = 64 * 1024;
-/// Variables that configure the hub itself, its own token among them: no flow has business with those.
-const OURS: &str = "BUILDSCALE__";
 
 type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The environment of the process, and a folder with one file per secret, as container platforms mount it.
 ///
-/// It gives any variable but those that configure the hub: a host with flows of other people puts its own rule in front. Files are read
-/// from the folder alone, for any reference.
+/// It gives any variable, also those of the hub itself: a host puts its own rule in front of what flows refer to. Files are read from the
+/// folder alone, for any reference.
 #[derive(Clone)]
 pub struct LocalSecrets {
     folder: Option<PathBuf>,
@@ -80,9 +78,6 @@ impl LocalSecrets {
 impl Secrets for LocalSecrets {
     async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> Result<Option<Secret>> {
         let text = match reference {
-            SecretRef::Env(name) if name.starts_with(OURS) => {
-                return Err(refused(reference, "it belongs to the hub itself"));
-            }
             SecretRef::Env(name) => (self.lookup)(name),
             SecretRef::File(path) => self.file(reference, path).await?,
             SecretRef::Named(name) => self.file(reference, name).await?,
@@ -143,7 +138,6 @@ mod tests {
         let variables = |name: &str| match name {
             "A_KEY" => Some(" from-the-environment\n".into()),
             "EMPTY" => Some("  ".into()),
-            "BUILDSCALE__SERVER__AUTH_TOKEN" => Some("the-hub's-own".into()),
             _ => None,
         };
         LocalSecrets::new(folder.map(Path::to_owned)).with_variables(variables)
@@ -191,7 +185,6 @@ mod tests {
         let secrets = secrets(Some(folder.path()));
         let up = format!("../{}/private", outside.path().file_name().unwrap().to_string_lossy());
         for reference in [
-            SecretRef::Env("BUILDSCALE__SERVER__AUTH_TOKEN".into()),
             SecretRef::File(file.to_string_lossy().into_owned()),
             SecretRef::File("link".into()),
             SecretRef::Named(up),

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
-    io,
+    fs::File,
+    io::{self, Read},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -108,12 +109,8 @@ impl Search for Grep {
 
     fn walk(&self, start: &Start) -> Result<Found, Error> {
         let (matcher, glob) = (self.matcher()?, self.pattern_of_paths()?);
-        let wants = Wants {
-            context: if matches!(self.mode, Mode::Content) { self.context.unwrap_or(0) } else { 0 },
-            lines: matches!(self.mode, Mode::Content),
-            first_only: matches!(self.mode, Mode::Files),
-        };
-        Ok(search(start, &matcher, glob.as_ref(), wants))
+        let until = Instant::now() + LASTS;
+        Ok(search(start, &matcher, glob.as_ref(), self.wants(), &|| Instant::now() >= until))
     }
 
     fn paths(found: &Found) -> Vec<FilePath> {
@@ -181,6 +178,14 @@ impl Grep {
         })
     }
 
+    fn wants(&self) -> Wants {
+        Wants {
+            context: if matches!(self.mode, Mode::Content) { self.context.unwrap_or(0) } else { 0 },
+            lines: matches!(self.mode, Mode::Content),
+            first_only: matches!(self.mode, Mode::Files),
+        }
+    }
+
     fn pattern_of_paths(&self) -> Result<Option<Pattern>, Error> {
         self.glob.as_deref().map(|glob| Pattern::parse("glob", glob)).transpose()
     }
@@ -231,12 +236,32 @@ enum GaveUp {
     Late,
 }
 
-/// Searches all files below the start, on all processors, as `rg` does.
-fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants) -> Found {
+/// Whether the time of a search is over.
+type IsLate<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// The text of a file, until the time of its search is over.
+struct Timely<'a> {
+    file: File,
+    is_late: IsLate<'a>,
+    late: &'a AtomicBool,
+}
+
+impl Read for Timely<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if (self.is_late)() {
+            self.late.store(true, Ordering::Relaxed);
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.file.read(into)
+    }
+}
+
+/// Searches all files below the start, on all processors, as `rg` does, until it is late.
+fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants, is_late: IsLate<'_>) -> Found {
     let files = Mutex::new(Vec::new());
     let large = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
-    let (late, until) = (AtomicBool::new(false), Instant::now() + LASTS);
+    let late = AtomicBool::new(false);
     let (refused, unreadable) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let handed = crash::hand_on();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
@@ -275,16 +300,17 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                     large.lock().unwrap_or_else(PoisonError::into_inner).push(path);
                     return WalkState::Continue;
                 }
-                if Instant::now() >= until {
-                    late.store(true, Ordering::Relaxed);
-                    return WalkState::Quit;
-                }
                 let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
                 let (place, id) = (|| format!("a search of {}", entry.path().display()), || start.id(entry.path()));
-                let searched = marked.file(place, id, || searcher.search_path(&matcher, entry.path(), &mut hits));
+                let searched = marked.file(place, id, || -> io::Result<()> {
+                    let text = Timely { file: File::open(entry.path())?, is_late, late };
+                    searcher.search_reader(&matcher, text, &mut hits)
+                });
                 let hits = hits.hits;
                 match searched {
                     Ok(Ok(())) => {}
+                    // What was found of the file before is shown.
+                    Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut && late.load(Ordering::Relaxed) => {}
                     Ok(Err(error)) => {
                         let path = start.unreadable(&ignore::Error::Io(error)).map(|_| hits.path.clone());
                         unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(path);
@@ -301,7 +327,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                         return WalkState::Quit;
                     }
                 }
-                WalkState::Continue
+                if late.load(Ordering::Relaxed) { WalkState::Quit } else { WalkState::Continue }
             })
         })
     });
@@ -406,14 +432,19 @@ fn show_lines(found: &Found, limit: usize) -> Done {
     Done { output, truncated, result, ..Done::default() }
 }
 
+fn ended_late() -> String {
+    format!(
+        "the search ended after {} s without having seen all files: narrow the pattern, path or glob",
+        LASTS.as_secs()
+    )
+}
+
 fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String {
     let (files, least) = (found.files.len(), if found.gave_up.is_some() { "at least " } else { "" });
     match (total, truncated) {
-        (_, true) if found.gave_up == Some(GaveUp::Late) => format!(
-            "[{total} matching lines in {files} files; the search ended after {} s without having seen all files: narrow the \
-             pattern, path or glob]",
-            LASTS.as_secs()
-        ),
+        (_, true) if found.gave_up == Some(GaveUp::Late) => {
+            format!("[{total} matching lines in {files} files; {}]", ended_late())
+        }
         (0, _) => "nothing matches".into(),
         (_, false) => format!("[{total} matching lines in {files} files]"),
         (_, true) => format!(
@@ -425,13 +456,19 @@ fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String
 
 fn show_files(found: &Found, limit: usize, row: impl Fn(&Hits) -> String, data: impl Fn(&Hits) -> Value) -> Done {
     let shown = found.files.get(..limit.min(found.files.len())).unwrap_or_default();
-    let (files, truncated) = (found.files.len(), shown.len() < found.files.len());
+    let is_late = found.gave_up == Some(GaveUp::Late);
+    let (files, truncated) = (found.files.len(), is_late || shown.len() < found.files.len());
     let mut output = shown.iter().map(row).collect::<Vec<_>>().join("\n");
     output.push_str(&match (files, truncated) {
+        (0, _) if is_late => format!("[nothing was found; {}]", ended_late()),
+        _ if is_late => format!("\n[{files} files; {}]", ended_late()),
         (0, _) => "nothing matches".into(),
         (_, false) => format!("\n[{files} files]"),
         (_, true) => format!("\n[{} of {files} files; narrow the search or raise the limit]", shown.len()),
     });
-    let result = json!({ "files": shown.iter().map(data).collect::<Vec<_>>(), "total": files });
+    let result = json!({ "files": shown.iter().map(data).collect::<Vec<_>>(), "total": files, "complete": !is_late });
     Done { output, truncated, result, ..Done::default() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ mod document;
 mod errors;
 mod files;
 mod flows;
+mod headers;
 mod health;
 mod hub;
 mod idempotency;

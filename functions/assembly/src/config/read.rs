@@ -182,6 +182,12 @@ impl Sources {
         if let Some((key, words)) = config.planner.fault() {
             return Err(self.fault(&["planner", key].map(str::to_owned), &words));
         }
+        for (place, grant) in config.grants.iter().enumerate() {
+            if let Some((name, words)) = grant.fault() {
+                let path = ["grants", &place.to_string(), "names", &name.to_string()].map(str::to_owned);
+                return Err(self.fault(&path, &words));
+            }
+        }
         for (place, origin) in config.server.cors_origins.iter().enumerate() {
             if !is_origin_of_a_page(origin) {
                 let path = ["server", "cors_origins", &place.to_string()].map(str::to_owned);
@@ -350,4 +356,24 @@ fn is_origin_of_a_page(origin: &str) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
     !rest.is_empty() && rest.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_of_what_is_the_hubs_own_is_refused_with_its_place() {
+        let refused = |sources: Sources| sources.read().err().map(|error| error.to_string()).unwrap_or_default();
+        let text = "[[grants]]\nnames = [\"HOUSE_KEY\"]\nworkspaces = []\nhosts = []\n\n\
+            [[grants]]\nnames = [\n  \"*\",\n  \"BUILDSCALE_TOKEN\",\n]\nworkspaces = [\"*\"]\nhosts = [\"*\"]\n";
+        let file = Sources { path: "buildscale.toml".into(), text: Some(text.into()), environment: Vec::new() };
+        let why =
+            "BUILDSCALE_TOKEN belongs to the hub itself and is granted to no workspace: use a variable of another name";
+        let words = refused(file);
+        assert!(words.ends_with(&format!("buildscale.toml, line 9: grants.1.names.1: {why}")), "{words}");
+        let list = r#"[{ names = ["BUILDSCALE_TOKEN"], workspaces = ["*"], hosts = ["*"] }]"#;
+        let words = refused(Sources::of_environment(&[("BUILDSCALE__GRANTS".into(), list.into())], |_| false));
+        assert!(words.ends_with(&format!("BUILDSCALE__GRANTS: grants.0.names.0: {why}")), "{words}");
+    }
 }

@@ -1,11 +1,14 @@
 //! Limits through the door: requests that put agents to work count, per person, and looking is free.
 
 use super::world::{World, accounts, token, user_id};
-use domain::Timestamp;
+use crate::support::Setup;
+use domain::{Timestamp, WorkspaceId};
 use http::header::{AUTHORIZATION, HeaderName};
 use identity::Allowance;
 use ports::{Clock, Expect, Key, Write};
 use serde_json::json;
+use std::sync::Arc;
+use testkit::fakes::FakeSandboxes;
 
 #[tokio::test]
 async fn requests_that_put_agents_to_work_are_counted() {
@@ -46,6 +49,37 @@ async fn requests_that_put_agents_to_work_are_counted() {
     world.call(Some(&token("eve")), "POST", &chat, say).await.refuses(404, "NOT_FOUND");
     let member = world.person_as(&ann, identity::Role::Member).await;
     world.call(Some(&token(&member)), "POST", &chat, say).await.is(202);
+}
+
+#[tokio::test]
+async fn commands_of_people_are_counted_and_tools_that_look_are_free() {
+    let sandboxes = Arc::new(FakeSandboxes::default());
+    let auth = accounts().limited(Allowance { requests: 2, tokens: 30_000 });
+    let world = World::of(Setup { auth, sandboxes: Some(sandboxes.clone()), ..Setup::default() });
+    let ann = token("ann");
+    let made = world.json(&ann, "POST", "/api/v1/workspaces", json!({ "name": "w" })).await.is(201);
+    let id: WorkspaceId = made.text("workspace_id").parse().unwrap();
+    let sandbox = sandboxes.come_up(id);
+    let workspace = format!("/api/v1/workspaces/{id}");
+    let tools = format!("{workspace}/tools");
+    let look = json!({ "tool": "ls", "args": {} });
+    let run = json!({ "tool": "exec", "args": { "words": ["make", "all"] } });
+    for _ in 0..3 {
+        let looked = world.json(&ann, "POST", &tools, look.clone()).await.is(200);
+        assert_eq!(looked.json["success"], true, "{}", looked.json);
+    }
+    for _ in 0..2 {
+        let ran = world.json(&ann, "POST", &tools, run.clone()).await.is(200);
+        assert_eq!(ran.json["success"], true, "{}", ran.json);
+    }
+    let refused = world.json(&ann, "POST", &tools, run).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), "61");
+    assert_eq!(refused.json["error"]["details"]["limit"], "requests");
+    assert_eq!(sandbox.begun().len(), 2);
+    // It is one allowance for commands and for all else that counts.
+    let goal = json!({ "goal": "x" });
+    world.json(&ann, "POST", &format!("{workspace}/chats"), goal).await.refuses(429, "RATE_LIMITED");
+    world.json(&ann, "POST", &tools, look).await.is(200);
 }
 
 #[tokio::test]

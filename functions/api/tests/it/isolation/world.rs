@@ -85,8 +85,13 @@ impl World {
     }
 
     pub fn with(auth: Auth) -> Self {
+        Self::of(Setup { auth, ..Setup::default() })
+    }
+
+    /// With other parts; the clock is this world's own.
+    pub fn of(setup: Setup) -> Self {
         let clock = Arc::new(Standing(SystemClock.now()));
-        Self { door: Door::with(Setup { auth, clock: clock.clone(), ..Setup::default() }), clock }
+        Self { door: Door::with(Setup { clock: clock.clone(), ..setup }), clock }
     }
 
     /// Calls as somebody. An event stream that is let in is not read: it has no end.

@@ -13,7 +13,9 @@ use domain::{
 pub use history::{Compacted, Compacting, Counted, LeftOut, PastTurn, Summary};
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
-pub use team::{Seat, SeatState, Team};
+#[cfg(test)]
+pub use team::Seat;
+pub use team::{SeatState, Team};
 pub use turn::{EndedTurn, Postponed, QueuedTurn, Tried, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.

@@ -4,7 +4,6 @@ use crate::world::{Options, Result, World};
 use emulators::ecs::{Deployed, Ecs, environment};
 use http::Method;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// Agents, as the operator's secret tells the sandboxes. The program does as its prompt says.
 fn told() -> String {
@@ -15,11 +14,7 @@ fn told() -> String {
 /// The text of the last turn of a chat, when so many have ended.
 async fn ended(world: &World, chat: &str, turns: usize) -> Result<String> {
     let watch = world.client.watch(chat);
-    let is_over = |event: &&journeys::Event| matches!(event.name.as_str(), "done" | "error" | "stopped");
-    let over = |events: &[journeys::Event]| -> BTreeSet<String> {
-        events.iter().filter(is_over).map(|event| event.data["turn_id"].to_string()).collect()
-    };
-    watch.until(|events| over(events).len() >= turns).await?;
+    watch.until_nth("done", turns).await?;
     let said = |event: &journeys::Event| {
         let is_said = event.name == "message" && event.data["role"] == "assistant";
         is_said.then(|| event.data["content"].as_str().unwrap_or_default().to_owned())

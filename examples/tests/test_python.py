@@ -17,17 +17,11 @@ from typing import Any
 import httpx
 import pytest
 from hub import Hub
+from program import ROOT, Server, python
 
 from buildscale import Client
 
-ROOT = Path(__file__).parent.parent
 SECRET = "secret-of-the-webhook"
-
-
-def python(program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / program), *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=os.environ | environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_a_flow_asks_the_person_at_the_terminal() -> None:
@@ -90,39 +84,22 @@ def github() -> Iterator[GitHub]:
     server.server_close()
 
 
-class Receiver:
+class Receiver(Server):
     def __init__(self, hub: Hub, workspace: str, github: GitHub) -> None:
-        self.process = python(
+        super().__init__(
             "github-issues/receiver.py",
             BUILDSCALE_URL=hub.url,
             BUILDSCALE_WORKSPACE=workspace,
             GITHUB_WEBHOOK_SECRET=SECRET,
             GITHUB_TOKEN="token-of-github",
             GITHUB_API_URL=f"http://127.0.0.1:{github.server_port}",
-            PORT="0",
         )
-        self.url = self.until("listening on ").split()[-1]
-
-    def until(self, words: str) -> str:
-        assert self.process.stdout
-        patience = threading.Timer(60, self.process.kill)
-        patience.start()
-        for line in self.process.stdout:
-            if words in line:
-                patience.cancel()
-                return line.strip()
-        assert self.process.stderr
-        raise AssertionError(self.process.stderr.read())
 
     def send(self, payload: Any, secret: str = SECRET, delivery: str = "delivery-1") -> httpx.Response:
         body = json.dumps(payload).encode()
         signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         headers = {"x-hub-signature-256": f"sha256={signature}", "x-github-event": "issues", "x-github-delivery": delivery}
         return httpx.post(self.url, content=body, headers=headers)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
 
 
 def test_an_issue_becomes_a_comment_that_a_person_approved(github: GitHub) -> None:

@@ -90,6 +90,7 @@ pub use error::{ApiError, status_of};
 pub use events::Streams;
 pub use followed::Followed;
 pub use health::{Check, Probe};
+pub use home::without_console;
 pub use jwks::PublishedKeys;
 pub use login::Login;
 pub use openapi::document;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `web/` knows the hub by its HTTP API alone, through `clients/typescript`. A build without Node.js embeds nothing: then the page that the
-//! API has at `/` is served.
+//! API has at `/` is served, and says so.
 //!
 //! Deliberately absent: routes of its own for data, sessions, cookies. The page holds its token in the browser.
 
@@ -54,9 +54,6 @@ pub fn is_built() -> bool {
 /// `app`, behind the files of the console: `GET /` of a browser, and the files below `/assets`. All else reaches `app`. The page may talk to
 /// `origins`, beside its own.
 pub fn before(app: Router, origins: &[String]) -> Router {
-    if !is_built() {
-        return app;
-    }
     let policy = policy(origins);
     app.layer(from_fn(move |request: Request, next: Next| {
         let policy = policy.clone();

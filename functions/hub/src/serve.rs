@@ -35,7 +35,7 @@ pub struct ServeArgs {
     /// The configuration file [default: buildscale.toml in the data directory]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print one JSON line {"address": …} when ready, instead of a text for people
+    /// Print one JSON line {"address": …, "console": …} when ready, instead of a text for people
     #[arg(long)]
     pub json: bool,
     /// The bearer token that requests must have; better put into the configuration or BUILDSCALE__SERVER__AUTH_TOKEN
@@ -119,9 +119,10 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     announce(&args, address, &config, &hub)?;
 
     let context = hub.front.context();
+    let (router, origins) = (hub.front.router(), config.auth.console_origins()?);
     let server = stream::serve(
         listener,
-        console::before(hub.front.router(), &config.auth.console_origins()?),
+        if console::is_built() { console::before(router, &origins) } else { api::without_console(router) },
         connections::within(descriptors, config.server.connections_per_address),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
@@ -273,12 +274,15 @@ fn model_without_key(models: &Router) -> Result<Option<String>, HubError> {
 fn announce(args: &ServeArgs, address: SocketAddr, config: &Config, hub: &Hub) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::json!({ "address": address.to_string() }))?;
+        writeln!(out, "{}", serde_json::json!({ "address": address.to_string(), "console": console::is_built() }))?;
         return out.flush();
     }
     let bold =
         |text: &str| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     writeln!(out, "BuildScale is at {}", bold(&format!("http://{address}")))?;
+    if !console::is_built() {
+        writeln!(out, "This build has no console for browsers: scripts/console builds it, with Node.js.")?;
+    }
     if hub.models.no_model_configured() {
         writeln!(
             out,

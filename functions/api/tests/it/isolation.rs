@@ -5,6 +5,7 @@
 //! other tenant wrote. So that a 404 means something, the same call is let in for the least person with the least credential.
 
 mod attacks;
+mod header;
 mod homes;
 mod langgraph;
 mod limits;

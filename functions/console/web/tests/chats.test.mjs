@@ -103,6 +103,8 @@ test('a permission shows the command, and is denied with a reason that the agent
   assert.deepEqual(await violations(page), []);
   await card.getByRole('button', {name: 'Deny…'}).click();
   await card.getByRole('textbox', {name: /reason/}).fill('not on a Wednesday');
+  await page.reload();
+  assert.equal(await card.getByRole('textbox', {name: /reason/}).inputValue(), 'not on a Wednesday');
   await card.getByRole('button', {name: 'Deny', exact: true}).click();
   await conversation(page).getByText(/It did not run: .*not on a Wednesday/s).waitFor();
   await page.getByText('denied').waitFor();
@@ -164,6 +166,20 @@ test('a draft survives a reload', async () => {
   await page.reload();
   await area.waitFor();
   assert.equal(await area.inputValue(), 'half of a thought');
+  await page.getByRole('button', {name: 'Rename this chat'}).click();
+  const title = page.getByRole('textbox', {name: 'Title'});
+  await title.fill('half of a title');
+  await page.reload();
+  assert.equal(await title.inputValue(), 'half of a title');
+  await page.getByRole('button', {name: 'Rename', exact: true}).click();
+  await page.getByRole('heading', {name: 'half of a title'}).waitFor();
+  // One that is closed is given up.
+  await page.getByRole('button', {name: 'Rename this chat'}).click();
+  await title.fill('another');
+  await page.keyboard.press('Escape');
+  await page.reload();
+  await area.waitFor();
+  assert.equal(await title.count(), 0);
   await page.context().close();
 });
 

@@ -100,8 +100,11 @@ test('a file is renamed, uploaded and found in its folder', async () => {
   await write('/projects/name.txt', 'name');
   const page = await world.open('files/projects/name.txt');
   await page.getByRole('button', {name: 'Move or rename'}).click();
-  await page.getByRole('textbox', {name: /New path/}).fill('/projects/other name.txt');
-  await page.keyboard.press('Enter');
+  const to = page.getByRole('textbox', {name: /New path/});
+  await to.fill('/projects/other name.txt');
+  await page.reload();
+  assert.equal(await to.inputValue(), '/projects/other name.txt');
+  await to.press('Enter');
   await page.getByRole('heading', {name: 'other name.txt'}).waitFor();
   await page.getByRole('navigation', {name: 'Path'}).getByRole('link', {name: 'projects'}).click();
   await page.setInputFiles('input[type=file]', {name: 'chosen.txt', mimeType: 'text/plain', buffer: Buffer.from('chosen')});

@@ -50,8 +50,11 @@ test('a link with a token signs in when the person agrees, and leaves nothing in
 test('a first visit makes a workspace, and another one shows both', async () => {
   const page = await world.open('', {token: TOKEN});
   await page.getByRole('heading', {name: 'Workspaces'}).waitFor();
-  await page.getByRole('textbox', {name: 'Name of a new workspace'}).fill('Second');
-  await page.keyboard.press('Enter');
+  const name = page.getByRole('textbox', {name: 'Name of a new workspace'});
+  await name.fill('Second');
+  await page.reload();
+  assert.equal(await name.inputValue(), 'Second');
+  await name.press('Enter');
   await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
   await page.getByRole('combobox', {name: 'Workspace'}).selectOption({label: 'Stories'});
   await page.getByRole('link', {name: /Show me what you can do/}).waitFor();

@@ -9,7 +9,8 @@ const run = async (of, content, more) => {
   if (content) of.addMessage({ id: randomUUID(), role: 'user', content });
   const events = [];
   await of.runAgent(more, { onEvent: ({ event }) => void events.push(event) });
-  return { types: [...new Set(events.map((event) => event.type))], end: events.at(-1) };
+  const patches = events.filter((event) => event.type === 'STATE_DELTA').flatMap((event) => event.delta);
+  return { types: [...new Set(events.map((event) => event.type))], patches, end: events.at(-1) };
 };
 const said = (of) => of.messages.filter((message) => message.role === 'assistant').map((message) => message.content ?? '');
 const out = {};
@@ -20,6 +21,16 @@ out.whole = { types: first.types, texts: said(whole), files: Object.keys(whole.s
 out.tools = whole.messages.filter((message) => message.role === 'tool').length;
 await run(whole, 'say it');
 out.again = said(whole).at(-1);
+
+// The client has applied the patches of the plan to the state.
+const planned = agent();
+const { patches } = await run(planned, 'arrange the week');
+const { path, ...plan } = planned.state.plan;
+out.plan = [plan, path.startsWith('/chats/'), patches.filter((patch) => patch.path === '/plan').length];
+
+const broken = agent();
+const { end } = await run(broken, 'break');
+out.failed = [end.type, end.code, end.message];
 
 const wish = agent();
 const asks = await run(wish, 'become a poet');

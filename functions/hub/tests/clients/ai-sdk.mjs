@@ -21,11 +21,21 @@ out.whole = {
   texts: words(whole),
   reasoning: parts(whole, 'reasoning').map((part) => part.text),
   tools: parts(whole, 'dynamic-tool').map((part) => `${part.toolName} ${part.state}`),
+  outputs: parts(whole, 'dynamic-tool').map((part) => part.output.replace(/[0-9a-f]{64}/, 'HASH').split('\n')[0]),
   file: parts(whole, 'data-file')[0].data.path,
   usage: parts(whole, 'data-usage').length,
 };
 await whole.sendMessage({ text: 'say it' });
 out.again = [whole.messages.length, words(whole)];
+
+// All changes of a plan are one part, which has the last state of it.
+const planned = open();
+await planned.sendMessage({ text: 'arrange the week' });
+out.plan = parts(planned, 'data-plan').map(({ data: { path, ...plan } }) => [plan, path.startsWith('/chats/')]);
+
+const broken = open();
+await broken.sendMessage({ text: 'break' });
+out.broken = [broken.status, broken.error.message];
 
 // A picture comes along. The client sends it again with each message of the chat.
 const shown = open();
@@ -41,6 +51,14 @@ out.asks = [asks.state, asks.toolName, asks.input.path];
 wish.addToolApprovalResponse({ id: asks.approval.id, approved: true });
 await ready(wish, () => words(wish).length > 1);
 out.approved = [words(wish), parts(wish, 'dynamic-tool').map((part) => part.state), wish.messages.length];
+
+const no = open({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+await no.sendMessage({ text: 'become a poet' });
+const [waits] = parts(no, 'dynamic-tool');
+no.addToolApprovalResponse({ id: waits.approval.id, approved: false, reason: 'no poets' });
+await ready(no, () => words(no).length > 1);
+const [declined] = parts(no, 'dynamic-tool');
+out.declined = [waits.callProviderMetadata, declined.state, declined.errorText, declined.approval.reason, words(no)];
 
 const question = open({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls });
 await question.sendMessage({ text: 'ask me' });

@@ -1,4 +1,4 @@
-"""The client of OpenAI for Python: a completion, a stream, a response with its events, and a refusal."""
+"""The client of OpenAI for Python: completions, streams, responses in the background and in conversations, functions, refusals."""
 
 import json
 import os
@@ -25,6 +25,55 @@ with client.responses.stream(model="assistant", input="events of python") as str
     final = stream.get_final_response()
 out["stream"] = [final.status, final.output_text, types[0], types[-1]]
 out["retrieved"] = client.responses.retrieve(final.id).output_text == final.output_text
+
+# A stream that broke off goes on after the event that came last.
+sent = client.responses.create(model="assistant", input="events again", background=True, stream=True)
+first = next(iter(sent))
+sent.close()
+rest = list(client.responses.retrieve(first.response.id, stream=True, starting_after=first.sequence_number))
+numbers = [event.sequence_number for event in rest]
+out["resumed"] = [first.type, numbers[0] - first.sequence_number, numbers == sorted(numbers), rest[-1].type]
+
+polled = client.responses.create(model="assistant", input="say it", background=True)
+done = polled
+# poll: this is how the protocol tells of the end
+while done.status in ("queued", "in_progress"):
+    done = client.responses.retrieve(polled.id)
+out["background"] = [polled.status, done.status, done.output_text]
+
+more = client.responses.create(model="assistant", input="say more", previous_response_id=done.id)
+last = client.responses.create(model="assistant", input="say again", conversation=done.conversation.id)
+out["conversation"] = [
+    more.previous_response_id == done.id,
+    last.previous_response_id == more.id,
+    {one.conversation.id for one in (done, more, last)} == {done.conversation.id},
+    last.output_text,
+]
+
+# The program runs its own function, and the chat goes on with the results.
+place = {"type": "object", "properties": {"place": {"type": "string"}}}
+weather = {"name": "weather", "description": "Tells the weather.", "parameters": place}
+told = {"Rome": "warm", "Oslo": "cold"}
+tools = [{"type": "function", "strict": False, **weather}]
+response = client.responses.create(model="assistant", input="weather", tools=tools)
+out["functions"] = []
+while calls := [item for item in response.output if item.type == "function_call"]:
+    asked = json.loads(calls[0].arguments)["place"]
+    out["functions"].append([calls[0].name, asked])
+    result = {"type": "function_call_output", "call_id": calls[0].call_id, "output": told[asked]}
+    response = client.responses.create(model="assistant", previous_response_id=response.id, input=[result], tools=tools)
+out["functions"].append(response.output_text)
+messages = [{"role": "user", "content": "weather"}]
+tools = [{"type": "function", "function": weather}]
+while True:
+    choice = client.chat.completions.create(model="assistant", messages=messages, tools=tools).choices[0]
+    if choice.finish_reason != "tool_calls":
+        break
+    messages.append(choice.message)
+    for call in choice.message.tool_calls:
+        result = told[json.loads(call.function.arguments)["place"]]
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+out["completed"] = [len(messages), choice.message.content]
 try:
     client.responses.create(model="assistant", input="x", max_output_tokens=9)
 except openai.BadRequestError as error:

@@ -51,6 +51,14 @@ async fn compile(programs: &Path, program: &str) -> Result {
 }
 
 const POET: &str = "I have become a poet.";
+const REJECTED: &str = "the model provider refuses the request: so says the script";
+
+/// The plan of `arrange`, as protocols with a place for it show it at the end.
+fn arranged() -> Value {
+    let steps =
+        json!([{ "step": 1, "title": "shop", "status": "done" }, { "step": 2, "title": "cook", "status": "pending" }]);
+    json!({ "done": 1, "total": 2, "steps": steps })
+}
 
 #[tokio::test]
 async fn openai_for_javascript_works_with_personas_as_models() -> Result {
@@ -110,6 +118,12 @@ async fn openai_for_python_works_alike() -> Result {
     );
     let text = "I write the file.I look at it.I change it.The file of events of python is done.";
     assert_eq!(told["stream"], json!(["completed", text, "response.created", "response.completed"]));
+    assert_eq!(told["resumed"], json!(["response.created", 1, true, "response.completed"]));
+    assert_eq!(told["background"], json!(["queued", "completed", "Said."]));
+    assert_eq!(told["conversation"], json!([true, true, true, "Said."]));
+    let answer = "It is warm, and cold.";
+    assert_eq!(told["functions"], json!([["weather", "Rome"], ["weather", "Oslo"], answer]));
+    assert_eq!(told["completed"], json!([5, answer]));
     assert_eq!(
         (&told["retrieved"], &told["refusal"]),
         (&json!(true), &json!(["INVALID_ARGUMENT", "max_output_tokens"]))
@@ -126,12 +140,23 @@ async fn a_chat_of_the_ai_sdk_shows_asks_and_comes_back() -> Result {
             "status": "ready", "reasoning": ["I think about it."], "file": "/projects/whole/a.md", "usage": 1,
             "texts": ["I write the file.", "I look at it.", "I change it.", "The file of whole is done."],
             "tools": ["write output-available", "read output-available", "ls output-available", "edit output-available"],
+            "outputs": [
+                "wrote /projects/whole/a.md: version 1, 5 bytes, hash HASH", "     1\tfirst", "whole/",
+                "edited /projects/whole/a.md: now version 2, hash HASH",
+            ],
         })
     );
     assert_eq!(told["again"], json!([4, ["Said."]]));
+    assert_eq!(told["plan"], json!([[arranged(), true]]));
+    let hint = "(check the chat's model, its limits and the provider's address)";
+    assert_eq!(told["broken"], json!(["error", format!("{REJECTED} {hint}")]));
     assert_eq!(told["shown"], json!(["ready", 4, ["Said."], true]));
     assert_eq!(told["asks"], json!(["approval-requested", "write", "/system/agents/poet/persona.md"]));
     assert_eq!(told["approved"], json!([["May I?", POET], ["output-available"], 2]));
+    let why = json!({ "buildscale": { "reason": "/system/agents/poet/persona.md is part of how agents in this workspace are set up" } });
+    let why_not = "not permitted: a person declined: no poets";
+    let texts = ["May I?", "Then I stay as I am."];
+    assert_eq!(told["declined"], json!([why, "output-error", why_not, "no poets", texts]));
     assert_eq!(told["answered"], json!(["colour", ["One question.", "You said red."]]));
     let all = "one two three four five six seven eight nine ten";
     assert_eq!(told["back"], json!(["ready", [all], 2]));
@@ -162,6 +187,8 @@ async fn an_agent_of_ag_ui_runs_is_interrupted_and_resumes() -> Result {
         json!(["I write the file.", "I look at it.", "I change it.", "The file of state is done."])
     );
     assert_eq!((&told["tools"], &told["again"]), (&json!(4), &json!("Said.")));
+    assert_eq!(told["plan"], json!([arranged(), true, 3]));
+    assert_eq!(told["failed"], json!(["RUN_ERROR", "UNPROCESSABLE", REJECTED]));
     assert_eq!(told["interrupt"], json!(["permission", "write", ["approved"]]));
     assert_eq!(told["declined"], "Then I stay as I am.");
     assert_eq!(told["answered"], json!(["Which colour?", "You said blue."]));

@@ -5,7 +5,7 @@ use crate::{
     part::ASK,
     plan::{Plan, parsed},
 };
-use domain::{ChatEvent, ChatId, MessageId, StopReason, Timestamp};
+use domain::{CallId, ChatEvent, ChatId, MessageId, StopReason, Timestamp};
 use serde_json::{Value, json};
 
 /// The view of a part, or of a turn up to the end of a part, as chunks.
@@ -71,19 +71,21 @@ impl Chunks {
         }
     }
 
-    /// A call of a tool; one that the server executes is none of the client's business.
-    fn call(&mut self, call: domain::CallId, tool: &str, input: &Value, executed: bool, out: &mut Out<'_>) {
+    /// A call of a tool; one that the server executes is none of the client's business. The protocol has no place for the reason why a person
+    /// has to allow it (`why`) but the metadata of the call, which the client's part has as `callProviderMetadata`.
+    fn call(&mut self, (call, tool): (CallId, &str), input: &Value, executed: bool, why: &str, out: &mut Out<'_>) {
         self.close(out);
-        for (kind, input) in [("tool-input-start", None), ("tool-input-available", Some(input))] {
-            let mut chunk = json!({ "type": kind, "toolCallId": call, "toolName": tool, "dynamic": true });
-            if let Some(input) = input {
-                chunk["input"] = input.clone();
-            }
-            if executed {
-                chunk["providerExecuted"] = json!(true);
-            }
-            out.push(chunk);
+        let mut begun = json!({ "type": "tool-input-start", "toolCallId": call, "toolName": tool, "dynamic": true });
+        let mut whole = begun.clone();
+        (whole["type"], whole["input"]) = (json!("tool-input-available"), input.clone());
+        if executed {
+            (begun["providerExecuted"], whole["providerExecuted"]) = (json!(true), json!(true));
         }
+        if !why.is_empty() {
+            whole["providerMetadata"] = json!({ "buildscale": { "reason": why } });
+        }
+        out.push(begun);
+        out.push(whole);
     }
 
     fn end(&mut self, end: &End, out: &mut Out<'_>) {
@@ -130,7 +132,7 @@ impl Chunks {
             Beat::Said(message, text) => self.write(*message, true, text, out),
             // The part of the client goes on by its output.
             Beat::Called { again: true, .. } => self.close(out),
-            Beat::Called { call, tool, args, .. } => self.call(*call, tool, &parsed(args), true, out),
+            Beat::Called { call, tool, args, .. } => self.call((*call, tool), &parsed(args), true, "", out),
             Beat::Answered { call, tool, output, success } => {
                 self.close(out);
                 self.answered = true;
@@ -153,11 +155,11 @@ impl Chunks {
             }
             Beat::Used(usage) => out.push(json!({ "type": "data-usage", "id": "usage", "data": usage })),
             Beat::Asked { call, questions, .. } => {
-                self.call(*call, ASK, &json!({ "questions": questions }), false, out);
+                self.call((*call, ASK), &json!({ "questions": questions }), false, "", out);
             }
-            Beat::Handed { call, name, args } => self.call(*call, name, &parsed(args), false, out),
-            Beat::Permission { id, call, tool, args, .. } => {
-                self.call(*call, tool, &parsed(args), false, out);
+            Beat::Handed { call, name, args } => self.call((*call, name), &parsed(args), false, "", out),
+            Beat::Permission { id, call, tool, args, reason } => {
+                self.call((*call, tool), &parsed(args), false, reason, out);
                 out.push(json!({ "type": "tool-approval-request", "approvalId": id, "toolCallId": call }));
             }
             Beat::Ended(end) => self.end(end, out),
@@ -182,5 +184,53 @@ impl Projection for Chunks {
 
     fn is_over(&self) -> bool {
         self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::from_value;
+
+    #[test]
+    fn a_request_for_permission_says_why_it_is_asked_and_its_call_why_it_was_declined() {
+        let id = |n: u128| uuid::Uuid::from_u128(n).to_string();
+        let (turn, permission, call, at) = (id(1), id(2), id(3), "2026-11-25T18:08:07.638Z");
+        let limits = json!({ "max_steps": 1, "max_tokens": 1, "max_wall_ms": 1, "max_cost_usd": 1.0 });
+        let events: Vec<ChatEvent> = from_value(json!([
+            { "type": "turn_started", "turn_id": turn, "attempt": 1, "asked_at": at, "limits": limits },
+            {
+                "type": "permission_required", "permission_id": permission, "call_id": call, "category": "file", "tool": "write",
+                "args": "{}", "reason": "it changes an agent", "at": at, "expires_at": at,
+            },
+            {
+                "type": "permission_resolved", "permission_id": permission, "outcome": "declined", "by": "user:ann",
+                "reason": "no poets", "at": at,
+            },
+            {
+                "type": "observed", "call_id": call, "tool": "write", "success": false, "truncated": false, "seen": [], "at": at,
+                "output": "not permitted: a person declined: no poets",
+            },
+        ]))
+        .unwrap();
+        let part = Part { turn: turn.parse().unwrap(), number: 1 };
+        let mut chunks = Chunks::through(ChatId(uuid::Uuid::from_u128(4)), part);
+        let mut frames = Vec::new();
+        for (number, event) in (1..).zip(&events) {
+            chunks.take_in(number, at.parse().unwrap(), event, &mut frames);
+        }
+        let shown: Vec<Value> = frames.into_iter().skip(3).map(|frame| frame.data).collect();
+        let why = json!({ "buildscale": { "reason": "it changes an agent" } });
+        let asks = json!({
+            "type": "tool-input-available", "toolCallId": call, "toolName": "write", "dynamic": true, "input": {},
+            "providerMetadata": why,
+        });
+        let declined = json!({
+            "type": "tool-output-error", "errorText": "not permitted: a person declined: no poets", "toolCallId": call,
+            "dynamic": true, "providerExecuted": true,
+        });
+        let request = json!({ "type": "tool-approval-request", "approvalId": permission, "toolCallId": call });
+        assert_eq!(shown, [asks, request, declined]);
     }
 }

@@ -42,7 +42,7 @@ const fn like(route: &'static str, needs: Needs, like: &'static [(&'static str, 
 }
 
 /// The workspace of a route of the hub, whose paths name none.
-const HERE: &str = "workspaceId={workspace_id}";
+pub const HERE: &str = "workspaceId={workspace_id}";
 
 /// An assistant, a run, and a body of a run and of a cron at the routes of LangGraph.
 const ASSISTANT: &[(&str, &str)] = &[("assistant_id", "agent")];

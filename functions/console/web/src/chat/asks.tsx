@@ -81,12 +81,13 @@ const OUTCOMES: Record<string, ['good' | 'bad' | 'neutral', string]> = {
 
 export function PermissionCard({row, workspace, chat, mayApprove}: At & {row: Extract<Row, {kind: 'permission'}>; mayApprove: boolean}) {
   const id = row.id.slice(2);
-  const [reason, setReason] = useState('');
-  const [denies, setDenies] = useState(false);
+  const [reason, setReason] = useDraft(`${workspace}/${chat}/${id}`);
+  const [denies, setDenies] = useState(reason !== '');
   const deciding = useMutation({
     mutationFn: (body: {outcome: 'approved' | 'declined'; always?: boolean; reason?: string}) => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}', {
       path: {workspace_id: workspace, chat_id: chat, permission_id: id}, body,
     }),
+    onSuccess: () => setReason(''),
   });
   if (row.outcome !== undefined) {
     const [tone, word] = OUTCOMES[row.outcome] ?? ['neutral', row.outcome];

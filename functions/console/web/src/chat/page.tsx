@@ -5,7 +5,7 @@ import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {go, href} from '../router.ts';
 import {useRights} from '../rights.ts';
-import {remember, remembered} from '../store.ts';
+import {remember, remembered, useDraft} from '../store.ts';
 import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Aside} from './aside.tsx';
 import {Composer, type Attached, type Way} from './composer.tsx';
@@ -52,16 +52,21 @@ export function StatusBadge({status, waiting}: {status: Schemas['ChatStatus']; w
 
 function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schemas['ChatWithHistory']; isRunning: boolean; onAside: () => void}) {
   const client = useQueryClient();
-  const [dialog, setDialog] = useState<'rename' | 'delete'>();
+  // The title is a draft while its dialog is open: a reload opens it again.
+  const [title, setTitle] = useDraft(`${workspace}/${chat}/title`);
+  const [dialog, setDialog] = useState<'rename' | 'delete' | undefined>(title === '' ? undefined : 'rename');
+  const close = () => {
+    setTitle('');
+    setDialog(undefined);
+  };
   useEffect(() => {
     document.title = `${view.title} · BuildScale`;
   }, [view.title]);
-  const [title, setTitle] = useState(view.title);
   const path = {workspace_id: workspace, chat_id: chat};
   const renaming = useMutation({
     mutationFn: () => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body: {title}}),
     onSuccess: () => {
-      setDialog(undefined);
+      close();
       void client.invalidateQueries({queryKey: [workspace, 'chat', chat]});
       void client.invalidateQueries({queryKey: [workspace, 'chats']});
     },
@@ -83,7 +88,7 @@ function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schem
       <IconButton label="Delete this chat" icon="trash" onClick={() => setDialog('delete')} />
       <IconButton label="Plan, files and usage" icon="chart" className="aside-toggle" onClick={onAside} />
       {dialog === 'rename' && (
-        <Dialog title="Rename this chat" onClose={() => setDialog(undefined)}>
+        <Dialog title="Rename this chat" onClose={close}>
           <form onSubmit={event => { event.preventDefault(); renaming.mutate(); }}>
             <Field label="Title"><input value={title} maxLength={200} required onChange={event => setTitle(event.target.value)} autoFocus /></Field>
             {renaming.isError && <Failure error={renaming.error} />}

@@ -3,16 +3,22 @@ import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {useState} from 'react';
 import {hub} from '../hub.ts';
 import {go, href, partsOf} from '../router.ts';
+import {useDraft} from '../store.ts';
 import {Button, Dialog, Failure, Field, IconButton} from '../ui.tsx';
 import type {Info} from './data.ts';
 
 export function MoveAndRemove({workspace, info}: {workspace: string; info: Info}) {
   const client = useQueryClient();
-  const [dialog, setDialog] = useState<'move' | 'remove'>();
-  const [to, setTo] = useState(info.path);
+  // The path is a draft while its dialog is open: a reload opens it again.
+  const [to, setTo] = useDraft(`move/${workspace}/${info.file_id}`);
+  const [dialog, setDialog] = useState<'move' | 'remove' | undefined>(to === '' ? undefined : 'move');
   const path = {workspace_id: workspace, file_id: info.file_id};
-  const done = (place: string) => async () => {
+  const close = () => {
+    setTo('');
     setDialog(undefined);
+  };
+  const done = (place: string) => async () => {
+    close();
     go(href(workspace, 'files', partsOf(place)));
     await client.invalidateQueries({queryKey: [workspace, 'files']});
   };
@@ -26,7 +32,7 @@ export function MoveAndRemove({workspace, info}: {workspace: string; info: Info}
       <IconButton label="Move or rename" icon="edit" onClick={() => { setTo(info.path); setDialog('move'); }} />
       <IconButton label="Move to the trash" icon="trash" onClick={() => setDialog('remove')} />
       {dialog === 'move' && (
-        <Dialog title="Move or rename" onClose={() => setDialog(undefined)}>
+        <Dialog title="Move or rename" onClose={close}>
           <form onSubmit={event => { event.preventDefault(); moving.mutate(); }}>
             <Field label="New path" hint="Its history and the links to it move along."><input className="mono" value={to} required pattern="/.+" autoFocus onChange={event => setTo(event.target.value)} /></Field>
             {moving.isError && <Failure error={moving.error} />}

@@ -7,6 +7,7 @@ import {Icon} from '../icons.tsx';
 import {begin, faultOfLogin, offered} from '../login.ts';
 import {go, href, usePlace} from '../router.ts';
 import {ThemeSwitch} from '../shell/theme.tsx';
+import {useDraft} from '../store.ts';
 import {Ago, Button, Failure, Field} from '../ui.tsx';
 
 /** Signs in at the issuer of the hub, where it has one, or with a token. A link with a token fills it in, and the person decides. */
@@ -64,10 +65,11 @@ export function Brand() {
 
 export function Workspaces({workspaces}: {workspaces: Schemas['Workspace'][]}) {
   const client = useQueryClient();
-  const [name, setName] = useState('');
+  const [name, setName] = useDraft('new-workspace');
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces', {body: {name: name.trim()}}),
     onSuccess: async made => {
+      setName('');
       await client.invalidateQueries({queryKey: ['workspaces']});
       go(href(made.workspace_id, 'chats'));
     },

@@ -73,7 +73,8 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
         (None, _) => shared.connection.answered(&message),
         (Some("session/update"), _) => {
             let mut params = message["params"].take();
-            // Words stay as they are: the agent may read them again.
+            callbacks.world().known.redactor().value(&mut params);
+            // Words keep the paths of the machine: the agent may read them again.
             if params["update"]["content"]["type"] != "text" {
                 callbacks.world().show(&mut params);
             }
@@ -86,6 +87,7 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
             }
         }
         (Some("session/request_permission"), true) => {
+            callbacks.world().known.redactor().value(&mut message["params"]);
             callbacks.world().show(&mut message["params"]);
             if shared.asked(&message["id"], &message["params"]).await.is_err() {
                 return Some("it does not read its input".into());

@@ -457,3 +457,14 @@ async fn turns_beyond_the_places_wait_for_one() {
     prompting.await.unwrap();
     assert_eq!(text(&world.end(&second).await).trim(), "me too");
 }
+
+#[tokio::test]
+async fn what_an_agent_tells_has_no_secret_in_it() {
+    let mut world = World::new("");
+    assert_eq!(world.said("say hunter2-secret").await, "[redacted] ");
+    let (_, request) = world.asked("ask curl -H hunter2-secret").await;
+    assert!(!format!("{request:?}").contains("hunter2"), "{request:?}");
+    let (turn, prompted) = world.prompt("sh printf hunter2-; printf secret").await;
+    prompted.unwrap();
+    assert!(!format!("{:?}", world.end(&turn).await).contains("hunter2-secret"));
+}

@@ -181,7 +181,7 @@ async fn section_14_changes_of_a_turn_that_was_cut_off_become_versions() -> Resu
 
     world.client.post(&chat, json!({ "content": "mess echo killed > a.txt; chmod 0 a.txt; echo new > b.txt" })).await?;
     let copy = world.copy(&chat)?.join("latest/projects/app");
-    crate::stock_agents::stock::until(|| copy.join("b.txt").exists()).await;
+    assert!(crate::stock_agents::stock::comes(|| copy.join("b.txt").exists()).await);
     world.hub.kill().await?;
     world.hub.restart().await?;
     world.client.watch(&chat).until_nth("done", 1).await?;

@@ -91,15 +91,16 @@ pub fn claude(home: &Path, models: &str) -> Stock {
     Stock::new("claude", "claude-agent-acp", home, &env)
 }
 
-/// Waits for an effect of a command of an agent, which may take a moment longer than the turn of it.
-pub async fn until(is_there: impl Fn() -> bool) {
+/// Waits for an effect of a command of an agent, which may take a moment longer than the turn of it; whether it comes. Codex has been seen, on a busy
+/// machine, to end a turn without the effect of a command that was permitted: then it is asked once more.
+pub async fn comes(is_there: impl Fn() -> bool) -> bool {
     let looks = async {
         while !is_there() {
             // poll: nobody tells of a file
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), looks).await.unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(30), looks).await.is_ok()
 }
 
 /// The model server; it ends with the test.

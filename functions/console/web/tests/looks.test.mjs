@@ -63,7 +63,7 @@ const STATES = {
   'file-history': {place: 'files/projects/code.py?view=history', ready: page => page.getByRole('textbox', {name: /Differences of/}).getByText('def two').waitFor(), changing: ['.versions .faint']},
   trash: {place: 'files?view=trash', ready: heading('The trash is empty')},
   flows: {place: 'flows', ready: page => page.getByRole('link', {name: /plan_and_execute/}).waitFor(), changing: ['.page > h2 ~ *']},
-  'flows-loading': {place: 'flows', routes: {[`**${AT}/*/flows`]: () => {}}, ready: page => page.getByText('Loading the flows').waitFor()},
+  'flows-loading': {place: 'flows', routes: {[`**${AT}/*/flows`]: () => {}}, ready: page => page.getByText('Loading the flows').waitFor(), changing: ['.page > h2 ~ *']},
   flow: {place: 'flows/short', ready: page => page.locator('.node').nth(2).waitFor(), changing: ['.rows-list .grow']},
   'flow-run': {place: () => `flows/short/${made.task}`, ready: page => page.locator('.node.done').nth(2).waitFor(), changing: ['.crumbs h1', '.node .faint', '.timeline', '.inline-form']},
   sandbox: {place: 'sandbox', ready: page => page.getByRole('textbox', {name: 'Command'}).waitFor(), changing: ['.page-head .badge', '.page-head .button', '.lead']},

@@ -5,10 +5,12 @@ use emulators::ecs::{Deployed, Ecs, environment};
 use http::Method;
 use serde_json::{Value, json};
 
-/// Agents, as the operator's secret tells the sandboxes. The program does as its prompt says.
+/// Agents, as the operator's secret tells the sandboxes. The program does as its prompt says. It is no file: the user of a workspace may not read
+/// the folder of the tests.
 fn told() -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/agents/tests/agent.py");
-    json!({ "test": { "command": "python3", "args": [script], "readable": [script], "env": { "GIVEN_KEY": "hunter2-secret" } } }).to_string()
+    let program = include_str!("../../../../shared/agents/tests/agent.py");
+    let agent = json!({ "command": "python3", "args": ["-c", program], "env": { "GIVEN_KEY": "hunter2-secret" } });
+    json!({ "test": agent }).to_string()
 }
 
 /// The text of the last turn of a chat, when so many have ended.

@@ -128,7 +128,8 @@ async fn section_14_a_thread_works_in_the_sandbox_of_its_workspace_which_is_star
     assert!(world.agents.allowed("/srv").await.is_err(), "the machine is not its own");
     let turn = world.prompt("say one two").await;
     assert_eq!(text(&world.end(&turn).await), "one two ");
-    assert!(matches!(&world.end(&turn).await[..], [AgentUpdate::Ended { .. }]), "it is told again");
+    // The whole of the last batch is: it has the text, too, where the text came together with the end.
+    assert!(matches!(world.end(&turn).await.last(), Some(AgentUpdate::Ended { .. })), "it is told again");
 
     let turn = world.prompt("ask rm -r x").await;
     let updates = world.until(&turn, |update| matches!(update, AgentUpdate::Asks(_))).await;

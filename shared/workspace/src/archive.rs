@@ -7,37 +7,14 @@
 //! Every read compares the content with its digest, from any store; [`crate::damage`] handles a mismatch.
 
 use crate::{
-    Damage, Given, Result, error,
-    keys::Keys,
-    large::{is_large, too_large},
-    workspaces::Shared,
+    Damage, Given, Result,
+    contents::{is_blob, is_large, too_large},
+    error,
+    handle::Archive,
 };
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Expect, Table, Write};
-use std::sync::{Arc, Weak};
-
-/// Texts up to this length, in bytes, are kept in the table. Most source files, plans and notes are below; a DynamoDB item
-/// of this size costs about what two requests to S3 do.
-const SMALL: u64 = 16 * 1024;
-/// Contents over this length, in bytes, are hashed off the executor's threads.
-const LONG_TO_HASH: usize = 256 * 1024;
-
-/// Whether a content of this length is always a blob; a shorter one is a blob only when it is not text.
-pub(crate) fn is_blob(size: u64) -> bool {
-    size > SMALL
-}
-
-/// The contents of one workspace, in the table and in the blobs.
-///
-/// # Errors
-/// Every operation can fail with `UPSTREAM_UNAVAILABLE` or `STORAGE_FULL` by its stores, and with `INTERNAL` when an item is damaged.
-pub(crate) struct Archive {
-    pub table: Arc<dyn Table>,
-    pub blobs: Arc<dyn Blobs>,
-    pub keys: Keys,
-    pub shared: Weak<Shared>,
-}
+use ports::{Expect, Write};
 
 impl Archive {
     /// Makes `content` durable, or gives the write that does so when it is committed.
@@ -157,13 +134,4 @@ impl Archive {
             }
         }))
     }
-}
-
-/// The digest of a content of any length.
-pub(crate) async fn digest(content: &Bytes) -> Result<Sha256> {
-    if content.len() <= LONG_TO_HASH {
-        return Ok(Sha256::of(content));
-    }
-    let content = content.clone();
-    crate::blocking::run(move || Sha256::of(&content)).await.map_err(error::task)
 }

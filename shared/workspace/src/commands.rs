@@ -1,7 +1,7 @@
 //! The files that a command sees. A command reads what its sandbox shows it, and no policy stands between: so a command runs only where its party may
 //! read all of that.
 
-use crate::{Result, Workspace, sandbox_mirror::SANDBOX, sight::Party};
+use crate::{Result, Workspace, party::Party, sandbox_mirror::SANDBOX};
 use access::{Action, Subject, home};
 use domain::{Code, Error, FilePath};
 

@@ -6,24 +6,22 @@
 //! be repaired is kept in the table until it is, so that every process and the next start knows of it.
 
 use crate::{
-    Result, Workspace, Workspaces,
-    archive::{self, Archive},
+    Damage, DamageCounts, Damaged, Result, Workspace, Workspaces, contents,
+    damages::Damages,
     error,
+    handle::{Archive, Shared},
     keys::{DAMAGE, Keys},
     mirror::Area,
     model::FileKind,
-    trash::{self, Item},
-    workspaces::Shared,
+    trashed::{self, Item},
 };
 use bytes::Bytes;
-use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp, WorkspaceId};
+use domain::{Code, Error, FilePath, Sha256};
 use futures::{StreamExt, stream};
 use ports::{Expect, Query, Write};
-use serde::{Deserialize, Serialize};
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -36,74 +34,6 @@ const FOLDERS: usize = 2_000;
 pub(crate) const OTHERS: usize = 1_000;
 /// How many other workspaces are asked at once.
 pub(crate) const ASKED_AT_ONCE: usize = 16;
-/// The kinds of damage of a content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Damage {
-    /// It is not there.
-    Missing,
-    /// Something else is there.
-    Altered,
-}
-
-/// A content that could not be repaired.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Damaged {
-    /// The workspace that the content belongs to.
-    pub workspace_id: WorkspaceId,
-    /// The digest that it should have.
-    pub sha256: Sha256,
-    /// Its length in bytes.
-    pub size: u64,
-    /// The kind of damage.
-    pub damage: Damage,
-    /// When that was seen last.
-    pub found_at: Timestamp,
-}
-
-/// Counters of damage that this process has seen since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DamageCounts {
-    /// Contents that scrubs compared with their digests.
-    pub scrubbed: u64,
-    /// Times that a content was found missing or altered.
-    pub found: u64,
-    /// Contents that were repaired from a good copy.
-    pub repaired: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct Damages {
-    pub scrubbed: AtomicU64,
-    found: AtomicU64,
-    repaired: AtomicU64,
-    /// Those of which no good copy was found, and when.
-    lost: Mutex<HashMap<(WorkspaceId, Sha256), Timestamp>>,
-}
-
-impl Damages {
-    pub fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether an error says that a content is damaged or missing.
-pub(crate) fn is_damage(error: &Error) -> bool {
-    matches!(error.code, Code::ContentDamaged | Code::ContentMissing)
-}
-
-/// The same error with its place, if it is about a content.
-pub(crate) fn at(error: Error, path: Option<&FilePath>, file_id: FileId, v: u64) -> Error {
-    if !is_damage(&error) {
-        return error;
-    }
-    let error = error.detail("file_id", file_id.to_string()).detail("v", v);
-    match path {
-        Some(path) => error.detail("path", path.to_string()),
-        None => error,
-    }
-}
-
 fn refusal(digest: Sha256, damage: Damage) -> Error {
     let (code, what) = match damage {
         Damage::Missing => (Code::ContentMissing, "is missing in the archive"),
@@ -206,7 +136,7 @@ impl Workspace {
             let page = page.map_err(error::port)?;
             for item in &page.items {
                 let Item { entry, .. } = error::parse(&item.body)?;
-                let place = trash::place(entry.file_id)?;
+                let place = trashed::place(entry.file_id)?;
                 if entry.kind == FileKind::Folder {
                     folders.push((Area::Trash, place, entry.file_id));
                 } else if entry.sha256 == Some(digest)
@@ -241,7 +171,7 @@ impl Workspace {
         let read = self.disk("to read a file", move |mirror| mirror.read_in(area, &path, size)).await;
         let Ok(Some(content)) = read else { return Ok(None) };
         let content = Bytes::from(content);
-        Ok((archive::digest(&content).await? == digest).then_some(content))
+        Ok((contents::digest(&content).await? == digest).then_some(content))
     }
 
     async fn copy_of_another(&self, shared: &Arc<Shared>, digest: Sha256, size: u64) -> Result<Option<Bytes>> {

@@ -10,8 +10,8 @@
 use crate::{
     Change, Info, Op, Result, Workspace, Workspaces, Writer,
     commit::{ATTEMPTS, whole},
+    contents::is_large,
     error,
-    large::is_large,
     model::Entry,
 };
 use domain::{Code, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};

@@ -1,11 +1,11 @@
 //! Reading: one file, one folder, a tree.
 
 use crate::{
-    Content, FileKind, Info, Listing, MAX_FILE, Result, Workspace, archive,
-    damage::{self, is_damage},
+    Content, FileKind, Info, Listing, MAX_FILE, Result, Workspace,
+    contents::{self, is_large, too_large},
+    damages::{self, is_damage},
     error,
     index::Found,
-    large::{is_large, too_large},
     mirror::{Area, OnDisk},
 };
 use access::Action;
@@ -124,7 +124,7 @@ impl Workspace {
                     match self.0.archive.part(digest, info.size, range).await {
                         Ok(bytes) => return Ok(Content { info, bytes }),
                         Err(error) if is_damage(&error) && self.found(path).await?.entry.v != info.v => continue,
-                        Err(error) => return Err(damage::at(error, Some(path), info.file_id, info.v)),
+                        Err(error) => return Err(damages::at(error, Some(path), info.file_id, info.v)),
                     }
                 }
                 (FileKind::File, Some(digest)) => {
@@ -139,7 +139,7 @@ impl Workspace {
                             }
                             // Its workspace may be being deleted, or the file was replaced meanwhile.
                             Err(error) if is_damage(&error) && self.found(path).await?.entry.v != info.v => continue,
-                            Err(error) => return Err(damage::at(error, Some(path), info.file_id, info.v)),
+                            Err(error) => return Err(damages::at(error, Some(path), info.file_id, info.v)),
                         }
                     }
                 }
@@ -150,7 +150,7 @@ impl Workspace {
                     }
                     let bytes = self.in_latest(path, u64::MAX).await?.unwrap_or_default();
                     info.size = bytes.len() as u64;
-                    info.sha256 = Some(archive::digest(&bytes).await?);
+                    info.sha256 = Some(contents::digest(&bytes).await?);
                     bytes
                 }
                 _ => return Err(error::wrong_kind(path, "a folder", "list it instead")),
@@ -184,7 +184,7 @@ impl Workspace {
     /// archive is asked then.
     async fn intact_in_latest(&self, path: &FilePath, digest: Sha256, size: u64) -> Option<Bytes> {
         let bytes = self.in_latest(path, size).await.ok().flatten()?;
-        archive::digest(&bytes).await.is_ok_and(|found| found == digest).then_some(bytes)
+        contents::digest(&bytes).await.is_ok_and(|found| found == digest).then_some(bytes)
     }
 
     /// Writes the current content of the index to `latest/`, unless a writer has just done so. A disk that refuses it, for example a full one, does

@@ -12,7 +12,7 @@ use crate::{
     FileKind, Result, Workspace, Workspaces, error,
     keys::{DELETIONS, WORKSPACES},
     model::{Entry, Record},
-    trash::Item,
+    trashed::Item,
 };
 use domain::{FileId, FilePath, Sha256, WorkspaceId};
 use ports::Query;
@@ -97,7 +97,7 @@ impl Workspaces {
             let page = self.0.table.query(&Query::all(WORKSPACES, PAGE).after(cursor)).await.map_err(error::port)?;
             for item in &page.items {
                 let Ok(id) = item.key.sk.parse::<WorkspaceId>() else { continue };
-                let workspace = crate::workspaces::Shared::handle(&self.0, id);
+                let workspace = crate::handle::Shared::handle(&self.0, id);
                 let _tree = workspace.0.tree.write().await;
                 let mut check = Check::new(&workspace, repair, &mut done, tell);
                 check.done.workspaces += 1;
@@ -123,7 +123,7 @@ impl Workspaces {
     async fn broken_off(&self, repair: bool, done: &mut Checked, tell: &mut (dyn FnMut(&Fault) + Send)) -> Result<()> {
         let page = self.0.table.query(&Query::all(DELETIONS, PAGE)).await.map_err(error::port)?;
         for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
-            let workspace = crate::workspaces::Shared::handle(&self.0, id);
+            let workspace = crate::handle::Shared::handle(&self.0, id);
             let repaired = repair && self.delete(id).await.is_ok();
             let message = "a deletion or an import of the workspace broke off, and a part of it is left";
             Check::new(&workspace, repair, done, tell).fault(Part::Index, "remains", message, repaired);

@@ -4,8 +4,7 @@
 //! flow loses it. The item stays until the version was dealt with. After the commit a message tells of it at once; when the process dies before
 //! that, a sweep finds the item by its time. This crate knows no flows: an observer says which paths concern one.
 
-use crate::{Change, FileKind, Result, Workspace, Workspaces, Writer, error, model::Entry};
-use async_trait::async_trait;
+use crate::{Change, FileKind, Result, Workspace, Workspaces, Writer, error, handle::HandoffObserver, model::Entry};
 use domain::{Code, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
 use futures::{StreamExt, TryStreamExt};
 use ports::{Expect, Key, Query, Write};
@@ -17,20 +16,6 @@ use uuid::Uuid;
 pub const HANDOFF_SHARDS: u8 = 16;
 /// Folders that are looked at side by side.
 const AT_ONCE: usize = 16;
-
-/// Decides which files may start flows, and hears of their new versions.
-#[async_trait]
-pub trait HandoffObserver: Send + Sync {
-    /// Whether a new version at this path may start a flow. A yes for one that starts none costs an item and a message.
-    ///
-    /// # Errors
-    /// An error counts as a yes, so that the write goes on and nothing is lost.
-    async fn concerns(&self, workspace: &Workspace, path: &FilePath) -> Result<bool>;
-
-    /// A version that may start a flow was committed; [`Workspace::handoff`] has it under this id. It never fails: a version that is not dealt
-    /// with is found by a sweep.
-    async fn committed(&self, workspace: WorkspaceId, id: Uuid);
-}
 
 /// A version that may start flows and was not dealt with yet; the body of its item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

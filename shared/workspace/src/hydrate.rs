@@ -7,28 +7,26 @@
 //! under its lock, and only if nothing changed it since that read: then the listing is no older than the disk. Hydrations of one workspace run one
 //! after the other, so that each sees the files that an earlier one put.
 
-mod cache;
 mod chats;
 mod listing;
 
 use crate::{
-    Result, Workspace, archive,
+    Result, Workspace,
+    cache::{Cache, Hydrated, Kept, KnownContent, State},
     commit::whole,
-    damage::is_damage,
-    error,
-    large::is_large,
-    mirror::{Mirror, OnDisk},
-    model::Entry,
+    contents::{self, is_large},
+    damages::is_damage,
+    handle::Shared,
+    mirror::{Area, Mirror, OnDisk},
     snapshot::Seen,
 };
-pub(crate) use cache::Cache;
-pub(crate) use cache::KnownContent;
-use cache::State;
-pub use cache::{Budget, Hydrated};
-use domain::{Code, FilePath};
+use domain::{Code, FilePath, WorkspaceId};
 use futures::{StreamExt, TryStreamExt, stream};
 pub(crate) use listing::Listed;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, PoisonError},
+};
 use tokio::sync::Semaphore;
 
 /// How many contents are fetched at once.
@@ -167,7 +165,7 @@ impl Workspace {
                 let (at, size) = (path.clone(), known.size);
                 let content = self.disk("to read a file", move |mirror| mirror.read(&at, size)).await?;
                 let is_right = match content {
-                    Some(content) => archive::digest(&content.into()).await? == known.sha256,
+                    Some(content) => contents::digest(&content.into()).await? == known.sha256,
                     None => false,
                 };
                 Ok::<_, domain::Error>((path, known, seen, is_right))
@@ -234,10 +232,32 @@ impl Workspace {
 /// A file, its target state, and the state on disk.
 type File = (FilePath, KnownContent, Option<Seen>);
 
-impl KnownContent {
-    fn of(entry: &Entry) -> Result<Self> {
-        let sha256 =
-            entry.sha256.ok_or_else(|| error::port(ports::Error::Damaged("a file without a digest".into())))?;
-        Ok(Self { sha256, size: entry.size })
+impl Cache {
+    /// Counts `bytes` for a workspace, and empties the folders of others until all fits. One that is being used stays: then
+    /// there is more than was meant, and the disk says when it is too much.
+    async fn make_room(&self, shared: &Arc<Shared>, id: WorkspaceId, state: &mut State, bytes: u64) {
+        state.fetched = state.fetched.saturating_add(bytes);
+        let others: Vec<_> = {
+            let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter(|(other, _)| *other != id).cloned().collect()
+        };
+        let free = |kept: &Kept| kept.state.try_lock().map_or(0, |state| state.fetched);
+        let mut sum = others.iter().fold(state.fetched, |sum, (_, kept)| sum.saturating_add(free(kept)));
+        for (other, kept) in others {
+            if sum <= self.budget.kept {
+                return;
+            }
+            let (Ok(_nobody), Ok(mut of_other)) = (kept.in_use.try_write(), kept.state.try_lock()) else { continue };
+            let workspace = Shared::handle(shared, other);
+            let Ok(_tree) = workspace.0.tree.try_write() else { continue };
+            let aside = shared.clock.id();
+            let emptied = workspace.disk("to make room", move |mirror| mirror.empty(Area::Latest, aside)).await;
+            if emptied.is_ok() {
+                sum = sum.saturating_sub(of_other.fetched);
+                *of_other = State::default();
+                let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                all.retain(|(known, _)| *known != other);
+            }
+        }
     }
 }

@@ -3,19 +3,19 @@
 
 use crate::{
     Damage, Result, Workspace,
-    archive::Archive,
+    contents::{digest_of, is_large, too_large},
     damage::ASKED_AT_ONCE,
     error,
+    handle::{Archive, Shared},
     mirror::{Area, Mirror, OnDisk},
-    workspaces::Shared,
 };
 use bytes::Bytes;
-use domain::{Code, Error, FilePath, Hasher, Sha256, WorkspaceId};
+use domain::{FilePath, Hasher, Sha256, WorkspaceId};
 use futures::{Stream, StreamExt, stream};
-use ports::{Blobs, LARGE};
+use ports::Blobs;
 use std::{
     fs::File,
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     ops::Range,
     path::PathBuf,
     sync::Arc,
@@ -23,33 +23,6 @@ use std::{
 
 /// How many bytes are read at once.
 const PIECE: u64 = 4 * 1024 * 1024;
-
-/// Whether no process holds a content of this length whole.
-pub(crate) fn is_large(size: u64) -> bool {
-    size > LARGE
-}
-
-/// The refusal to read so much at once.
-pub(crate) fn too_large(size: u64) -> Error {
-    let message = format!("{size} bytes are too many to be read at once: the limit is {} MiB", LARGE / (1024 * 1024));
-    Error::new(Code::PayloadTooLarge, message)
-        .hint("read a range of it, or ask for its address by GET …/files/:fid/address")
-        .detail("size", size)
-}
-
-/// A content for a new version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// These bytes.
-    Bytes(Bytes),
-    /// A large one, which the archive has.
-    Large {
-        /// Its digest.
-        sha256: Sha256,
-        /// Its length in bytes.
-        size: u64,
-    },
-}
 
 /// Puts a content at the free path `at`: by a link, or as a stream that is compared with the digest. False when the store lacks it or has
 /// it damaged; `at` is then still free.
@@ -94,21 +67,6 @@ async fn stream_to(blobs: &dyn Blobs, space: &str, digest: Sha256, size: u64, at
 async fn disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> ports::Result<T> {
     let done = crate::blocking::run(work).await.map_err(io::Error::other).flatten();
     done.map_err(|error| ports::Error::unavailable("the disk", error))
-}
-
-/// The digest of a file of any length.
-///
-/// # Errors
-/// The disk's error.
-pub fn digest_of(mut file: File) -> io::Result<Sha256> {
-    let (mut hasher, mut piece) = (Hasher::default(), vec![0; 1024 * 1024]);
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok(hasher.finish());
-        }
-        hasher.update(piece.get(..read).unwrap_or_default());
-    }
 }
 
 impl Archive {

@@ -23,17 +23,21 @@
 
 mod archive;
 pub mod blocking;
+mod cache;
 mod changes;
 mod commands;
 mod commit;
+mod contents;
 mod crashes;
 mod damage;
+mod damages;
 pub mod documents;
 mod error;
 mod files;
 mod fsck;
 #[cfg(test)]
 mod golden;
+mod handle;
 mod handoff;
 mod homes;
 mod hydrate;
@@ -43,6 +47,7 @@ pub mod large;
 mod mentions;
 pub mod mirror;
 mod model;
+mod party;
 mod policies;
 mod portable;
 mod projection;
@@ -52,6 +57,7 @@ mod repair;
 mod retention;
 pub mod rewind;
 mod sandbox_mirror;
+mod sandboxes;
 mod scrub;
 mod sight;
 mod snapshot;
@@ -59,36 +65,38 @@ mod spent;
 mod taxonomy;
 mod transfer;
 mod trash;
+mod trashed;
 mod tree;
 mod versions;
 mod workspaces;
 mod write;
 
 pub use ::access::{Action, Decision, Effect, Policies, Role, Subject};
+pub use cache::{Budget, Hydrated};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
-pub use damage::{Damage, DamageCounts, Damaged};
+pub use contents::Given;
+pub use damages::{Damage, DamageCounts, Damaged};
 pub use fsck::{Checked, Fault, Part};
-pub use handoff::{FileInFolder, HANDOFF_SHARDS, HandoffObserver, PendingHandoff};
+pub use handle::{HandoffObserver, Projector, Workspace, Workspaces};
+pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
-pub use hydrate::{Budget, Hydrated};
-pub use large::Given;
-pub use mentions::linked_paths;
+pub use mentions::{check_tag, linked_paths};
 pub use model::{
-    Change, Content, Expect, FileKind, Info, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
+    Change, Content, Expect, FileKind, Info, Listing, Mark, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
+pub use party::Access;
 pub use portable::{Format, Imported, Source};
 pub use relations::{
-    FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Mark, Marked, Network, NetworkEdge, NetworkNode, Relations,
-    TagCount, TagCounts, TaggedPage, check_kind, check_tag,
+    FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Marked, Network, NetworkEdge, NetworkNode, Relations,
+    TagCount, TagCounts, TaggedPage, check_kind,
 };
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
-pub use sight::{Access, asks};
+pub use sight::asks;
 pub use spent::{Purpose, Spent};
 pub use transfer::{IncomingPart, Upload, Way};
-pub use workspaces::{Projector, Workspace, Workspaces};
 
 /// The result of everything here. Clients read the error; causes are in the log.
 pub type Result<T> = std::result::Result<T, domain::Error>;

@@ -11,6 +11,8 @@ use domain::FilePath;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use serde::{Deserialize, Serialize};
 
+pub use tags::check_tag;
+
 /// The most links of a version that are taken up.
 pub(crate) const MOST: usize = 100;
 /// The longest target of a link, in bytes; a longer one is no link.

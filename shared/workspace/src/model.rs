@@ -49,6 +49,20 @@ impl Entry {
     }
 }
 
+/// A change of the marks of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// It gets these tags.
+    Tag(Vec<String>),
+    /// It loses these tags.
+    Untag(Vec<String>),
+    /// It gets a link of this kind to another file.
+    Link(FileId, String),
+    /// It loses that link.
+    Unlink(FileId, String),
+}
+
 /// The place of a file or folder; only while it is not in the trash. A folder takes entries only while it has a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,7 +171,7 @@ pub struct Change {
     pub conversion: Option<Conversion>,
     /// The change of its tags or explicit links, for [`Op::Marked`]: what is really other than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<crate::Mark>,
+    pub mark: Option<Mark>,
     /// The rewind that it is a part of: all its changes count as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewind: Option<uuid::Uuid>,

@@ -3,11 +3,9 @@
 //! set that does not parse never comes into force, and the last good one stays.
 
 use crate::{
-    FileKind, Result, Workspace,
-    archive::Archive,
-    error,
+    FileKind, Result, Workspace, error,
+    handle::{Archive, Inner},
     model::{Entry, InForce},
-    workspaces::Inner,
 };
 use access::{FOLDER, Policies, Source, is_policy};
 use bytes::Bytes;
@@ -24,9 +22,6 @@ const LOCKED: &str = r#"
 @why("the workspace's own policies cannot be read: an owner or an admin has to write them anew")
 forbid (principal, action, resource) unless { principal in Role::"admin" };
 "#;
-
-/// The compiled set, with the digests of its texts.
-pub(crate) type Cached = std::sync::Mutex<Option<(Vec<InForce>, Arc<Policies>)>>;
 
 /// The compiled set of these texts.
 pub(crate) async fn load(inner: &Inner, in_force: &[InForce]) -> Result<Arc<Policies>> {

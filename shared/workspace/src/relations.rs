@@ -13,7 +13,7 @@ mod read;
 mod take_up;
 
 use crate::{
-    Change, Info, Op, Result, Workspace, Writer,
+    Change, Info, Mark, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, CALLS_KEPT, whole},
     error,
     mentions::{Form, Written},
@@ -30,26 +30,10 @@ pub use read::{FileRef, Link, Relations, TagCount, TagCounts, TaggedPage};
 
 /// The most tags of a file.
 const MAX_TAGS: usize = 64;
-/// The longest tag, in characters.
-const MAX_TAG: usize = 64;
 /// The most explicit links that begin at a file.
 const MAX_LINKS: usize = 200;
 /// The longest kind of a link, in characters.
 const MAX_KIND: usize = 32;
-
-/// A change of the marks of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mark {
-    /// It gets these tags.
-    Tag(Vec<String>),
-    /// It loses these tags.
-    Untag(Vec<String>),
-    /// It gets a link of this kind to another file.
-    Link(FileId, String),
-    /// It loses that link.
-    Unlink(FileId, String),
-}
 
 /// The result of a change of marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,22 +97,6 @@ pub(crate) struct Mentions {
 async fn in_order<T>(futures: Vec<BoxFuture<'_, Result<T>>>) -> Result<Vec<T>> {
     const AT_ONCE: usize = 16;
     stream::iter(futures).buffered(AT_ONCE).try_collect().await
-}
-
-/// A tag as it is kept: in lower case, without a leading `#`.
-///
-/// # Errors
-/// `INVALID_ARGUMENT` about `tag` for one that is empty, has over 64 characters, or others than letters, digits, `-`, `_`, `.` and `:`.
-pub fn check_tag(tag: &str) -> Result<String> {
-    let tag = tag.trim().trim_start_matches('#').to_lowercase();
-    let length = tag.chars().count();
-    let allowed = |char: char| char.is_alphanumeric() || "-_.:".contains(char);
-    if (1..=MAX_TAG).contains(&length) && tag.chars().all(allowed) && tag.chars().any(char::is_alphanumeric) {
-        return Ok(tag);
-    }
-    let shown: String = tag.chars().take(MAX_TAG).collect();
-    Err(Error::invalid("tag", format!("{shown:?} is no tag"))
-        .hint(format!("a tag has 1 to {MAX_TAG} characters: letters, digits, -, _, . and :, such as status:open")))
 }
 
 /// The kind of an explicit link.

@@ -11,7 +11,7 @@ use crate::{
     crashes, error,
     keys::Keys,
     mirror::{Area, Mirror, OnDisk},
-    trash,
+    trashed,
 };
 use domain::{Code, FilePath, Timestamp};
 use ports::Query;
@@ -84,7 +84,7 @@ impl Workspace {
 
     /// Does a rename on disk that a crash left out. Files could be made anew from the archive; projections could not.
     async fn move_what_was_moved(&self, change: &Change) -> Result<()> {
-        let trashed = trash::place(change.file_id)?;
+        let trashed = trashed::place(change.file_id)?;
         let (from, to) = match (change.op, &change.from) {
             (Op::Moved, Some(from)) => ((Area::Latest, from.clone()), (Area::Latest, change.path.clone())),
             (Op::Removed, _) => ((Area::Latest, change.path.clone()), (Area::Trash, trashed)),

@@ -3,12 +3,11 @@
 
 use crate::{
     Damage, Damaged, Result, Workspace, Workspaces,
-    archive::{Archive, is_blob},
+    contents::{is_blob, is_large},
     crashes, error,
+    handle::{Archive, Shared},
     keys::{Keys, WORKSPACES},
-    large::is_large,
     model::Version,
-    workspaces::Shared,
 };
 use domain::{Code, Error, FileId, Sha256, WorkspaceId};
 use ports::{Expect, Query, Write};

@@ -1,7 +1,7 @@
 //! Contents that a client sends to or gets from the archive by an address, past this process, or that come into it as a stream. A long content may
 //! not fit through the process: a Lambda takes and gives 6 MB, and no process holds 5 GB in memory.
 
-use crate::{FileKind, Given, Result, Workspace, archive, error};
+use crate::{FileKind, Given, Result, Workspace, contents::is_blob, error};
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
@@ -58,7 +58,7 @@ impl Workspace {
     /// `INVALID_ARGUMENT` when the parts that came are not the content, and for too many unfinished uploads; `CONFLICT` when another request completed it at
     /// this moment; `STORAGE_FULL`; `NOT_FOUND` when the workspace was deleted meanwhile; else those of [`Workspace`].
     pub async fn resume(&self, upload: &Announced, valid_for: Duration) -> Result<Option<Progress>> {
-        if !archive::is_blob(upload.length()) {
+        if !is_blob(upload.length()) {
             return Ok(None);
         }
         let space = self.0.id.to_string();
@@ -120,7 +120,7 @@ impl Workspace {
     }
 
     async fn way(&self, digest: Sha256, length: u64, to: Transfer, valid_for: Duration) -> Result<Way> {
-        if !archive::is_blob(length) {
+        if !is_blob(length) {
             return Ok(Way::Inside);
         }
         let space = self.0.id.to_string();

@@ -8,32 +8,11 @@ use crate::{
     model::Entry,
     policies::Touches,
     retention, taxonomy,
+    trashed::{Item, place},
 };
 use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Key, Query, Write};
-use serde::{Deserialize, Serialize};
-
-/// The body of an item of the trash.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Item {
-    pub path: FilePath,
-    pub entry: Entry,
-    pub by: String,
-    pub at: domain::Timestamp,
-}
-
-impl Item {
-    fn trashed(self) -> Trashed {
-        Trashed { info: self.entry.info(self.path), by: self.by, at: self.at }
-    }
-}
-
-/// The path on disk of an entry of the trash.
-pub(crate) fn place(file_id: FileId) -> Result<FilePath> {
-    Ok(FilePath::parse(&format!("/{file_id}"))?)
-}
 
 impl Workspace {
     /// Puts a file, or a folder with all in it, into the trash.

@@ -1,7 +1,8 @@
 //! The history of a file: it only grows.
 
 use crate::{
-    Change, Expect, Given, Result, Version, VersionPage, Workspace, Writer, blocking, damage, error, large::is_large,
+    Change, Expect, Given, Result, Version, VersionPage, Workspace, Writer, blocking, contents::is_large, damages,
+    error,
 };
 use bytes::Bytes;
 use domain::{Error, FileId};
@@ -40,7 +41,7 @@ impl Workspace {
             Ok(content) => Ok((version, content)),
             Err(error) => {
                 let path = self.path_of(file_id).await.ok();
-                Err(damage::at(error, path.as_ref(), file_id, v))
+                Err(damages::at(error, path.as_ref(), file_id, v))
             }
         }
     }

@@ -1,149 +1,23 @@
-//! All workspaces, and the handle of one.
+//! All workspaces: made, found, opened, renamed, removed, repaired.
 
 use crate::{
-    Access, Result, WorkspaceInfo, WorkspacePage,
-    archive::Archive,
+    Access, Result, Workspace, WorkspaceInfo, WorkspacePage, Workspaces,
+    cache::{Budget, Cache},
     commit::whole,
-    damage::Damages,
     error,
-    handoff::HandoffObserver,
-    hydrate::{Budget, Cache},
+    handle::{Inner, Projector},
     keys::{Keys, WORKSPACES},
-    mirror::Mirror,
     model::Record,
-    policies::Cached,
-    sandbox_mirror::SandboxMirror,
-    sight::Sight,
+    party::Sight,
 };
-use async_trait::async_trait;
-use domain::{Code, Error, FilePath, Principal, WorkspaceId};
-use ports::{Blobs, Bus, Clock, Expect, Query, QueueSender, Table, Write};
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use domain::{Code, Error, Principal, WorkspaceId};
+use ports::{Expect, Query, Write};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 /// The longest name of a workspace, in characters.
 const MAX_NAME: usize = 200;
-/// How many files of one workspace can be written at once at most.
-const STRIPES: usize = 64;
-
-/// All workspaces of one installation. Cheap to clone.
-///
-/// Invariant: one process owns the folder on disk. Within it, every handle of a workspace shares that workspace's locks,
-/// which keep the order of flushes the order of commits. The index needs no lock: its commits are conditional.
-///
-/// # Errors
-/// Every operation can fail with those of [`Workspace`].
-#[derive(Clone)]
-pub struct Workspaces(pub(crate) Arc<Shared>);
-
-pub(crate) struct Shared {
-    pub table: Arc<dyn Table>,
-    pub blobs: Arc<dyn Blobs>,
-    pub clock: Arc<dyn Clock>,
-    root: PathBuf,
-    /// Weak, so that an unused workspace is freed; one that changed since its mark was set is kept in `changed`.
-    open: Mutex<HashMap<WorkspaceId, Weak<Inner>>>,
-    pub changed: Mutex<HashMap<WorkspaceId, Arc<Inner>>>,
-    pub projector: OnceLock<Arc<dyn Projector>>,
-    /// Set when the disk is only a cache.
-    pub cache: OnceLock<Cache>,
-    /// Set when sandboxes are configured.
-    pub sandbox_mirror: OnceLock<Arc<SandboxMirror>>,
-    pub damages: Damages,
-    /// The bus on which changes are announced.
-    pub bus: OnceLock<Arc<dyn Bus>>,
-    /// Set where new versions may start flows.
-    pub handoffs: OnceLock<Arc<dyn HandoffObserver>>,
-    /// Set where documents are converted: the way to the converter.
-    pub converter: OnceLock<Arc<dyn QueueSender>>,
-}
-
-/// Brings projections up to date on a machine whose `latest/` does not last, so that they are not appended to as their log grows.
-#[async_trait]
-pub trait Projector: Send + Sync {
-    /// Brings the projection at `path` up to date. A path that is not a projection of this trait changes nothing.
-    ///
-    /// # Errors
-    /// An error fails the read that asked for it. A [hydration](Workspace::hydrate) passes over `NOT_FOUND` and fails with any other one.
-    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<()>;
-
-    /// The marks of all projections, at the price of a query or two. While a projection has the mark that it had before its last refresh, it is up to
-    /// date. A projection whose log may grow at any moment has no mark. Marks may be slightly stale.
-    ///
-    /// # Errors
-    /// An error fails the [hydration](Workspace::hydrate) that asked for them.
-    async fn marks(&self, _workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>> {
-        Ok(HashMap::new())
-    }
-}
-
-/// One workspace as one party sees it: every operation on its files. Cheap to clone.
-///
-/// An operation that has begun runs to its end, also when its caller goes away.
-///
-/// # Errors
-/// Every operation can fail with:
-/// - `UPSTREAM_UNAVAILABLE` when the table or the blobs do not answer. A write may have taken effect; under a call id it can be repeated.
-/// - `STORAGE_FULL` when a store or the disk has no room.
-/// - `NOT_FOUND` for a path that does not exist for its party, and `FORBIDDEN`, with the deciding `policy`, for what its party may not do there.
-/// - `INTERNAL` when an item of the table is damaged, the disk fails, or a task of this process ends early.
-#[derive(Clone)]
-pub struct Workspace(pub(crate) Arc<Inner>, pub(crate) Sight);
-
-pub(crate) struct Inner {
-    pub id: WorkspaceId,
-    pub keys: Keys,
-    pub table: Arc<dyn Table>,
-    pub clock: Arc<dyn Clock>,
-    pub archive: Archive,
-    pub mirror: Mirror,
-    /// Locked for reading by operations on one file, for writing by moves of paths: so a resolved path stays valid until its flush is done.
-    pub tree: tokio::sync::RwLock<()>,
-    /// By a hash of the path: held from before the commit until after the flush of one file.
-    pub files: [tokio::sync::Mutex<()>; STRIPES],
-    /// Whether anything changed since the mark of the mirror was set; it is in [`Shared::changed`] then.
-    pub dirty: AtomicBool,
-    /// Whether `latest/` may lack a commit for good: its flush failed, or the table did not say that it took effect.
-    pub behind: AtomicBool,
-    pub shared: Weak<Shared>,
-    /// The policies in force, compiled.
-    pub policies: Cached,
-}
-
-impl std::fmt::Debug for Workspace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Workspace({})", self.0.id)
-    }
-}
 
 impl Workspaces {
-    /// Over these stores, with the folders on disk under `root`.
-    pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
-        let (open, changed) = (Mutex::default(), Mutex::default());
-        let (projector, cache, sandbox_mirror) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Shared {
-            table,
-            blobs,
-            clock,
-            root,
-            open,
-            changed,
-            projector,
-            cache,
-            sandbox_mirror,
-            damages: Damages::default(),
-            bus: OnceLock::new(),
-            handoffs: OnceLock::new(),
-            converter: OnceLock::new(),
-        }))
-    }
-
     /// Says that the folder does not last, or that others write to the same workspaces elsewhere: so it is a cache, which
     /// [`Workspace::hydrate`] fills within these bounds.
     #[must_use]
@@ -294,10 +168,6 @@ impl Workspaces {
         first
     }
 
-    pub(crate) fn table(&self) -> &dyn Table {
-        &*self.0.table
-    }
-
     async fn ids(&self) -> Result<Vec<WorkspaceId>> {
         let (mut ids, mut cursor) = (Vec::new(), None);
         loop {
@@ -309,60 +179,9 @@ impl Workspaces {
             }
         }
     }
-
-    fn handle(&self, id: WorkspaceId) -> Workspace {
-        Shared::handle(&self.0, id)
-    }
-}
-
-impl Shared {
-    pub(crate) fn handle(this: &Arc<Self>, id: WorkspaceId) -> Workspace {
-        let mut open = this.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
-            return Workspace(inner, Sight::own("the whole of a workspace"));
-        }
-        open.retain(|_, inner| inner.strong_count() > 0);
-        let (table, keys) = (Arc::clone(&this.table), Keys(id));
-        let inner = Arc::new(Inner {
-            id,
-            keys,
-            archive: Archive {
-                table: Arc::clone(&table),
-                blobs: Arc::clone(&this.blobs),
-                keys,
-                shared: Arc::downgrade(this),
-            },
-            table,
-            clock: Arc::clone(&this.clock),
-            mirror: Mirror::new(this.root.join(id.to_string())),
-            tree: tokio::sync::RwLock::default(),
-            files: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            dirty: AtomicBool::new(false),
-            behind: AtomicBool::new(false),
-            shared: Arc::downgrade(this),
-            policies: Cached::default(),
-        });
-        open.insert(id, Arc::downgrade(&inner));
-        Workspace(inner, Sight::own("the whole of a workspace"))
-    }
 }
 
 impl Workspace {
-    /// Its id.
-    pub fn id(&self) -> WorkspaceId {
-        self.0.id
-    }
-
-    /// The folder on disk with the current files: for readers that walk it, such as `grep`. Never write there.
-    pub fn latest(&self) -> PathBuf {
-        self.0.mirror.latest()
-    }
-
-    /// The same workspace for this crate itself.
-    pub(crate) fn unlimited(&self, reason: &'static str) -> Self {
-        Self(Arc::clone(&self.0), Sight::own(reason))
-    }
-
     /// Removes all that stands below the id of a workspace that has no item, or none any more, and then the note of that. Under the tree's lock.
     pub(crate) async fn remove_rest(&self) -> Result<()> {
         let Inner { id, keys, table, archive, .. } = &*self.0;
@@ -370,41 +189,6 @@ impl Workspace {
         archive.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
         table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)
-    }
-
-    pub(crate) async fn record(&self) -> Result<Option<(Record, u64)>> {
-        let item = self.0.table.get(&self.0.keys.workspace()).await.map_err(error::port)?;
-        item.map(|item| Ok((error::parse(&item.body)?, item.rev))).transpose()
-    }
-
-    pub(crate) async fn existing(&self) -> Result<(Record, u64)> {
-        self.record().await?.ok_or_else(|| Error::not_found("workspace", self.0.id))
-    }
-
-    /// Notes that `latest/` is ahead of its mark.
-    pub(crate) fn touched(&self) {
-        if !self.0.dirty.load(Ordering::Relaxed) {
-            self.remains_changed();
-        }
-    }
-
-    /// The same when its checkpoint failed, and it may still count as changed without being among those that the next one takes.
-    fn remains_changed(&self) {
-        self.0.dirty.store(true, Ordering::Relaxed);
-        if let Some(shared) = self.0.shared.upgrade() {
-            let mut changed = shared.changed.lock().unwrap_or_else(PoisonError::into_inner);
-            changed.insert(self.0.id, Arc::clone(&self.0));
-        }
-    }
-
-    /// Runs something that waits for the disk, on a thread that may.
-    pub(crate) async fn disk<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl FnOnce(&Mirror) -> std::io::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let mirror = self.0.mirror.clone();
-        crate::blocking::run(move || work(&mirror)).await.map_err(error::task)?.map_err(error::disk(what))
     }
 }
 

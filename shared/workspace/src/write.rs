@@ -1,9 +1,9 @@
 //! Writing: a new version of a file, a new folder.
 
 use crate::{
-    Change, Expect, FileKind, Given, Op, Result, Version, Workspace, Writer, archive,
+    Change, Expect, FileKind, Given, Op, Result, Version, Workspace, Writer,
     commit::{ATTEMPTS, whole},
-    error, files,
+    contents, error, files,
     index::{Found, MAX_DEPTH, Walk},
     mentions,
     model::Entry,
@@ -56,7 +56,7 @@ impl Workspace {
 
     async fn write_whole(&self, path: &FilePath, content: Given, expect: Expect, writer: &Writer) -> Result<Change> {
         let (digest, size) = match &content {
-            Given::Bytes(content) => (archive::digest(content).await?, content.len() as u64),
+            Given::Bytes(content) => (contents::digest(content).await?, content.len() as u64),
             Given::Large { sha256, size } => (*sha256, *size),
         };
         self.demand(Action::Write, path)?;

@@ -48,7 +48,7 @@ fn is_product(path: &str) -> bool {
         && path.contains("/src/")
         && !path.ends_with("tests.rs")
         && !path.starts_with("shared/testkit/")
-        && path != "shared/workspace/src/sight.rs"
+        && path != "shared/workspace/src/party.rs"
 }
 
 #[test]

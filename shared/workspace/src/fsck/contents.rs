@@ -1,7 +1,7 @@
 //! The contents of the archive, each compared once with its digest.
 
 use super::{Check, Part};
-use crate::{Damage, Result, damage::is_damage, error, large::is_large};
+use crate::{Damage, Result, contents::is_large, damages::is_damage, error};
 use domain::Sha256;
 
 /// How much of a large content is compared at once, in bytes.

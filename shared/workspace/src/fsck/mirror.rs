@@ -2,7 +2,7 @@
 
 use super::{Check, Part, Place, join};
 use crate::{
-    Result, archive,
+    Result, contents,
     large::{digest_of, is_large},
     mirror::{Area, Mirror, OnDisk},
     model::Entry,
@@ -73,7 +73,7 @@ impl Check<'_> {
             return Ok(self.workspace.disk("to read a file", found).await? == digest);
         }
         match self.workspace.in_latest(path, entry.size).await? {
-            Some(content) => Ok(archive::digest(&content).await? == digest),
+            Some(content) => Ok(contents::digest(&content).await? == digest),
             None => Ok(false),
         }
     }

@@ -4,8 +4,11 @@
 //! thousand unchanged chats do not cost a thousand queries, one query comes first: which of them have another
 //! [mark](crate::Projector::marks) than when they were last brought in line.
 
-use super::{Hydrated, State};
-use crate::{Result, Workspace, snapshot::Seen};
+use crate::{
+    Result, Workspace,
+    cache::{Hydrated, State},
+    snapshot::Seen,
+};
 use domain::{Code, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;

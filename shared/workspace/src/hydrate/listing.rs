@@ -1,7 +1,11 @@
 //! Lists the index below a path: one query per folder, level by level.
 
-use super::{Budget, KnownContent};
-use crate::{FileKind, Result, Workspace, large::is_large, model::Entry};
+use crate::{
+    FileKind, Result, Workspace,
+    cache::{Budget, KnownContent},
+    contents::is_large,
+    model::Entry,
+};
 use domain::{Code, Error, FileId, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;

@@ -2,12 +2,32 @@
 //!
 //! This is no parser of YAML: it reads this one key in the forms that people write, and leaves out what is no tag.
 
-use crate::check_tag;
+use crate::Result;
+use domain::Error;
 
 /// The most tags of a text that are taken up.
 const MOST: usize = 64;
 /// The longest front matter that is looked through, in bytes.
 const LONGEST: usize = 64 * 1024;
+
+/// The longest tag, in characters.
+const MAX_TAG: usize = 64;
+
+/// A tag as it is kept: in lower case, without a leading `#`.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `tag` for one that is empty, has over 64 characters, or others than letters, digits, `-`, `_`, `.` and `:`.
+pub fn check_tag(tag: &str) -> Result<String> {
+    let tag = tag.trim().trim_start_matches('#').to_lowercase();
+    let length = tag.chars().count();
+    let allowed = |char: char| char.is_alphanumeric() || "-_.:".contains(char);
+    if (1..=MAX_TAG).contains(&length) && tag.chars().all(allowed) && tag.chars().any(char::is_alphanumeric) {
+        return Ok(tag);
+    }
+    let shown: String = tag.chars().take(MAX_TAG).collect();
+    Err(Error::invalid("tag", format!("{shown:?} is no tag"))
+        .hint(format!("a tag has 1 to {MAX_TAG} characters: letters, digits, -, _, . and :, such as status:open")))
+}
 
 /// The tags of a text with front matter, each once; none for a text without front matter.
 pub(crate) fn of(text: &str) -> Option<Vec<String>> {

@@ -5,7 +5,7 @@ use super::{
     layout::{Count, END, FORMAT, MANIFEST, Manifest, ROWS_LENGTH, Row, content_name, rows_name},
     rows::{Step, Walk},
 };
-use crate::{Result, Workspace, WorkspaceInfo, error, large::is_large};
+use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, error};
 use bytes::Bytes;
 use domain::{Error, Sha256, Timestamp};
 use futures::{Stream, StreamExt as _, stream};

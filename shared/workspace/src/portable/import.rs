@@ -10,7 +10,10 @@ use super::{
     making::Making,
 };
 use crate::{
-    Result, Workspace, WorkspaceInfo, Workspaces, archive, commit::whole, error, large::is_large,
+    Result, Workspace, WorkspaceInfo, Workspaces,
+    commit::whole,
+    contents::{self, is_large},
+    error,
     workspaces::valid_name,
 };
 use bytes::Bytes;
@@ -64,7 +67,7 @@ impl Workspaces {
         stream: impl Stream<Item = Result<Bytes>> + Send + Unpin + 'static,
     ) -> Result<Imported> {
         let name = name.map(valid_name).transpose()?;
-        let workspace = crate::workspaces::Shared::handle(&self.0, id);
+        let workspace = crate::handle::Shared::handle(&self.0, id);
         let by = by.clone();
         whole(async move {
             let _tree = workspace.0.tree.write().await;
@@ -211,7 +214,7 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
             return self.large(head, digest).await;
         }
         let content = self.reader.content(head).await?;
-        if archive::digest(&content).await? != digest {
+        if contents::digest(&content).await? != digest {
             return Err(refused(&head.name, "its content has another digest"));
         }
         match self.making.workspace.0.archive.put(digest, &content).await? {

@@ -157,5 +157,5 @@ impl Count {
 
 /// The error of a content with its place.
 pub(super) fn at(error: Error, of: &Exported, v: u64) -> Error {
-    crate::damage::at(error, Some(&of.path), of.entry.file_id, v)
+    crate::damages::at(error, Some(&of.path), of.entry.file_id, v)
 }

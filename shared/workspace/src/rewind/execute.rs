@@ -5,7 +5,10 @@
 
 use super::{Rewind, RewindConflict, RewindLoss, RewindOp, RewindState, RewindStep, StepPage, Target, history::Plan};
 use crate::{
-    Expect, FileKind, Given, Result, Workspace, Writer, archive, commit::CHANGES_KEPT, error, large::is_large,
+    Expect, FileKind, Given, Result, Workspace, Writer,
+    commit::CHANGES_KEPT,
+    contents::{self, is_large},
+    error,
 };
 use bytes::Bytes;
 use domain::{CallId, Code, Error, Principal, Sha256};
@@ -98,7 +101,7 @@ impl Workspace {
             }
             let plan = self.plan_rewind(target, target.as_of).await?;
             let text = Bytes::from(error::json(&plan)?);
-            let digest = archive::digest(&text).await?;
+            let digest = contents::digest(&text).await?;
             let (skipped, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
             let item = Item { asked, plan: digest, size: text.len() as u64, next: 0, skipped, refused, lost };
             let note = Write::put(key.clone(), error::json(&item)?, ports::Expect::Absent);

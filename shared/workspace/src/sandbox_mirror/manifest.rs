@@ -3,10 +3,11 @@
 use super::Failed;
 use crate::{
     Change, FileKind, Op, Result, Workspace,
-    archive::{self, is_blob},
-    damage::is_damage,
+    cache::{Budget, KnownContent},
+    contents::{self, is_blob},
+    damages::is_damage,
     error,
-    hydrate::{Budget, KnownContent, Listed},
+    hydrate::Listed,
     keys::Keys,
     model::Entry,
     repair::{OVERLAP, REFRESHED, TRUSTED},
@@ -167,7 +168,7 @@ impl Workspace {
         for path in chats {
             // One that went away meanwhile is told of as that by the next manifest.
             let Some(content) = self.in_latest(&path, u64::MAX).await? else { continue };
-            let (sha256, size) = (archive::digest(&content).await?, content.len() as u64);
+            let (sha256, size) = (contents::digest(&content).await?, content.len() as u64);
             told.chats.insert(sha256, content);
             told.manifest.entries.insert(path, ManifestEntry::File { sha256, size, archived: false });
         }

@@ -9,7 +9,7 @@ use super::{
     stream::{Command, Commands, Mark},
 };
 use crate::{
-    Result, Workspace, archive, error,
+    Result, Workspace, contents, error,
     portable::{
         blocks::refused,
         import::Imported,
@@ -99,7 +99,7 @@ impl Import<'_> {
     }
 
     async fn store(&mut self, mark: Mark, content: &Bytes) -> Result<()> {
-        let sha256 = archive::digest(content).await?;
+        let sha256 = contents::digest(content).await?;
         let size = content.len() as u64;
         let write = self.making.workspace.0.archive.put(sha256, content).await?;
         self.contents.insert(mark, Stored { sha256, size, is_text: write.is_some() });

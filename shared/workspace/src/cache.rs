@@ -1,6 +1,6 @@
 //! The state of a disk that is a cache, and the budget of bytes on it.
 
-use crate::{mirror::Area, snapshot::Stamp, workspaces::Shared};
+use crate::{Result, error, model::Entry, snapshot::Stamp};
 use domain::{FilePath, Sha256, WorkspaceId};
 use std::{
     collections::HashMap,
@@ -33,7 +33,7 @@ pub struct Hydrated {
 }
 
 impl Hydrated {
-    pub(super) async fn holding(kept: &Kept) -> Self {
+    pub(crate) async fn holding(kept: &Kept) -> Self {
         Self { _held: Some(Arc::clone(&kept.in_use).read_owned().await) }
     }
 }
@@ -45,27 +45,35 @@ pub(crate) struct KnownContent {
     pub size: u64,
 }
 
+impl KnownContent {
+    pub fn of(entry: &Entry) -> Result<Self> {
+        let sha256 =
+            entry.sha256.ok_or_else(|| error::port(ports::Error::Damaged("a file without a digest".into())))?;
+        Ok(Self { sha256, size: entry.size })
+    }
+}
+
 /// The known state of one workspace's disk. Locked during a hydration, so that hydrations run one after the other.
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// The digest that a file was found to have, and how the file looked then.
     pub verified: HashMap<FilePath, (Sha256, Stamp)>,
     /// The mark that a projection had when it was brought in line, and how the file looked then.
     pub projected: HashMap<FilePath, (u64, Stamp)>,
     /// How many bytes were fetched since the folder was empty.
-    fetched: u64,
+    pub fetched: u64,
 }
 
 #[derive(Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub state: tokio::sync::Mutex<State>,
-    in_use: Arc<RwLock<()>>,
+    pub in_use: Arc<RwLock<()>>,
 }
 
 /// All cached workspaces, the most recently used at the end.
 pub(crate) struct Cache {
-    pub(super) budget: Budget,
-    kept: Mutex<Vec<(WorkspaceId, Arc<Kept>)>>,
+    pub(crate) budget: Budget,
+    pub kept: Mutex<Vec<(WorkspaceId, Arc<Kept>)>>,
 }
 
 impl Cache {
@@ -74,39 +82,11 @@ impl Cache {
     }
 
     /// The state of a workspace, which becomes the most recently used one.
-    pub(super) fn of(&self, id: WorkspaceId) -> Arc<Kept> {
+    pub(crate) fn of(&self, id: WorkspaceId) -> Arc<Kept> {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.iter().position(|(known, _)| *known == id);
         let kept = found.map_or_else(Arc::default, |position| all.remove(position).1);
         all.push((id, Arc::clone(&kept)));
         kept
-    }
-
-    /// Counts `bytes` for a workspace, and empties the folders of others until all fits. One that is being used stays: then
-    /// there is more than was meant, and the disk says when it is too much.
-    pub(super) async fn make_room(&self, shared: &Arc<Shared>, id: WorkspaceId, state: &mut State, bytes: u64) {
-        state.fetched = state.fetched.saturating_add(bytes);
-        let others: Vec<_> = {
-            let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            all.iter().filter(|(other, _)| *other != id).cloned().collect()
-        };
-        let free = |kept: &Kept| kept.state.try_lock().map_or(0, |state| state.fetched);
-        let mut sum = others.iter().fold(state.fetched, |sum, (_, kept)| sum.saturating_add(free(kept)));
-        for (other, kept) in others {
-            if sum <= self.budget.kept {
-                return;
-            }
-            let (Ok(_nobody), Ok(mut of_other)) = (kept.in_use.try_write(), kept.state.try_lock()) else { continue };
-            let workspace = Shared::handle(shared, other);
-            let Ok(_tree) = workspace.0.tree.try_write() else { continue };
-            let aside = shared.clock.id();
-            let emptied = workspace.disk("to make room", move |mirror| mirror.empty(Area::Latest, aside)).await;
-            if emptied.is_ok() {
-                sum = sum.saturating_sub(of_other.fetched);
-                *of_other = State::default();
-                let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                all.retain(|(known, _)| *known != other);
-            }
-        }
     }
 }

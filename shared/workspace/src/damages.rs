@@ -1,0 +1,76 @@
+//! Damaged contents that this process knows of (`damage.rs` finds and repairs them).
+
+use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError, atomic::AtomicU64},
+};
+
+/// The kinds of damage of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Damage {
+    /// It is not there.
+    Missing,
+    /// Something else is there.
+    Altered,
+}
+
+/// A content that could not be repaired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Damaged {
+    /// The workspace that the content belongs to.
+    pub workspace_id: WorkspaceId,
+    /// The digest that it should have.
+    pub sha256: Sha256,
+    /// Its length in bytes.
+    pub size: u64,
+    /// The kind of damage.
+    pub damage: Damage,
+    /// When that was seen last.
+    pub found_at: Timestamp,
+}
+
+/// Counters of damage that this process has seen since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DamageCounts {
+    /// Contents that scrubs compared with their digests.
+    pub scrubbed: u64,
+    /// Times that a content was found missing or altered.
+    pub found: u64,
+    /// Contents that were repaired from a good copy.
+    pub repaired: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Damages {
+    pub scrubbed: AtomicU64,
+    pub found: AtomicU64,
+    pub repaired: AtomicU64,
+    /// Those of which no good copy was found, and when.
+    lost: Mutex<HashMap<(WorkspaceId, Sha256), Timestamp>>,
+}
+
+impl Damages {
+    pub fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an error says that a content is damaged or missing.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    matches!(error.code, Code::ContentDamaged | Code::ContentMissing)
+}
+
+/// The same error with its place, if it is about a content.
+pub(crate) fn at(error: Error, path: Option<&FilePath>, file_id: FileId, v: u64) -> Error {
+    if !is_damage(&error) {
+        return error;
+    }
+    let error = error.detail("file_id", file_id.to_string()).detail("v", v);
+    match path {
+        Some(path) => error.detail("path", path.to_string()),
+        None => error,
+    }
+}

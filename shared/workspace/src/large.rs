@@ -3,7 +3,7 @@
 
 use crate::{
     Damage, Result, Workspace,
-    contents::{digest_of, is_large, too_large},
+    contents::{is_large, too_large},
     damage::ASKED_AT_ONCE,
     error,
     handle::{Archive, Shared},
@@ -20,6 +20,8 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
+
+pub use crate::contents::digest_of;
 
 /// How many bytes are read at once.
 const PIECE: u64 = 4 * 1024 * 1024;

@@ -16,7 +16,7 @@ use crate::{
     Change, Info, Mark, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, CALLS_KEPT, whole},
     error,
-    mentions::{Form, Written},
+    mentions::{Form, Written, check_tag},
 };
 use access::Action;
 use domain::{CallId, Code, Error, FileId, FilePath, Timestamp};

@@ -1,7 +1,7 @@
 //! Removing, in two steps: into the trash, from where it can come back, and for good.
 
 use crate::{
-    Change, FileKind, Op, Result, TrashPage, Trashed, Workspace, Writer,
+    Change, FileKind, Op, Result, TrashPage, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
     mirror::Area,

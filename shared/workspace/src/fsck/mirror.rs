@@ -2,8 +2,8 @@
 
 use super::{Check, Part, Place, join};
 use crate::{
-    Result, contents,
-    large::{digest_of, is_large},
+    Result,
+    contents::{self, digest_of, is_large},
     mirror::{Area, Mirror, OnDisk},
     model::Entry,
 };

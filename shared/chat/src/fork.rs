@@ -9,7 +9,7 @@ use crate::{
     asked::check_content,
     chats::internal,
     keys::{actor_id, view_index, view_key},
-    state::{ChatState, message_of},
+    state::{ChatState, ROLLED_BACK, message_of},
     transcript,
     view::view,
 };
@@ -218,8 +218,10 @@ struct Backwards {
     turn: Option<(Vec<ChatEvent>, u64)>,
     /// Whether that turn is a compaction, which is no part of the conversation.
     is_internal: bool,
-    /// The turns that later ones have taken back.
+    /// The turns that later ones have taken back, or are about to.
     taken_back: Vec<TurnId>,
+    /// Whether a later turn has begun.
+    goes_on: bool,
     /// The number of the first event that is taken.
     first: u64,
     older: bool,
@@ -229,7 +231,8 @@ impl Backwards {
     fn new(point: ForkPoint, room: u64) -> Self {
         let found = matches!(point, ForkPoint::Now | ForkPoint::Seq(_));
         let (events, turn, taken_back) = (Vec::new(), None, Vec::new());
-        Self { point, room, found, events, seq: 0, turn, is_internal: false, taken_back, first: 0, older: false }
+        let (is_internal, goes_on, older) = (false, false, false);
+        Self { point, room, found, events, seq: 0, turn, is_internal, taken_back, goes_on, first: 0, older }
     }
 
     /// Takes the next older event in; true when no older one is needed.
@@ -240,11 +243,8 @@ impl Backwards {
             ForkPoint::Seq(seq) => number <= seq,
             ForkPoint::Turn(_) => self.found,
         };
-        if let ChatEvent::Rollback { fact } = &event
-            && let RollbackFact::Began { turn_id, .. } = &**fact
-            && counts
-        {
-            self.taken_back.push(*turn_id);
+        if counts {
+            self.note_rollbacks(&event);
         }
         if !self.found {
             match (&event, self.point) {
@@ -300,6 +300,22 @@ impl Backwards {
         Ok(false)
     }
 
+    /// Notes a turn that is taken back. The rollback begins with the next turn: until then, the stop alone tells of it.
+    fn note_rollbacks(&mut self, event: &ChatEvent) {
+        match event {
+            ChatEvent::TurnStarted { attempt: 1, .. } => self.goes_on = true,
+            ChatEvent::Stopped { turn_id, reason, .. } if reason == ROLLED_BACK && !self.goes_on => {
+                self.taken_back.push(*turn_id);
+            }
+            ChatEvent::Rollback { fact } => {
+                if let RollbackFact::Began { turn_id, .. } = &**fact {
+                    self.taken_back.push(*turn_id);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn done(mut self) -> Result<Taken, Error> {
         match self.point {
             ForkPoint::Turn(turn) | ForkPoint::Before(turn) if !self.found => {
@@ -326,5 +342,56 @@ fn copied(event: ChatEvent) -> Option<ChatEvent> {
         | ChatEvent::Done { .. }
         | ChatEvent::Stopped { .. } => Some(event),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use domain::{Limits, Message, MessageId, Timestamp};
+    use uuid::Uuid;
+
+    fn turn(id: u128, reason: &str) -> [ChatEvent; 3] {
+        let (turn_id, at) = (TurnId(Uuid::from_u128(id)), Timestamp::default());
+        let (limits, content) = (Limits::default(), format!("words {id}"));
+        let message = Message::User {
+            id: MessageId(Uuid::from_u128(id)),
+            at,
+            content,
+            files: Vec::new(),
+            context: String::new(),
+        };
+        [
+            ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+            ChatEvent::MessageAdded { message },
+            ChatEvent::Stopped { turn_id, stop_id: None, reason: reason.into(), partial_response: String::new(), at },
+        ]
+    }
+
+    /// The turns that a fork of this history takes.
+    fn taken(point: ForkPoint, history: &[ChatEvent]) -> Vec<u128> {
+        let mut reading = Backwards::new(point, u64::MAX);
+        for (number, event) in (1..).zip(history).collect::<Vec<_>>().into_iter().rev() {
+            assert!(!reading.take(number, event.clone()).unwrap());
+        }
+        let begun = |event: &ChatEvent| match event {
+            ChatEvent::TurnStarted { turn_id, .. } => Some(turn_id.0.as_u128()),
+            _ => None,
+        };
+        reading.done().unwrap().events.iter().filter_map(begun).collect()
+    }
+
+    #[test]
+    fn a_turn_that_is_about_to_be_taken_back_is_in_no_fork() {
+        let (kept, stopped) = (turn(1, "user_cancelled"), turn(2, ROLLED_BACK));
+        let history = [kept, stopped].concat();
+        assert_eq!(taken(ForkPoint::Now, &history), [1], "its rollback has not begun yet");
+        assert_eq!(taken(ForkPoint::Seq(6), &history), [1]);
+        assert_eq!(taken(ForkPoint::Turn(TurnId(Uuid::from_u128(2))), &history), [1, 2], "it is asked for by its id");
+        let went_on = [history, turn(3, "user_cancelled").to_vec()].concat();
+        assert_eq!(taken(ForkPoint::Now, &went_on), [1, 2, 3], "another message came first, so that it stays");
+        assert_eq!(taken(ForkPoint::Before(TurnId(Uuid::from_u128(3))), &went_on), [1, 2]);
+        assert_eq!(taken(ForkPoint::Seq(6), &went_on), [1], "at that event it was about to go");
     }
 }

@@ -90,6 +90,8 @@ pub const JOURNEYS: &[Journey] = {
         chats::several_chats_go_on_at_once [Script];
         chats::an_agent_that_asks_for_permission_waits_for_a_person [Script];
         commands::the_command_line_talks_watches_and_runs_flows [];
+        commands::the_command_line_keeps_files_with_their_history [];
+        commands::the_command_line_asks_its_person_and_keeps_their_folder [Script];
         streams::a_stream_goes_on_wherever_it_was_left [];
         streams::one_connection_sees_turn_after_turn [Script];
         streams::a_ticket_opens_its_stream_and_nothing_else [];

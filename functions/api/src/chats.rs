@@ -14,8 +14,8 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
 use domain::{
-    AgentOptions, ChatId, ChatView, Code, CommandId, Error, FileId, Limits, Message, Mode, Scenario, ThreadAgent,
-    TurnId, WorkspaceId,
+    AgentOptions, ChatId, ChatView, ClientFunction, Code, CommandId, Error, FileId, Limits, Message, Mode, Scenario,
+    ThreadAgent, TurnId, WorkspaceId,
 };
 use http::StatusCode;
 use identity::Action;
@@ -85,6 +85,11 @@ pub(crate) struct NewChat {
     /// The folder in which that agent works: an absolute path on the machine of the hub.
     #[schema(example = "/srv/app")]
     cwd: Option<String>,
+    /// Functions that the client runs itself: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`. Before a call of one
+    /// with the effects `write`, `execute` or `mcp` a person is asked; `read` and `own` are not asked about. The stream tells a call as `call_handed_out`.
+    /// The client takes it and answers it: `POST …/chats/{chat_id}/calls/{call_id}`. Not for a coding agent, and not for a team.
+    #[schema(value_type = Option<Vec<Object>>)]
+    functions: Option<Value>,
 }
 
 /// A chat that was made.
@@ -158,8 +163,10 @@ pub(crate) async fn create_chat(
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
-    let NewChat { goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd } =
-        new;
+    let functions = functions(&new)?;
+    let NewChat {
+        goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd, ..
+    } = new;
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     if agent.is_some() {
@@ -178,6 +185,7 @@ pub(crate) async fn create_chat(
         may_approve,
         trace,
         thread,
+        functions,
         ..chat::NewChat::default()
     };
     chat::set_up(&mut new, scenario, mode, agents)?;
@@ -222,6 +230,23 @@ pub(crate) async fn get_chat(
         shown(&mut numbered.message);
     }
     Ok(axum::Json(WithHistory { view, history }))
+}
+
+/// The functions of the client of a new chat.
+fn functions(new: &NewChat) -> Result<Vec<ClientFunction>, Error> {
+    let functions = new.functions.as_ref().map_or_else(|| Ok(Vec::new()), doors::functions::declared)?;
+    let refused = |message: &str, hint: &str| Err(Error::invalid("functions", message).hint(hint));
+    match new.scenario {
+        _ if functions.is_empty() => Ok(functions),
+        _ if new.agent.is_some() => {
+            refused("a coding agent has tools of its own", "leave functions out, or choose a persona by role")
+        }
+        Scenario::ParallelAgents | Scenario::CoWork => refused(
+            "a team has several chats, and functions are of one",
+            "leave functions out, or choose another scenario",
+        ),
+        Scenario::ChatMode | Scenario::PlanThenExecute | Scenario::Autonomous => Ok(functions),
+    }
 }
 
 /// The coding agent of a new chat, in a folder that it may work in.

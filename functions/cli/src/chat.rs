@@ -7,6 +7,7 @@ use crate::{
     args::ChatArgs,
     client::Client,
     failure::{CliError, Exit},
+    folder::{Calls, Folder},
     input::Lines,
     local, locate,
     output::{Output, Telling},
@@ -14,11 +15,15 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 use session::{Manner, Session};
-use std::io::{self, IsTerminal, Read};
+use std::{
+    io::{self, IsTerminal, Read},
+    path::Path,
+};
 
 /// Talks until the person leaves, or in one-shot mode until the turn has ended.
 pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
+    let folder = args.folder.as_deref().map(opened).transpose()?;
     let typed = io::stdin().is_terminal();
     if args.once && args.goal.is_empty() && typed {
         return Err(CliError::Usage(
@@ -62,8 +67,13 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
     if let Some(v) = args.plan_version {
         setup.insert("plan_v".into(), json!(v));
     }
+    if let Some(folder) = &folder {
+        setup.insert("functions".into(), folder.functions());
+        out.notice(format_args!("working on {}: changes and commands are asked about", folder.root().display()))?;
+    }
     let first = First { setup, files, configured };
     let mut session = Session::new(client, workspace, manner, lines, first)?;
+    session.calls = folder.map(Calls::new);
     if let Some(chat) = chat {
         session.join(chat, out).await?;
     }
@@ -91,6 +101,11 @@ pub(crate) fn setup(args: &ChatArgs) -> Map<String, Value> {
         setup.insert("agents".into(), json!(args.agents));
     }
     setup
+}
+
+fn opened(path: &Path) -> Result<Folder, CliError> {
+    Folder::open(path)
+        .map_err(|error| CliError::Usage(format!("--folder: {} cannot be opened: {error}", path.display())))
 }
 
 fn all_input() -> Result<String, CliError> {

@@ -2,7 +2,7 @@
 //! crate `hub`, which adds the commands that act on this machine.
 //!
 //! ```text
-//!   args ──── run ───┬─ chat ── asks, answers, turns ─┐
+//!   args ──── run ───┬─ chat ── asks, turns, folder ──┐
 //!                    ├─ tail ─────────────────────────┤
 //!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
 //!                    └─ files, sandbox, lists, … ─────┘
@@ -30,6 +30,7 @@ mod editor;
 mod failure;
 mod files;
 mod flows;
+mod folder;
 mod follow;
 mod history;
 mod input;

@@ -334,6 +334,22 @@ impl Renderer {
         Ok(())
     }
 
+    /// A request to change a file of this machine, with the change.
+    pub(crate) fn change(&mut self, data: &Value, diff: &str, out: &mut Output) -> Result<(), CliError> {
+        let style = out.told_style();
+        let path = one_line(text(&data["args"], "path"), LINE);
+        let path = style.paint(Look::Bold, path);
+        self.line(out, format_args!("{} The agent asks to change {path}:", style.paint(Look::Ask, "?")))?;
+        for line in diff.lines() {
+            let line = clean(line);
+            match words::of_diff(&line) {
+                Some(look) => out.tell(style.paint(look, &line))?,
+                None => out.tell(line)?,
+            }
+        }
+        out.flush()
+    }
+
     fn questions(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let mark = out.told_style().paint(Look::Ask, "?");
         self.end_line(out)?;

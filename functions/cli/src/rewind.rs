@@ -86,7 +86,8 @@ pub(crate) async fn fork(args: ForkArgs, out: &mut Output) -> Result<(), CliErro
     }
     let (fork, turns) = (text(&made, "chat_id"), number(&made, "turns"));
     out.line(fork)?;
-    out.notice(format_args!("{turns} turns of {chat}; talk to it with: buildscale chat --chat {fork}"))
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    out.notice(format_args!("{turns} of {chat}; talk to it with: buildscale chat --chat {fork}"))
 }
 
 /// The workspace, and the request without its id.

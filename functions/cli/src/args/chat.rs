@@ -2,6 +2,7 @@
 
 use super::{Connection, Reference};
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct ChatArgs {
@@ -40,6 +41,9 @@ pub struct ChatArgs {
     /// Attach a file of the workspace to the first message; can be repeated (`files put` uploads)
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
+    /// Work on this folder of this machine: the agent reads it, and each change is shown to you as a diff before it is made
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
     /// Run one turn and exit, as it does by itself when standard input is not a terminal
     #[arg(long)]
     pub(crate) once: bool,

@@ -6,6 +6,7 @@ use crate::{
     client::Client,
     editor::{Typed, Words},
     failure::{CliError, Exit},
+    folder::Calls,
     follow::{Event, Follower, Told},
     history::History,
     input::{Lines, unless_interrupted},
@@ -65,6 +66,8 @@ pub(crate) struct Session {
     /// The words that can be completed.
     pub(super) words: Arc<Words>,
     pub(super) history: History,
+    /// The calls that are carried out here, with a folder of this machine.
+    pub(super) calls: Option<Calls>,
     /// Files that the chat changed, each with the version before and the last one.
     pub(super) changed: BTreeMap<String, (u64, u64)>,
     /// How our last turn ended.
@@ -97,6 +100,7 @@ impl Session {
             shown_prompt: Default::default(),
             words: Arc::default(),
             history: History::none(),
+            calls: None,
             changed: BTreeMap::new(),
             last: Exit::Done,
         })
@@ -244,10 +248,11 @@ impl Session {
         if std::mem::take(&mut self.prompted) {
             out.prompt("\n")?;
         }
-        if out.is_json() {
-            out.json(&event.json())?;
-        } else {
-            self.renderer.event(&event, out)?;
+        let diff = self.calls.as_ref().and_then(|calls| calls.preview(&event));
+        match diff {
+            _ if out.is_json() => out.json(&event.json())?,
+            Some(diff) => self.renderer.change(&event.data, &diff, out)?,
+            None => self.renderer.event(&event, out)?,
         }
         self.note(&event);
         Ok(())
@@ -261,6 +266,9 @@ impl Session {
             let v = number(&event.data, "v");
             let known = self.changed.entry(text(&event.data, "path").to_owned()).or_insert((v.saturating_sub(1), v));
             known.1 = v;
+        }
+        if let (Some(calls), Some(chat)) = (&mut self.calls, &self.chat) {
+            calls.note(event, (&self.client, &self.workspace, chat));
         }
         if event.name == "turn_started" {
             self.running = true;

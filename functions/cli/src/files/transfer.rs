@@ -5,7 +5,8 @@ use super::{Files, is_folder};
 use crate::{
     content::{Local, Progress},
     failure::CliError,
-    output::{Look, Output, clean, one_line},
+    output::{Output, clean, one_line},
+    render::words::of_diff,
     value::{number, text},
 };
 use serde_json::{Value, json};
@@ -187,12 +188,7 @@ impl Files {
 
 fn paint(diff: &str, out: &mut Output) -> Result<(), CliError> {
     for line in diff.lines() {
-        let look = match line.as_bytes().first() {
-            Some(b'+') => Some(Look::Good),
-            Some(b'-') => Some(Look::Bad),
-            Some(b'@') => Some(Look::Dim),
-            _ => None,
-        };
+        let look = of_diff(line);
         let line = clean(line);
         out.line(look.map_or_else(|| line.clone(), |look| out.style().paint(look, &line)))?;
     }

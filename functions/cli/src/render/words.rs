@@ -3,7 +3,7 @@
 use super::{ARGUMENT, LINE};
 use crate::{
     follow::Event,
-    output::{clean, one_line},
+    output::{Look, clean, one_line},
     value::{list, number, shown, text},
 };
 use domain::PermissionRule;
@@ -96,6 +96,16 @@ pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
         line.push_str(&format!(" {}", one_line(last, LINE)));
     }
     Outcome { line, success, diff }
+}
+
+/// The look of a line of a diff.
+pub(crate) fn of_diff(line: &str) -> Option<Look> {
+    match line.as_bytes().first()? {
+        b'+' => Some(Look::Good),
+        b'-' => Some(Look::Bad),
+        b'@' => Some(Look::Dim),
+        _ => None,
+    }
 }
 
 /// The end of a rollback.

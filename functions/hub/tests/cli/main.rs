@@ -6,6 +6,7 @@ mod configuration;
 mod dead_letters;
 mod end_to_end;
 mod everyday;
+mod folder;
 mod fsck;
 mod issuer;
 mod login;

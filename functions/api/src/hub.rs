@@ -8,7 +8,6 @@ mod agents;
 mod attachments;
 mod caller;
 mod folders;
-mod multipart;
 mod options;
 mod permissions;
 mod rules;

@@ -1,7 +1,7 @@
 //! CalDAV (RFC 4791): a calendar is a collection of objects with etags. Changes come by the token of the collection (RFC 6578), else by its `getctag`
 //! and a list.
 
-mod xml;
+pub mod xml;
 
 use crate::{
     http::{Reply, refused, send},

@@ -11,6 +11,7 @@ pub mod functions;
 pub mod hub;
 pub mod langgraph;
 pub mod mcp;
+pub mod multipart;
 pub mod openai;
 mod part;
 mod plan;

@@ -95,7 +95,7 @@ async fn forward(listener: TcpListener, reach: ProxyPolicy) {
 async fn serve(mut client: TcpStream, reach: ProxyPolicy) -> io::Result<()> {
     let Ok(head) = timeout(PATIENCE, head(&mut client)).await else { return Ok(()) };
     let (head, behind) = head?;
-    let Some(Asked { host, port, request }) = asked(&head) else {
+    let Some(ProxyRequest { host, port, head: forwarded }) = request(&head) else {
         return refuse(&mut client, "400 Bad Request", "this is a proxy: CONNECT, or a request with a whole http URL")
             .await;
     };
@@ -107,8 +107,8 @@ async fn serve(mut client: TcpStream, reach: ProxyPolicy) -> io::Result<()> {
         Ok(Err(error)) => return refuse(&mut client, "502 Bad Gateway", &error.to_string()).await,
         Err(_) => return refuse(&mut client, "504 Gateway Timeout", "there is no answer from there").await,
     };
-    match request {
-        Some(request) => server.write_all(&request).await?,
+    match forwarded {
+        Some(head) => server.write_all(&head).await?,
         None => client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?,
     }
     server.write_all(&behind).await?;
@@ -138,23 +138,25 @@ async fn head(client: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-/// The target and the head of a request.
+/// A request to this proxy: its target, and its head.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
-    host: String,
-    port: u16,
-    /// As the server reads it; none for a tunnel.
-    request: Option<Vec<u8>>,
+pub struct ProxyRequest {
+    /// A name or an address, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The head as the server reads it; none for a tunnel.
+    pub head: Option<Vec<u8>>,
 }
 
-fn asked(head: &[u8]) -> Option<Asked> {
+pub fn request(head: &[u8]) -> Option<ProxyRequest> {
     let text = std::str::from_utf8(head).ok()?;
     let (first, rest) = text.split_once("\r\n")?;
     let mut words = first.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     if method == "CONNECT" {
         let (host, port) = authority(target, None)?;
-        return Some(Asked { host, port, request: None });
+        return Some(ProxyRequest { host, port, head: None });
     }
     let rest_of_url = target.strip_prefix("http://")?;
     let at = rest_of_url.find(['/', '?']).unwrap_or(rest_of_url.len());
@@ -172,7 +174,7 @@ fn asked(head: &[u8]) -> Option<Asked> {
         }
     }
     request.push_str("\r\n");
-    Some(Asked { host, port, request: Some(request.into_bytes()) })
+    Some(ProxyRequest { host, port, head: Some(request.into_bytes()) })
 }
 
 fn authority(text: &str, usual: Option<u16>) -> Option<(String, u16)> {
@@ -201,22 +203,22 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn text(asked: Option<Asked>) -> (String, u16, String) {
-        let asked = asked.unwrap();
-        (asked.host, asked.port, String::from_utf8(asked.request.unwrap_or_default()).unwrap())
+    fn text(read: Option<ProxyRequest>) -> (String, u16, String) {
+        let read = read.unwrap();
+        (read.host, read.port, String::from_utf8(read.head.unwrap_or_default()).unwrap())
     }
 
     #[test]
     fn requests_say_where_they_go() {
-        let tunnel = text(asked(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n"));
+        let tunnel = text(request(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n"));
         assert_eq!(tunnel, ("example.com".into(), 443, String::new()));
-        let six = text(asked(b"CONNECT [2606:4700::1]:8443 HTTP/1.1\r\n\r\n"));
+        let six = text(request(b"CONNECT [2606:4700::1]:8443 HTTP/1.1\r\n\r\n"));
         assert_eq!((six.0.as_str(), six.1), ("2606:4700::1", 8443));
         let plain =
             b"GET http://example.com/a?b HTTP/1.1\r\nHost: example.com\r\nProxy-Connection: keep-alive\r\nX: 1\r\n\r\n";
-        let request = "GET /a?b HTTP/1.1\r\nConnection: close\r\nHost: example.com\r\nX: 1\r\n\r\n";
-        assert_eq!(text(asked(plain)), ("example.com".into(), 80, request.into()));
-        assert!(text(asked(b"GET http://example.com?b HTTP/1.1\r\n\r\n")).2.starts_with("GET /?b HTTP/1.1\r\n"));
+        let expected = "GET /a?b HTTP/1.1\r\nConnection: close\r\nHost: example.com\r\nX: 1\r\n\r\n";
+        assert_eq!(text(request(plain)), ("example.com".into(), 80, expected.into()));
+        assert!(text(request(b"GET http://example.com?b HTTP/1.1\r\n\r\n")).2.starts_with("GET /?b HTTP/1.1\r\n"));
         let nonsense: [&[u8]; 6] = [
             b"GET / HTTP/1.1\r\n\r\n",
             b"GET https://example.com/ HTTP/1.1\r\n\r\n",
@@ -226,7 +228,7 @@ mod tests {
             b"\xff\xfe \r\n\r\n",
         ];
         for head in nonsense {
-            assert_eq!(asked(head), None);
+            assert_eq!(request(head), None);
         }
     }
 

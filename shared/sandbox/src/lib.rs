@@ -40,7 +40,7 @@ mod confine;
 #[cfg(target_os = "linux")]
 mod fenced;
 #[cfg(target_os = "linux")]
-mod forward;
+pub mod forward;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@
 mod archives;
 mod clients;
 mod entities;
+mod wire;
 
 use access::{Action, Policies, Role, Source, Subject};
 use actor::{Entry, Envelope};
@@ -48,9 +49,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "clients", feed: clients::requests },
     Target { name: "crons", feed: crons },
     Target { name: "cursors", feed: cursors },
+    Target { name: "dav", feed: wire::dav },
     Target { name: "documents", feed: documents },
     Target { name: "entities", feed: entities::entities },
     Target { name: "expressions", feed: expressions },
+    Target { name: "forms", feed: wire::forms },
     Target { name: "front_matter", feed: front_matter },
     Target { name: "git", feed: archives::git },
     Target { name: "ids", feed: ids },
@@ -62,12 +65,14 @@ pub const TARGETS: &[Target] = &[
     Target { name: "plans", feed: plans },
     Target { name: "policies", feed: policies },
     Target { name: "providers", feed: providers },
+    Target { name: "proxy_requests", feed: wire::proxy_requests },
     Target { name: "questions", feed: questions },
     Target { name: "rules", feed: rules },
     Target { name: "schemas", feed: schemas },
     Target { name: "scripts", feed: scripts },
     Target { name: "templates", feed: templates },
     Target { name: "tickets", feed: tickets },
+    Target { name: "tokens", feed: wire::tokens },
     Target { name: "tool_servers", feed: tool_servers },
     Target { name: "triggers", feed: triggers },
 ];

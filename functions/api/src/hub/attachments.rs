@@ -1,10 +1,6 @@
 //! The body of a turn, and the files that it brings along. An attachment is a file of the workspace like any other.
 
-use super::{
-    caller::Within,
-    multipart::{self, Part},
-    schema::NewTurn,
-};
+use super::{caller::Within, schema::NewTurn};
 use crate::{
     Context,
     access::Read,
@@ -19,6 +15,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{ChatId, Error, FileId, FilePath};
+use doors::multipart::{self, Part};
 use http::{HeaderMap, header};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -60,10 +57,10 @@ pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result
     let mut given = Given { input: String::new(), stream: false, attachments: Vec::new() };
     for Part { name, file, content } in multipart::parts(&kind, &body)? {
         match (name.as_str(), file) {
-            ("input", _) => given.input = words("input", &content)?,
-            ("stream", _) => given.stream = words("stream", &content)?.trim() == "true",
+            ("input", _) => given.input = words("input", content)?,
+            ("stream", _) => given.stream = words("stream", content)?.trim() == "true",
             ("attachments" | "attachments[]", file) => {
-                given.attachments.push(Attachment::new(&file.unwrap_or_default(), content));
+                given.attachments.push(Attachment::new(&file.unwrap_or_default(), body.slice_ref(content)));
             }
             _ => {}
         }
@@ -75,7 +72,7 @@ pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result
     Ok(given)
 }
 
-fn words(field: &str, content: &Bytes) -> Result<String, Error> {
+fn words(field: &str, content: &[u8]) -> Result<String, Error> {
     let text = std::str::from_utf8(content).map_err(|_| Error::invalid(field, format!("{field} is not UTF-8")))?;
     domain::exact::check(field, text)?;
     Ok(text.to_owned())

@@ -7,7 +7,7 @@ const DEPTH: usize = 32;
 
 /// An element.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Element {
+pub struct Element {
     /// Its local name.
     pub name: String,
     /// The elements in it.
@@ -33,7 +33,7 @@ impl Element {
 }
 
 /// The root of a text; none for a text that is no XML, is nested too deep, or defines entities.
-pub(super) fn parse(text: &str) -> Option<Element> {
+pub fn parse(text: &str) -> Option<Element> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     let mut open = vec![Element::default()];
     let named = |name: &str| Element { name: name.to_owned(), ..Element::default() };

@@ -1,6 +1,5 @@
 //! The parts of a `multipart/form-data` body (RFC 7578) that is in memory, within the limit of bodies.
 
-use bytes::Bytes;
 use domain::Error;
 
 /// The longest head of a part, in bytes.
@@ -10,17 +9,20 @@ const MOST_PARTS: usize = 64;
 
 /// A part.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub struct Part<'a> {
     /// The name of the field.
     pub name: String,
     /// The name of the file, if it is one.
     pub file: Option<String>,
     /// Its content.
-    pub content: Bytes,
+    pub content: &'a [u8],
 }
 
-/// The parts of a body with this `Content-Type`.
-pub(super) fn parts(kind: &str, body: &Bytes) -> Result<Vec<Part>, Error> {
+/// The parts of a body with this `Content-Type`, at most 64.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `body`, with the fault, for one that is no form.
+pub fn parts<'a>(kind: &str, body: &'a [u8]) -> Result<Vec<Part<'a>>, Error> {
     let boundary = parameter(kind, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
     let boundary = boundary.ok_or_else(|| malformed("its type has no boundary"))?;
     // Each delimiter but the first one begins with the line end before it, which is no part of the content.
@@ -50,7 +52,7 @@ pub(super) fn parts(kind: &str, body: &Bytes) -> Result<Vec<Part>, Error> {
         });
         let disposition = disposition.ok_or_else(|| malformed("a part has no name"))?;
         let name = parameter(disposition, "name").ok_or_else(|| malformed("a part has no name"))?;
-        let content = body.slice(content.min(after)..after);
+        let content = &body[content.min(after)..after];
         all.push(Part { name, file: parameter(disposition, "filename"), content });
         at = after + delimiter.len();
     }
@@ -114,8 +116,8 @@ mod tests {
 
     const KIND: &str = "multipart/form-data; boundary=\"x-y\"";
 
-    fn of(body: &str) -> Result<Vec<Part>, Error> {
-        parts(KIND, &Bytes::from(body.to_owned()))
+    fn of(body: &str) -> Result<Vec<Part<'_>>, Error> {
+        parts(KIND, body.as_bytes())
     }
 
     #[test]
@@ -124,7 +126,7 @@ mod tests {
             --x-y\r\ncontent-disposition: form-data; name=attachments; filename=\"a \\\"b\\\";c.txt\"\r\nContent-Type: text/plain\r\n\r\n\
             --x\r\n--x-\r\n\r\n--x-y\r\nContent-Disposition: form-data; name=\"empty\"\r\n\r\n\r\n--x-y--\r\nepilogue";
         let read = of(body).unwrap();
-        let told: Vec<_> = read.iter().map(|part| (part.name.as_str(), part.file.as_deref(), &*part.content)).collect();
+        let told: Vec<_> = read.iter().map(|part| (part.name.as_str(), part.file.as_deref(), part.content)).collect();
         assert_eq!(
             told,
             [
@@ -157,7 +159,7 @@ mod tests {
         for kind in
             ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"", "; boundary"]
         {
-            assert!(parts(kind, &Bytes::from_static(b"--x")).is_err(), "{kind}");
+            assert!(parts(kind, b"--x").is_err(), "{kind}");
         }
     }
 }

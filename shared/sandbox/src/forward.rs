@@ -149,6 +149,7 @@ pub struct ProxyRequest {
     pub head: Option<Vec<u8>>,
 }
 
+/// The request with this head; none for one that is not for a proxy.
 pub fn request(head: &[u8]) -> Option<ProxyRequest> {
     let text = std::str::from_utf8(head).ok()?;
     let (first, rest) = text.split_once("\r\n")?;

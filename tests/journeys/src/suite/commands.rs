@@ -165,15 +165,11 @@ pub(super) async fn the_command_line_asks_its_person_and_keeps_their_folder(stag
     let fork = terminal.says(0, &["fork", "-"]).await?;
     assert!(terminal.says(0, &["chats"]).await?.contains(fork.trim().get(..8).ok_or("no id")?));
 
-    // What begins by itself, and what is told to others.
+    // What begins by itself.
     terminal.says(0, &["schedule", "add", "brief", "--at", "2099-01-01T00:00:00Z", "--goal", "write it"]).await?;
     terminal.says(0, &["schedule", "pause", "brief"]).await?;
     assert!(terminal.says(0, &["schedule"]).await?.contains("brief"));
     terminal.says(0, &["schedule", "remove", "brief"]).await?;
-    let secret = terminal.says(0, &["webhooks", "add", "hook", "https://example.com/hook"]).await?;
-    assert!(secret.contains("whsec_"), "{secret}");
-    assert!(!terminal.says(0, &["webhooks"]).await?.contains("whsec_"), "a secret is shown once");
-    terminal.says(0, &["webhooks", "remove", "hook"]).await?;
     assert!(terminal.says(0, &["usage"]).await?.contains("total"));
     Ok(())
 }

@@ -151,6 +151,28 @@ def sandboxes(stacks):
         fault("containers.yaml: Docker bounds volumes on a file system with quotas of projects alone")
 
 
+def credentials(stacks):
+    """A sandbox has none. It reads contents by requests that workers sign for its workspace, and no role near it reads those of others."""
+    containers = stacks["Containers"]["Resources"]
+    task = containers["SandboxTask"]["Properties"]
+    if "TaskRoleArn" in task:
+        fault("containers.yaml: a sandbox has a role, and one role for all sandboxes reads the contents of all workspaces")
+    for mapping in walk(task["ContainerDefinitions"]):
+        if str(mapping.get("Name", "")).startswith("AWS_"):
+            fault(f"containers.yaml: a sandbox is given {mapping['Name']}, and it has no credentials")
+    # ECS starts the task with the one, and the machine joins the cluster with the other.
+    for name in (task["ExecutionRoleArn"]["Fn::GetAtt"].split(".")[0], "HostRole"):
+        if "ManagedPolicyArns" in containers[name]["Properties"]:
+            fault(f"containers.yaml: {name} has rights that are written elsewhere")
+        for _, statement, actions in statements({"Resources": {name: containers[name]["Properties"].get("Policies", [])}}):
+            if {action.split(":")[0] for action in actions} & {"*", "s3", "sts"}:
+                fault(f"containers.yaml: {name} reads contents, or takes on a role that does ({statement.get('Sid')})")
+    # A request for a task may name another role than its definition, if its sender may pass that on.
+    for name, statement, actions in statements({"Resources": {"Machines": stacks["Functions"]["Resources"]["Machines"]}}):
+        if "iam:PassRole" in actions and statement["Resource"] != {"Ref": "SandboxExecutionRoleArn"}:
+            fault("functions.yaml: functions may start a sandbox with a role of its own")
+
+
 def sources(stacks):
     """SQS takes no batching window for a FIFO queue, and Lambda refuses the event source at deployment."""
     for name, resource in stacks["Functions"]["Resources"].items():
@@ -410,7 +432,7 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, loops, sandboxes, sources, one_address, console, ways, rollbacks, logs, delays, prices):
+        for check in (numbers, loops, sandboxes, credentials, sources, one_address, console, ways, rollbacks, logs, delays, prices):
             check(stacks)
         stacks_of_environments(root, stacks)
     choices(root)

@@ -1,15 +1,11 @@
-//! The machine of one workspace, in its container. Its role may read contents, and no other resource of the deployment.
+//! The machine of one workspace, in its container. It has no role, and so no right to any resource of the deployment.
 
 use agents::{ChildAgents, Enclose};
-use async_trait::async_trait;
-use aws::{Cloud, S3Blobs};
-use axum::body::Bytes;
-use domain::Sha256;
 use futures::FutureExt;
 use machine::{Machine, Options, Search};
-use ports::{Agents, Blobs, Error, KnownSecrets, NoAgents, Result, SystemClock};
+use ports::{Agents, KnownSecrets, NoAgents};
 use sandbox::LocalCopies;
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -27,9 +23,6 @@ const AGENTS: &str = "BUILDSCALE__SANDBOX__AGENTS";
 /// Why a sandbox does not start. Its own, so that nothing is linked to say why others do not.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A variable of the deployment.
-    #[error(transparent)]
-    Deployed(#[from] aws::ConfigError),
     /// A fault of its own options.
     #[error(transparent)]
     Machine(#[from] machine::OptionsError),
@@ -42,14 +35,14 @@ pub enum ServeError {
 ///
 /// # Errors
 /// Those of [`serve`], and that it cannot become that user.
-pub fn run() -> std::result::Result<(), ServeError> {
+pub fn run() -> Result<(), ServeError> {
     let options = variables()?;
     let user = sandbox::become_user_of(options.workspace, &[&options.folder, &options.scratch])?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(options, user))
 }
 
-fn variables() -> std::result::Result<Options, machine::OptionsError> {
+fn variables() -> Result<Options, machine::OptionsError> {
     Options::from_variables(|name| std::env::var(name).ok())
 }
 
@@ -58,13 +51,12 @@ fn variables() -> std::result::Result<Options, machine::OptionsError> {
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
-async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), ServeError> {
+async fn serve(options: Options, user: Option<u32>) -> Result<(), ServeError> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     drop(tracing_subscriber::registry().with(tracing_subscriber::fmt::layer().json()).with(filter).try_init());
     let mut terminated = signal(SignalKind::terminate())?;
-    let cloud = Cloud::connect(aws::Config::from_env()?, Arc::new(SystemClock));
     let search: Search = Arc::new(|latest, tool, args| {
         async move {
             let outcome = tools::search_folder(&latest, &tool, &args).await;
@@ -74,7 +66,7 @@ async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), S
     });
     let listener = TcpListener::bind(&options.listen).await?;
     let agents = coding_agents(&options)?;
-    let machine = Machine::open(options, Arc::new(Contents(cloud.blobs()?)), search, agents).await?;
+    let machine = Machine::open(options, search, agents).await?;
     tracing::info!(address = %listener.local_addr()?, user, "serving");
     let shutdown = CancellationToken::new();
     tokio::spawn({
@@ -89,7 +81,7 @@ async fn serve(options: Options, user: Option<u32>) -> std::result::Result<(), S
 
 /// The coding agents that this image has, and that its variable names. They work in copies of the workspace's files, beside the mirror, where no
 /// command reads.
-fn coding_agents(options: &Options) -> std::result::Result<Arc<dyn Agents>, machine::OptionsError> {
+fn coding_agents(options: &Options) -> Result<Arc<dyn Agents>, machine::OptionsError> {
     let told = std::env::var(AGENTS).unwrap_or_default();
     if told.trim().is_empty() {
         return Ok(Arc::new(NoAgents::default()));
@@ -115,27 +107,4 @@ fn coding_agents(options: &Options) -> std::result::Result<Arc<dyn Agents>, mach
         copies: Some(Arc::new(LocalCopies::new(options.folder.join("copies")))),
         ..agents::Options::default()
     })))
-}
-
-/// Contents by their digests, as its role allows; code that writes is not even linked.
-struct Contents(S3Blobs);
-
-fn kept<T>() -> Result<T> {
-    Err(Error::Invalid("a sandbox changes nothing in the archive".into()))
-}
-
-#[async_trait]
-impl Blobs for Contents {
-    async fn put(&self, _: &str, _: Bytes) -> Result<Sha256> {
-        kept()
-    }
-    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
-        self.0.get(space, digest, range).await
-    }
-    async fn delete(&self, _: &str, _: Sha256) -> Result<()> {
-        kept()
-    }
-    async fn delete_space(&self, _: &str) -> Result<()> {
-        kept()
-    }
 }

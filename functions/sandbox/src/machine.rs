@@ -2,7 +2,7 @@
 
 use crate::{batches::Batches, holds::Holds, idle::Idle, options::Options};
 use futures::future::BoxFuture;
-use ports::{Agents, Blobs};
+use ports::Agents;
 use sandbox::{Budget, Commands, Mirror};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,18 +25,12 @@ struct Inner {
 }
 
 impl Machine {
-    /// Opens the mirror that is on the disk; contents that it lacks are read from `blobs`. Threads of the workspace work with `agents`.
+    /// Opens the mirror that is on the disk. Threads of the workspace work with `agents`.
     ///
     /// # Errors
     /// When the disk does not let it.
-    pub async fn open(
-        options: Options,
-        blobs: Arc<dyn Blobs>,
-        search: Search,
-        agents: Arc<dyn Agents>,
-    ) -> std::io::Result<Self> {
-        let space = options.workspace.to_string();
-        let mirror = Mirror::open(options.folder.clone(), blobs, space, Budget::default()).await?;
+    pub async fn open(options: Options, search: Search, agents: Arc<dyn Agents>) -> std::io::Result<Self> {
+        let mirror = Mirror::open(options.folder.clone(), Budget::default()).await?;
         let mut how = sandbox::Options::new(options.scratch.join("scratch"));
         how.hidden = vec![options.folder.clone()];
         // There is no other workspace here to leave some to.

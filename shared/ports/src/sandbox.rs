@@ -1,7 +1,7 @@
 //! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS:
 //! one takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
-use crate::{Agents, Result};
+use crate::{Agents, Presigned, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, Timestamp, WorkspaceId, task::Resources};
@@ -151,8 +151,8 @@ pub trait Mirrored: Send + Sync {
     /// `Unavailable` when the sandbox does not answer.
     async fn mark(&self) -> Result<Option<String>>;
     /// Brings the mirror in line with the manifest, and remembers its mark when nothing is missing. Every content is compared with its
-    /// digest before it is put in place, by rename. Returns the contents that it lacks, and that are not in the blobs or could not be read
-    /// there: they are to be [provided](Mirrored::provide), and the manifest applied again.
+    /// digest before it is put in place, by rename. Returns the contents that it lacks, and that have no [address](Manifest::addresses) or
+    /// could not be read there: they are to be [provided](Mirrored::provide) or given an address, and the manifest applied again.
     ///
     /// # Errors
     /// `Invalid` for a manifest that contradicts itself (a file above another entry, a wrong size) or needs more room than the sandbox has;
@@ -183,6 +183,10 @@ pub struct Manifest {
     pub whole: bool,
     /// By path.
     pub entries: BTreeMap<FilePath, ManifestEntry>,
+    /// Requests that read contents of these files from the archive. The mirror has no other way there, so it reads no content of another
+    /// workspace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<Sha256, Presigned>,
     /// The result of [`Mirrored::mark`] once all of it holds.
     pub mark: String,
 }
@@ -199,9 +203,6 @@ pub enum ManifestEntry {
         sha256: Sha256,
         /// Its length in bytes.
         size: u64,
-        /// Whether the blobs have it. Else it is not read from there: the sender of the manifest has it.
-        #[serde(default)]
-        archived: bool,
     },
     /// Nothing; an entry there is removed, with all below it.
     Absent,

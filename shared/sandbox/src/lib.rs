@@ -20,6 +20,7 @@ mod agents;
 mod commands;
 mod converter;
 mod copies;
+mod http;
 mod local;
 mod mirror;
 mod options;

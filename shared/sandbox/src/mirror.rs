@@ -4,16 +4,20 @@
 //! one, and never a mix. The disk changes before the mark does, and the mark only when all of a manifest holds. So a mirror that was left
 //! in the middle is ahead of its mark in some files, and the next manifest covers all changes since the mark.
 //!
+//! A mirror reads from the archive what it was given an address of, and has no other right there.
+//!
 //! The mirror knows its files from its own changes. After a restart it reads all of them once, and trusts its mark only when they are the
 //! very files that the mark was set for.
 
+mod archive;
 mod index;
 
+use archive::Archive;
 use bytes::Bytes;
 use domain::{FilePath, Sha256};
 use futures::{StreamExt, TryStreamExt, stream};
 use index::{Entry, Index};
-use ports::{Blobs, Error, LARGE, Manifest, Result};
+use ports::{Error, LARGE, Manifest, Presigned, Result};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,15 +30,13 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
-use workspace::{
-    large::bring,
-    mirror::{Area, Mirror as Folder, OnDisk},
-};
+use workspace::mirror::{Area, Mirror as Folder, OnDisk};
 
 use crate::lock;
 
 /// How many contents are fetched at once.
 const AT_ONCE: usize = 8;
+const DISK: &str = "the disk of the mirror";
 
 /// How much a mirror may hold.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +64,7 @@ pub struct Mirror(Arc<Inner>);
 struct Inner {
     folder: Folder,
     home: PathBuf,
-    blobs: Arc<dyn Blobs>,
-    space: String,
+    archive: Archive,
     budget: Budget,
     state: Mutex<State>,
     waiting: Mutex<HashMap<Sha256, Bytes>>,
@@ -86,18 +87,12 @@ struct Kept {
 }
 
 impl Mirror {
-    /// The mirror in `home`, as it was left there; an empty one if there is none. It reads missing contents from `space` of the blobs, if
-    /// they have them.
+    /// The mirror in `home`, as it was left there; an empty one if there is none.
     ///
     /// # Errors
     /// When the disk does not let it.
-    pub async fn open(
-        home: impl Into<PathBuf>,
-        blobs: Arc<dyn Blobs>,
-        space: String,
-        budget: Budget,
-    ) -> io::Result<Self> {
-        let home = home.into();
+    pub async fn open(home: impl Into<PathBuf>, budget: Budget) -> io::Result<Self> {
+        let (home, archive) = (home.into(), Archive::new()?);
         let folder = Folder::new(home.clone());
         let (at, within) = (folder.clone(), home.clone());
         let state = spawn_blocking(move || {
@@ -111,7 +106,7 @@ impl Mirror {
         });
         let state = Mutex::new(state.await.map_err(io::Error::other)??);
         let (waiting, applying, names) = (Mutex::default(), tokio::sync::Mutex::default(), AtomicU64::new(1));
-        Ok(Self(Arc::new(Inner { folder, home, blobs, space, budget, state, waiting, applying, names })))
+        Ok(Self(Arc::new(Inner { folder, home, archive, budget, state, waiting, applying, names })))
     }
 
     /// The folder with the files.
@@ -142,7 +137,7 @@ impl Mirror {
             lock(&inner.state).index.put(path, Entry::Folder);
         }
         let missing: Vec<Option<Sha256>> = stream::iter(files)
-            .map(|(wanted, paths)| inner.settle(wanted, paths))
+            .map(|(wanted, paths)| inner.settle(wanted, paths, manifest.addresses.get(&wanted.digest)))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
@@ -225,8 +220,6 @@ struct Changes {
 struct Wanted {
     digest: Sha256,
     size: u64,
-    /// Whether the blobs have it.
-    archived: bool,
 }
 
 impl Inner {
@@ -237,16 +230,21 @@ impl Inner {
     ) -> Result<T> {
         let (folder, name) = (self.folder.clone(), Uuid::from_u128(self.names.fetch_add(1, Ordering::Relaxed).into()));
         let done = spawn_blocking(move || work(&folder, name)).await.map_err(io::Error::other).flatten();
-        done.map_err(|error| Error::unavailable("the disk of the mirror", error))
+        done.map_err(|error| Error::unavailable(DISK, error))
     }
 
     /// Puts a content at its paths; returns its digest when no source has it.
-    async fn settle(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
+    async fn settle(
+        &self,
+        wanted: Wanted,
+        paths: Vec<FilePath>,
+        address: Option<&Presigned>,
+    ) -> Result<Option<Sha256>> {
         let digest = wanted.digest;
         if wanted.size > LARGE {
-            return self.settle_large(wanted, paths).await;
+            return self.settle_large(wanted, paths, address).await;
         }
-        let Some(content) = self.fetch(wanted).await? else { return Ok(Some(digest)) };
+        let Some(content) = self.fetch(wanted, address).await? else { return Ok(Some(digest)) };
         for path in paths {
             let (at, content) = (path.clone(), content.clone());
             self.disk(move |folder, name| folder.write(&at, &content, name)).await?;
@@ -255,9 +253,13 @@ impl Inner {
         Ok(None)
     }
 
-    /// Puts a large content at its paths, as a stream: from another file that has it, else from the blobs.
-    async fn settle_large(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
-        let Wanted { digest, size, .. } = wanted;
+    /// Puts a large content at its paths, as a stream: from another file that has it, else from its address.
+    async fn settle_large(
+        &self,
+        Wanted { digest, size }: Wanted,
+        paths: Vec<FilePath>,
+        address: Option<&Presigned>,
+    ) -> Result<Option<Sha256>> {
         for path in paths {
             let here = lock(&self.state).index.find(digest);
             let (temporary, name) = self.disk(|folder, name| Ok((folder.temporary(name)?, name))).await?;
@@ -269,9 +271,12 @@ impl Inner {
                 }
                 _ => false,
             };
-            if !copied && !bring(&*self.blobs, &self.space, digest, size, temporary).await? {
-                tracing::warn!(%digest, "the archive has another content than its digest and its size say");
-                return Ok(Some(digest));
+            if !copied {
+                let Some(address) = address else { return Ok(Some(digest)) };
+                let brought = self.archive.bring(address, digest, size, &temporary).await;
+                if or_missing(digest, brought.map(|is_right| is_right.then_some(())))?.is_none() {
+                    return Ok(Some(digest));
+                }
             }
             let at = path.clone();
             self.disk(move |folder, _| folder.adopt(&at, name)).await?;
@@ -280,8 +285,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// A content: one that was provided, one that another file has, or one from the blobs if they have it.
-    async fn fetch(&self, Wanted { digest, size, archived }: Wanted) -> Result<Option<Bytes>> {
+    /// A content: one that was provided, one that another file has, or one from the archive by its address.
+    async fn fetch(&self, Wanted { digest, size }: Wanted, address: Option<&Presigned>) -> Result<Option<Bytes>> {
         let provided = lock(&self.waiting).get(&digest).cloned();
         if let Some(content) = provided {
             if content.len() as u64 != size {
@@ -299,26 +304,12 @@ impl Inner {
         {
             return Ok(Some(content));
         }
-        if !archived {
-            return Ok(None);
-        }
-        // One byte more than there may be: that a content is longer than was said is seen without reading all of it.
-        match self.blobs.get(&self.space, digest, Some(0..size.saturating_add(1))).await {
-            Ok(Some(content)) => {
-                let length = content.len() as u64;
-                let content = checked(content, digest).await;
-                if content.is_none() || length != size {
-                    tracing::warn!(%digest, "the archive has another content than its digest and its size say");
-                    return Ok(None);
-                }
-                Ok(content)
-            }
-            Ok(None) => Ok(None),
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, %digest, "a content could not be read");
-                Ok(None)
-            }
-        }
+        let Some(address) = address else { return Ok(None) };
+        let content = match self.archive.content(address, size).await {
+            Ok(Some(content)) => Ok(checked(content, digest).await),
+            other => other,
+        };
+        or_missing(digest, content)
     }
 
     /// A file's content, if it has this digest and size.
@@ -348,6 +339,22 @@ pub(crate) fn replace(home: &Path, name: &str, text: &[u8]) -> io::Result<()> {
     let temporary = home.join("tmp").join(name);
     fs::write(&temporary, text)?;
     fs::rename(temporary, home.join(name))
+}
+
+/// The content that the archive gave, or none when it is to be named as missing. Only a fault of this disk ends the whole manifest.
+fn or_missing<T>(digest: Sha256, brought: Result<Option<T>>) -> Result<Option<T>> {
+    match brought {
+        Ok(Some(content)) => Ok(Some(content)),
+        Ok(None) => {
+            tracing::warn!(%digest, "the archive has another content than its digest and its size say");
+            Ok(None)
+        }
+        Err(error @ Error::Unavailable { what: DISK, .. }) => Err(error),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, %digest, "a content could not be read");
+            Ok(None)
+        }
+    }
 }
 
 /// A content, when it has this digest.

@@ -3,7 +3,10 @@
 mod agents;
 mod lines;
 
-use crate::wire::{self, Failed, Health, Marked, Missing, Search};
+use crate::{
+    http::{self, CONNECT},
+    wire::{self, Failed, Health, Marked, Missing, Search},
+};
 use agents::RemoteAgents;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,8 +23,6 @@ use std::{
     time::Duration,
 };
 
-/// How long a connection may take. A task that has gone leaves an address without an answer.
-const CONNECT: Duration = Duration::from_secs(3);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a mirror may take: it reads contents from S3 meanwhile, and goes on after its caller has left.
@@ -51,15 +52,7 @@ impl Remote {
     pub fn new(base_url: impl AsRef<str>, token: impl AsRef<str>, workspace: WorkspaceId) -> Result<Self> {
         let invalid =
             |error: &dyn std::fmt::Display| Error::Invalid(format!("a sandbox cannot be reached so: {error}"));
-        // A program that links another provider has installed it before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            // It is at the announced address, and nowhere else; no proxy of the environment is between.
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .map_err(|error| invalid(&error))?;
+        let http = http::client().build().map_err(|error| invalid(&error))?;
         let mut token = HeaderValue::try_from(format!("Bearer {}", token.as_ref())).map_err(|error| invalid(&error))?;
         token.set_sensitive(true);
         let base = base_url.as_ref().trim_end_matches('/');

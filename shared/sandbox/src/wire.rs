@@ -141,7 +141,7 @@ pub fn heard(error: domain::Error) -> ports::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ports::ExecEnd;
+    use ports::{ExecEnd, Manifest, ManifestEntry, Presigned};
 
     #[test]
     fn contents_are_unpacked_as_they_were_packed() {
@@ -153,6 +153,25 @@ mod tests {
             assert_eq!(unpacked(body.slice(..length)), None, "{length}");
         }
         assert_eq!(unpacked(Bytes::from_static(b"\xff\xff\xff\xff")), None);
+    }
+
+    /// Workers and sandboxes of two versions work together during an upgrade.
+    #[test]
+    fn manifests_are_read_with_and_without_addresses() -> serde_json::Result<()> {
+        let digest = Sha256::of(b"a");
+        let (path, file) = ("/a".parse().expect("a path"), ManifestEntry::File { sha256: digest, size: 1 });
+        let without = Manifest { whole: true, entries: [(path, file)].into(), mark: "1".into(), ..Manifest::default() };
+        let text =
+            format!(r#"{{"whole":true,"entries":{{"/a":{{"file":{{"sha256":"{digest}","size":1}}}}}},"mark":"1"}}"#);
+        assert_eq!(serde_json::to_string(&without)?, text);
+        assert_eq!(serde_json::from_str::<Manifest>(&text)?, without);
+        let older = text.replace(r#""size":1"#, r#""size":1,"archived":true"#);
+        assert_eq!(serde_json::from_str::<Manifest>(&older)?, without);
+        let headers = vec![("x-amz-checksum-mode".to_owned(), "ENABLED".to_owned())];
+        let request = Presigned { method: "GET".into(), url: "https://archive/a?signature".into(), headers };
+        let with = Manifest { addresses: [(digest, request)].into(), ..without };
+        assert_eq!(serde_json::from_slice::<Manifest>(&serde_json::to_vec(&with)?)?, with);
+        Ok(())
     }
 
     #[test]

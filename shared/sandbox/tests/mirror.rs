@@ -1,63 +1,104 @@
 //! A mirror and its disk, and the archive that it reads from. The suite of the port has the checks for every mirror.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use async_trait::async_trait;
 use buildscale_sandbox::{Budget, Mirror};
 use bytes::Bytes;
 use domain::{FilePath, Sha256};
-use ports::{Blobs, Error, Manifest, ManifestEntry};
+use ports::{Error, LARGE, Manifest, ManifestEntry, Presigned};
 use std::{
     collections::HashMap,
     fs,
-    ops::Range,
+    net::SocketAddr,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 
-/// Contents by their requested digest, which need not be their own; and a record of requests.
-#[derive(Default)]
+/// A header that belongs to each signed request.
+const SIGNED: &str = "x-signed: with the request";
+
+/// Contents over HTTP by their digests, which need not be their own; and a record of requests.
 struct Archive {
-    contents: HashMap<Sha256, Vec<u8>>,
+    address: SocketAddr,
     asked: Arc<Mutex<Vec<Sha256>>>,
+    serving: JoinHandle<()>,
 }
+
+type Contents = Arc<HashMap<Sha256, Bytes>>;
 
 impl Archive {
-    fn of(contents: &[(&str, &str)]) -> Self {
-        let content = |(asked, given): &(&str, &str)| (Sha256::of(asked.as_bytes()), given.as_bytes().to_vec());
-        Self { contents: contents.iter().map(content).collect(), asked: Arc::default() }
-    }
-}
-
-#[async_trait]
-impl Blobs for Archive {
-    async fn put(&self, _: &str, _: Bytes) -> ports::Result<Sha256> {
-        Err(Error::Invalid("a mirror writes nothing".into()))
-    }
-    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
-        assert_eq!(space, "space");
-        let range = range.expect("no more is read than there may be");
-        self.asked.lock().unwrap().push(digest);
-        let Some(content) = self.contents.get(&digest) else {
-            return Err(Error::unavailable("the archive", "it is away"));
+    async fn of(contents: &[(&'static str, &'static str)]) -> Self {
+        let content = |(asked, given): &(&str, &'static str)| {
+            (Sha256::of(asked.as_bytes()), Bytes::from_static(given.as_bytes()))
         };
-        Ok(Some(Bytes::copy_from_slice(&content[..content.len().min(range.end as usize)])))
+        Self::with(contents.iter().map(content).collect()).await
     }
-    async fn delete(&self, _: &str, _: Sha256) -> ports::Result<()> {
-        Err(Error::Invalid("a mirror removes nothing".into()))
+
+    async fn with(contents: HashMap<Sha256, Bytes>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (contents, asked): (Contents, Arc<Mutex<Vec<Sha256>>>) = (Arc::new(contents), Arc::default());
+        let serving = tokio::spawn({
+            let asked = asked.clone();
+            async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(answer(stream, contents.clone(), asked.clone()));
+                }
+            }
+        });
+        Self { address, asked, serving }
     }
-    async fn delete_space(&self, _: &str) -> ports::Result<()> {
-        Err(Error::Invalid("a mirror removes nothing".into()))
+
+    /// The same manifest, with the addresses of these contents.
+    fn addressed(&self, manifest: Manifest, contents: &[&[u8]]) -> Manifest {
+        let (name, value) = SIGNED.split_once(": ").unwrap();
+        let headers = vec![("host".to_owned(), "archive".to_owned()), (name.to_owned(), value.to_owned())];
+        let request = |digest: Sha256| Presigned {
+            method: "GET".into(),
+            url: format!("http://{}/{digest}?signature=1", self.address),
+            headers: headers.clone(),
+        };
+        let digests = contents.iter().map(|content| Sha256::of(content));
+        Manifest { addresses: digests.map(|digest| (digest, request(digest))).collect(), ..manifest }
     }
 }
 
-async fn open(home: &Path, archive: Archive) -> Mirror {
-    within(home, archive, Budget::default()).await
+impl Drop for Archive {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
 }
 
-async fn within(home: &Path, archive: Archive, budget: Budget) -> Mirror {
-    Mirror::open(home, Arc::new(archive), "space".into(), budget).await.unwrap()
+/// Answers one request. An archive that a reader may not list refuses what is not there.
+async fn answer(stream: TcpStream, contents: Contents, asked: Arc<Mutex<Vec<Sha256>>>) {
+    let (reader, mut writer) = stream.into_split();
+    let (mut lines, mut head) = (BufReader::new(reader).lines(), Vec::new());
+    while let Some(line) = lines.next_line().await.unwrap().filter(|line| !line.is_empty()) {
+        head.push(line);
+    }
+    let target = head[0].strip_prefix("GET /").unwrap().split(' ').next().unwrap();
+    let digest: Sha256 = target.strip_suffix("?signature=1").unwrap().parse().unwrap();
+    asked.lock().unwrap().push(digest);
+    let is_signed = head.iter().any(|line| line.eq_ignore_ascii_case(SIGNED));
+    let (status, content) = match contents.get(&digest).filter(|_| is_signed) {
+        Some(content) => ("200 OK", content.clone()),
+        None => ("403 Forbidden", Bytes::from_static(b"no")),
+    };
+    let length = content.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    writer.write_all(head.as_bytes()).await.unwrap();
+    // A reader who sees that it is too long leaves.
+    drop(writer.write_all(&content).await);
+}
+
+async fn open(home: &Path) -> Mirror {
+    Mirror::open(home, Budget::default()).await.unwrap()
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -70,10 +111,10 @@ fn folder() -> (TempDir, PathBuf) {
 fn manifest(mark: &str, files: &[(&str, &str)]) -> Manifest {
     let entry = |text: &str| {
         let (sha256, size) = (Sha256::of(text.as_bytes()), text.len() as u64);
-        ManifestEntry::File { sha256, size, archived: true }
+        ManifestEntry::File { sha256, size }
     };
     let entries = files.iter().map(|(at, text)| (FilePath::parse(at).unwrap(), entry(text))).collect();
-    Manifest { whole: true, entries, mark: mark.into() }
+    Manifest { whole: true, entries, mark: mark.into(), ..Manifest::default() }
 }
 
 async fn apply(mirror: &Mirror, manifest: Manifest, texts: &[&'static str]) {
@@ -85,8 +126,10 @@ async fn apply(mirror: &Mirror, manifest: Manifest, texts: &[&'static str]) {
 async fn contents_come_from_the_archive_only_when_they_are_what_they_should_be() {
     let (_home, home) = folder();
     let [good, bad, long, away] = ["good", "bad!", "long", "away"];
-    let mirror = open(&home, Archive::of(&[(good, "good"), (bad, "evil"), (long, "long and more")])).await;
+    let archive = Archive::of(&[(good, "good"), (bad, "evil"), (long, "long and more")]).await;
+    let mirror = open(&home).await;
     let all = manifest("1", &[("/good", good), ("/bad", bad), ("/long", long), ("/away", away), ("/again", good)]);
+    let all = archive.addressed(all, &[good, bad, long, away].map(str::as_bytes));
     let mut missing = mirror.apply(all.clone()).await.unwrap();
     missing.sort();
     let mut expected = [bad, long, away].map(|text| Sha256::of(text.as_bytes()));
@@ -101,33 +144,58 @@ async fn contents_come_from_the_archive_only_when_they_are_what_they_should_be()
 }
 
 #[tokio::test]
-async fn the_archive_is_asked_for_what_it_has_and_for_nothing_else() {
+async fn the_archive_is_asked_at_the_addresses_of_the_manifest_and_for_nothing_else() {
     let (_home, home) = folder();
-    let archive = Archive::of(&[("long", "long")]);
-    let asked = archive.asked.clone();
-    let mirror = open(&home, archive).await;
-    let mut all = manifest("1", &[("/small", "small"), ("/long", "long"), ("/chat", "said")]);
-    for path in ["/small", "/chat"] {
-        let entry = all.entries.get_mut(&FilePath::parse(path).unwrap());
-        let Some(ManifestEntry::File { archived, .. }) = entry else { panic!("{path} is no file") };
-        *archived = false;
-    }
+    let archive = Archive::of(&[("long", "long"), ("small", "small")]).await;
+    let mirror = open(&home).await;
+    let all = manifest("1", &[("/small", "small"), ("/long", "long"), ("/chat", "said")]);
+    let all = archive.addressed(all, &[b"long"]);
     let mut expected = ["small", "said"].map(|text| Sha256::of(text.as_bytes()));
     expected.sort();
     assert_eq!(mirror.apply(all.clone()).await.unwrap(), expected);
     apply(&mirror, all, &["small", "said"]).await;
-    assert_eq!(*asked.lock().unwrap(), [Sha256::of(b"long")]);
+    assert_eq!(*archive.asked.lock().unwrap(), [Sha256::of(b"long")]);
+    // Without them there is no way to the archive, and what was read before gives none.
+    let next = manifest("2", &[("/other", "other")]);
+    assert_eq!(mirror.apply(next).await.unwrap(), [Sha256::of(b"other")]);
+    assert_eq!(archive.asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_large_content_comes_as_a_stream_and_a_wrong_one_leaves_nothing() {
+    let (_home, home) = folder();
+    let length = usize::try_from(LARGE).unwrap() + 1;
+    let [right, wrong, short] = [b'r', b'w', b's'].map(|byte| Bytes::from(vec![byte; length]));
+    let [of_right, of_wrong, of_short] = [&right, &wrong, &short].map(|content| Sha256::of(content));
+    let gives = [(of_right, right.clone()), (of_wrong, right.clone()), (of_short, short.slice(1..))];
+    let archive = Archive::with(gives.into()).await;
+    let mirror = open(&home).await;
+    let files = [("/right", of_right), ("/again", of_right), ("/wrong", of_wrong), ("/short", of_short)];
+    let entry = |(at, sha256): &(&str, Sha256)| {
+        (FilePath::parse(at).unwrap(), ManifestEntry::File { sha256: *sha256, size: LARGE + 1 })
+    };
+    let all = Manifest { entries: files.iter().map(entry).collect(), mark: "1".into(), ..Manifest::default() };
+    let mut expected = [of_wrong, of_short];
+    expected.sort();
+    let all = archive.addressed(all, &[&right, &wrong, &short]);
+    assert_eq!(mirror.apply(all).await.unwrap(), expected);
+    for name in ["right", "again"] {
+        assert!(fs::read(mirror.latest().join(name)).unwrap() == right, "{name}");
+    }
+    assert!(!mirror.latest().join("wrong").exists() && !mirror.latest().join("short").exists());
+    assert_eq!(fs::read_dir(home.join("tmp")).unwrap().count(), 0);
+    assert_eq!(archive.asked.lock().unwrap().iter().filter(|asked| **asked == of_right).count(), 1);
 }
 
 #[tokio::test]
 async fn a_mirror_is_there_again_after_a_restart() {
     let (_home, home) = folder();
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     apply(&mirror, manifest("1", &[("/a/b", "one"), ("/c", "")]), &["one", ""]).await;
     drop(mirror);
     // The leftovers of a crash.
     fs::write(home.join("tmp/half"), "on").unwrap();
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     assert_eq!(mirror.mark().as_deref(), Some("1"));
     assert_eq!(mirror.content(Sha256::of(b"one")).await.unwrap().as_deref(), Some(&b"one"[..]));
     assert_eq!(mirror.apply(manifest("2", &[("/d", "one")])).await.unwrap(), [], "its files are known");
@@ -147,11 +215,11 @@ async fn a_mark_is_only_believed_over_the_files_that_it_was_set_for() {
         |latest| fs::write(latest.parent().unwrap().join("manifest"), "{").unwrap(),
     ];
     for change in changes {
-        let mirror = open(&home, Archive::default()).await;
+        let mirror = open(&home).await;
         apply(&mirror, manifest("1", &files), &["one", "two"]).await;
         drop(mirror);
         change(&home.join("latest"));
-        let mirror = open(&home, Archive::default()).await;
+        let mirror = open(&home).await;
         assert_eq!(mirror.mark(), None);
         apply(&mirror, manifest("1", &files), &["one", "two"]).await;
         assert_eq!(fs::read_to_string(home.join("latest/c")).unwrap(), "two");
@@ -162,7 +230,7 @@ async fn a_mark_is_only_believed_over_the_files_that_it_was_set_for() {
 #[tokio::test]
 async fn a_manifest_that_was_left_in_the_middle_leaves_the_mark_where_it_was() {
     let (_home, home) = folder();
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     apply(&mirror, manifest("1", &[("/a", "one"), ("/b", "two")]), &["one", "two"]).await;
     let next = manifest("2", &[("/a", "three"), ("/c", "four")]);
     mirror.provide(vec![Bytes::from_static(b"three")]).await.unwrap();
@@ -170,7 +238,7 @@ async fn a_manifest_that_was_left_in_the_middle_leaves_the_mark_where_it_was() {
     assert_eq!(mirror.mark().as_deref(), Some("1"));
     drop(mirror);
     // Then the machine ends. Its files are neither those of one mark nor of the other.
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     assert_eq!(mirror.mark(), None);
     apply(&mirror, next, &["four"]).await;
     assert_eq!(mirror.mark().as_deref(), Some("2"));
@@ -180,7 +248,7 @@ async fn a_manifest_that_was_left_in_the_middle_leaves_the_mark_where_it_was() {
 async fn nothing_is_followed_through_a_link() {
     let (outside, home) = folder();
     fs::write(outside.path().join("secret"), "of the host").unwrap();
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     apply(&mirror, manifest("1", &[("/a/b", "one"), ("/c", "two")]), &["one", "two"]).await;
     // Behind the mirror's back.
     fs::remove_dir_all(home.join("latest/a")).unwrap();
@@ -195,7 +263,7 @@ async fn nothing_is_followed_through_a_link() {
 
     symlink(outside.path(), home.join("latest/planted")).unwrap();
     drop(mirror);
-    let mirror = open(&home, Archive::default()).await;
+    let mirror = open(&home).await;
     assert!(!home.join("latest/planted").exists(), "entries that no manifest can name are removed");
     assert!(outside.path().join("secret").exists());
     assert_eq!(mirror.mark().as_deref(), Some("2"));
@@ -205,7 +273,7 @@ async fn nothing_is_followed_through_a_link() {
 async fn no_more_is_taken_than_there_is_room_for() {
     let (_home, home) = folder();
     let budget = Budget { bytes: 10, file: 8, entries: 3, waiting: 12 };
-    let mirror = within(&home, Archive::default(), budget).await;
+    let mirror = Mirror::open(&home, budget).await.unwrap();
     let refused = |result: ports::Result<Vec<Sha256>>| assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}");
     refused(mirror.apply(manifest("1", &[("/a", "123456789")])).await);
     refused(mirror.apply(manifest("1", &[("/a", "12345678"), ("/b", "123")])).await);

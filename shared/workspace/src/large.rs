@@ -31,7 +31,7 @@ const PIECE: u64 = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// When the store does not answer, or the disk fails.
-pub async fn bring(blobs: &dyn Blobs, space: &str, digest: Sha256, size: u64, at: PathBuf) -> ports::Result<bool> {
+async fn bring(blobs: &dyn Blobs, space: &str, digest: Sha256, size: u64, at: PathBuf) -> ports::Result<bool> {
     if blobs.link(space, digest, &at).await? {
         return Ok(true);
     }

@@ -19,6 +19,8 @@ pub struct Call {
     pub operation: String,
     /// The function that asks, by the name that Lambda gave it; empty for other processes.
     pub function: String,
+    /// The path and the query of the request.
+    pub target: String,
     /// The body of the request.
     pub body: Bytes,
 }
@@ -51,7 +53,12 @@ impl Calls {
         let (plan, scans) = (Arc::new(Mutex::new(pass)), Arc::new(AtomicUsize::new(0)));
         let (counted, planned, scanned) = (counts.clone(), plan.clone(), scans.clone());
         let proxy = FaultProxy::start(upstream, move |head, body| {
-            let call = Call { operation: operation(head, body), function: function(&head.headers), body: body.clone() };
+            let call = Call {
+                operation: operation(head, body),
+                function: function(&head.headers),
+                target: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+                body: body.clone(),
+            };
             *lock(&counted).entry(call.operation.clone()).or_default() += 1;
             if call.operation == "Scan" {
                 scanned.fetch_add(1, Relaxed);

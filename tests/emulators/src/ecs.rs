@@ -10,10 +10,7 @@ mod task;
 
 pub use deployed::{Deployed, environment};
 
-use crate::{
-    Role,
-    account::{ACCOUNT, REGION},
-};
+use crate::account::{ACCOUNT, REGION};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
@@ -79,7 +76,6 @@ struct State {
     /// The requests by client token, with their results.
     asked: BTreeMap<String, (Value, String)>,
     made: u16,
-    role: Role,
     /// The folders of tasks, with their output.
     folder: TempDir,
 }
@@ -100,9 +96,6 @@ impl Ecs {
     pub async fn start(deployed: Deployed) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
-        let role = Role::serve().await?;
-        let mut deployed = deployed;
-        deployed.environment.push(role.variable());
         let state = Arc::new(Mutex::new(State {
             deployed,
             port,
@@ -110,7 +103,6 @@ impl Ecs {
             tasks: BTreeMap::new(),
             asked: BTreeMap::new(),
             made: 0,
-            role,
             folder: folder()?,
         }));
         let shared = state.clone();
@@ -148,10 +140,7 @@ impl Ecs {
 
     /// Another environment for tasks that start from now on: a new revision of the task definition.
     pub fn revise(&self, environment: Vec<(String, String)>) {
-        let mut state = lock(&self.state);
-        state.deployed.environment = environment;
-        let role = state.role.variable();
-        state.deployed.environment.push(role);
+        lock(&self.state).deployed.environment = environment;
     }
 
     /// How far tasks come from now on; those that wait, too.

@@ -103,6 +103,8 @@ impl Emulator {
                 ("STRICT_SERVICE_LOADING", "1"),
                 ("EAGER_SERVICE_LOADING", "1"),
                 ("DISABLE_EVENTS", "1"),
+                // By itself it takes every presigned request, whatever its signature.
+                ("S3_SKIP_SIGNATURE_VALIDATION", "0"),
                 ("SKIP_SSL_CERT_DOWNLOAD", "1"),
                 ("DNS_ADDRESS", "0"),
                 ("SQS_DISABLE_CLOUDWATCH_METRICS", "1"),

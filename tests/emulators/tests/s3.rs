@@ -45,6 +45,12 @@ async fn the_blobs_conform_whole_and_in_parts_and_by_presigned_addresses() {
     damage_is_found_and_replaced(&endpoint, &name()).await;
 }
 
+/// The key of a content.
+fn place(space: &str, digest: Sha256) -> String {
+    let name = digest.to_string();
+    format!("{space}/archive/{}/{}/{name}", &name[..2], &name[2..4])
+}
+
 /// Makes a presigned request, as a client without credentials does.
 async fn send(request: &ports::Presigned, body: Bytes) -> bool {
     // It is asked for one even where nothing is encrypted; a second test of this process may have been first.
@@ -66,8 +72,7 @@ async fn damage_is_found_and_replaced(endpoint: &str, bucket: &str) {
     for (blobs, length) in [&small, &in_parts].into_iter().flat_map(|blobs| lengths.map(|length| (blobs, length))) {
         let content = Bytes::from((0..length).map(|n: usize| (n >> 7) as u8).collect::<Vec<u8>>());
         let digest = blobs.put("w", content.clone()).await.unwrap();
-        let name = digest.to_string();
-        let key = format!("w/archive/{}/{}/{name}", &name[..2], &name[2..4]);
+        let key = place("w", digest);
         let mut other = content.to_vec();
         other[length / 2] ^= 1;
         for damage in [other, content[..length / 2].to_vec(), Vec::new()] {
@@ -140,6 +145,14 @@ async fn addresses_are_good_for_one_content(endpoint: &str, bucket: &str) {
     let get = blobs.presigned_get("w", digest, minute).await.unwrap();
     assert_eq!((get.method.as_str(), put.method.as_str()), ("GET", "PUT"));
     assert_eq!(web.get(&get.url).send().await.unwrap().bytes().await.unwrap(), &content[..]);
+    // It is signed for one content of one workspace: S3 gives neither that of another workspace nor another one for it.
+    let of_other = blobs.put("v", Bytes::from_static(content)).await.unwrap();
+    let another = blobs.put("w", Bytes::from_static(b"another one")).await.unwrap();
+    for (space, of) in [("v", of_other), ("w", another)] {
+        let url = get.url.replace(&place("w", digest), &place(space, of));
+        assert_ne!(url, get.url);
+        assert_eq!(web.get(&url).send().await.unwrap().status().as_u16(), 403, "{space}");
+    }
     assert!(blobs.presigned_get("../w", digest, minute).await.is_err());
     assert!(blobs.presigned_get("w", digest, minute * 60 * 24 * 8).await.is_err(), "seven days are the most");
 }

@@ -37,7 +37,7 @@ async fn section_14_a_coding_agent_works_in_the_sandbox_of_its_workspace() -> Re
     settings.push(("BUILDSCALE__AWS__SANDBOX_AGENTS".into(), "test".into()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let world = World::deploy(Options { settings: &settings, ..Options::default() }).await?;
-    let mut of_task = environment(world.s3.endpoint(), &world.name);
+    let mut of_task = environment();
     of_task.push(("BUILDSCALE__SANDBOX__AGENTS".into(), told()));
     ecs.revise(of_task);
     let (client, place) = (&world.client, world.client.place().await?);

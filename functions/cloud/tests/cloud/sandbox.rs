@@ -4,14 +4,18 @@ use crate::world::{Event, Options, Result, World};
 use aws::{Cloud, Connect, EcsSandboxes};
 use domain::WorkspaceId;
 use emulators::{
-    Calls, Fate, FaultProxy, account,
-    ecs::{Deployed, Ecs, environment},
+    Calls, Fate, account,
+    ecs::{Deployed, Ecs},
 };
 use http::Method;
 use ports::{Clock, Sandbox, Sandboxes, SystemClock};
 use sandbox::{Remote, wire::Health};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    os::unix::fs::MetadataExt as _,
+    sync::{Arc, Mutex},
+};
 use testkit::{
     conformance::{self, Bench},
     fakes::{FakeTable, Faults},
@@ -50,16 +54,9 @@ fn worker(ecs: &Ecs) -> Result<EcsSandboxes> {
     Ok(cloud.sandboxes(table, connect()).ok_or("no sandboxes are deployed")?)
 }
 
-/// An archive in which there is nothing, to a role that may not list: S3 says 403.
-async fn empty_archive() -> Result<FaultProxy> {
-    let denied = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
-    Ok(FaultProxy::start("http://127.0.0.1:9", |_, _| Fate::Answered(403, denied.into())).await?)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
-    let (ecs, archive) = (cluster().await?, empty_archive().await?);
-    ecs.revise(environment(archive.endpoint(), "none"));
+    let ecs = cluster().await?;
     let worker = worker(&ecs)?;
     conformance::sandboxes(&worker, WorkspaceId(SystemClock.id())).await;
     assert_eq!(ecs.living(), []);
@@ -85,8 +82,7 @@ async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_sandbox_is_the_user_of_its_workspace() -> Result {
-    let (ecs, archive) = (cluster().await?, empty_archive().await?);
-    ecs.revise(environment(archive.endpoint(), "none"));
+    let ecs = cluster().await?;
     let worker = worker(&ecs)?;
     let mut users = BTreeSet::new();
     for _ in 0..2 {
@@ -152,7 +148,6 @@ async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_
     settings.push(("AWS_ENDPOINT_URL_ECS".into(), calls.endpoint().into()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
-    ecs.revise(environment(world.s3.endpoint(), &world.name));
     let (client, place) = (&world.client, world.client.place().await?);
     client.file(&place, "/projects/a.md", "a needle in a haystack\n").await?;
     let found = |observed: &Event| observed.data.to_string().contains("a needle in a haystack");
@@ -211,5 +206,57 @@ async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_
     }
     assert_eq!(ecs.living(), []);
     assert_eq!(client.get(&format!("{place}/sandbox")).await?["state"], "cold");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_reads_what_was_signed_for_its_workspace_and_has_no_other_way_to_the_archive() -> Result {
+    let ecs = cluster().await?;
+    let mut settings = ecs.variables();
+    settings.push(("AWS_ENDPOINT_URL_ECS".into(), ecs.endpoint().into()));
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
+    let client = &world.client;
+    let (place, other) = (client.place().await?, client.place().await?);
+    // So long that it is in the archive, and the same in both workspaces.
+    let content = format!("a needle in a haystack\n{}", "hay\n".repeat(5_000));
+    for place in [&place, &other] {
+        client.file(place, "/projects/a.md", &content).await?;
+    }
+    client.ask(Method::POST, &format!("{place}/sandbox"), Value::Null).await?.is(202)?;
+    client.until(&format!("{place}/sandbox"), |view| view["state"] == "ready").await?;
+    // Functions say in their requests who they are, and a sandbox is none.
+    let read: Arc<Mutex<Vec<String>>> = Arc::default();
+    world.s3.plan_calls({
+        let read = read.clone();
+        move |call| {
+            if call.function.is_empty() {
+                read.lock().unwrap().push(format!("{} {}", call.operation, call.target));
+            }
+            Fate::Pass
+        }
+    });
+    let begun = tokio::time::Instant::now();
+    while health(&ecs).await?.mark.is_none() {
+        assert!(begun.elapsed() < journeys::PATIENCE, "no search reaches it");
+        done(&world, &client.chat(&place, "search").await?).await?;
+    }
+    world.s3.pass();
+    let log = ecs.log(&ecs.living()[0].task);
+    assert_eq!(std::fs::read_to_string(log.with_file_name("workspace").join("latest/projects/a.md"))?, content);
+    let logged = std::fs::read_to_string(log)?;
+    assert!(!logged.contains("could not be read") && !logged.contains("X-Amz-Signature"), "{logged}");
+
+    let id = |place: &str| place.rsplit('/').next().unwrap_or_default().to_owned();
+    let read = read.lock().unwrap().clone();
+    let own = format!("GET object /{}/{}/archive/", world.name, id(&place));
+    assert!(!read.is_empty());
+    assert!(read.iter().all(|read| read.starts_with(&own) && read.contains("X-Amz-Signature=")), "{read:?}");
+    // A sandbox that was taken over asks for the same content of the other workspace.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::new();
+    let url = format!("{}{}", world.s3.endpoint(), read[0].trim_start_matches("GET object "));
+    assert_eq!(http.get(&url).send().await?.status().as_u16(), 200);
+    assert_eq!(http.get(url.replace(&id(&place), &id(&other))).send().await?.status().as_u16(), 403);
     Ok(())
 }

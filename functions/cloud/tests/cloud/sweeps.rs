@@ -9,7 +9,7 @@ use aws::DynamoTable;
 use domain::WorkspaceId;
 use emulators::{
     Fate,
-    ecs::{Deployed, Ecs, environment},
+    ecs::{Deployed, Ecs},
 };
 use http::Method;
 use journeys::PATIENCE;
@@ -216,7 +216,6 @@ impl Ground {
             settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         settings.push(("AWS_ENDPOINT_URL_ECS", ecs.endpoint()));
         let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
-        ecs.revise(environment(world.s3.endpoint(), &world.name));
         let (table, client) = (world.table(), world.client.clone());
         Ok(Self { world, table, ecs, client })
     }

@@ -5,7 +5,7 @@ use crate::lane::Lane;
 use domain::WorkspaceId;
 use emulators::{
     Call, Calls, Fate,
-    ecs::{Deployed, Ecs, Watched, environment},
+    ecs::{Deployed, Ecs, Watched},
 };
 use journeys::{Emulators, Options};
 use serde_json::Value;
@@ -52,9 +52,7 @@ impl Machines {
         let variables = self.ecs.variables();
         let mut settings: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         settings.push(("AWS_ENDPOINT_URL_ECS", self.calls.endpoint()));
-        let lane = Lane::deploy_as(emulators, Options { settings: &settings, ..options }).await;
-        self.ecs.revise(environment(lane.world.s3.endpoint(), &lane.world.name));
-        lane
+        Lane::deploy_as(emulators, Options { settings: &settings, ..options }).await
     }
 
     /// Decides the fate of every call about the sandbox of one workspace, or about none.

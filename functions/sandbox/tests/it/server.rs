@@ -1,17 +1,14 @@
 //! A server in this process.
 
 use agents::{ChildAgents, Known};
-use async_trait::async_trait;
 use buildscale_machine::{Machine, Options};
-use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
-use ports::{Agents, Blobs, Exec, Execution, Grant, Place, Reserve, Sandbox};
+use ports::{Agents, Exec, Execution, Grant, Place, Reserve, Sandbox};
 use sandbox::{LocalCopies, Remote};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    ops::Range,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -26,25 +23,6 @@ use uuid::Uuid;
 
 pub const TOKEN: &str = "of-the-task";
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
-
-/// An archive with nothing in it.
-struct Nothing;
-
-#[async_trait]
-impl Blobs for Nothing {
-    async fn put(&self, _: &str, content: Bytes) -> ports::Result<Sha256> {
-        Ok(Sha256::of(&content))
-    }
-    async fn get(&self, _: &str, _: Sha256, _: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
-        Ok(None)
-    }
-    async fn delete(&self, _: &str, _: Sha256) -> ports::Result<()> {
-        Ok(())
-    }
-    async fn delete_space(&self, _: &str) -> ports::Result<()> {
-        Ok(())
-    }
-}
 
 pub struct Served {
     home: TempDir,
@@ -76,7 +54,7 @@ impl Served {
         let listener = TcpListener::bind(&options.listen).await.unwrap();
         let address = listener.local_addr().unwrap();
         let agents = agents(&root);
-        let machine = Machine::open(options, Arc::new(Nothing), search, agents).await.unwrap();
+        let machine = Machine::open(options, search, agents).await.unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(buildscale_machine::serve(listener, machine, shutdown.clone()));
         Self { home, address, shutdown, serving }

@@ -134,10 +134,10 @@ async fn many_contents_go_in_several_requests() {
     remote.provide(contents.clone()).await.unwrap();
     let entries = contents.iter().enumerate().map(|(n, content)| {
         let (sha256, size) = (Sha256::of(content), content.len() as u64);
-        let file = ports::ManifestEntry::File { sha256, size, archived: false };
+        let file = ports::ManifestEntry::File { sha256, size };
         (format!("/{n}").parse().unwrap(), file)
     });
-    let manifest = Manifest { whole: true, entries: entries.collect(), mark: "1".into() };
+    let manifest = Manifest { whole: true, entries: entries.collect(), mark: "1".into(), ..Manifest::default() };
     assert_eq!(remote.apply(manifest).await.unwrap(), []);
     assert_eq!(remote.health().await.unwrap().mark.as_deref(), Some("1"));
 }

@@ -134,9 +134,9 @@ impl Index {
                 (ManifestEntry::File { size, .. }, _) if *size > budget.file => {
                     return invalid(format!("{path} is over {} bytes long", budget.file));
                 }
-                (ManifestEntry::File { sha256, size, archived }, found) => {
+                (ManifestEntry::File { sha256, size }, found) => {
                     if found != Some(&Entry::File { digest: *sha256, size: *size }) {
-                        let wanted = Wanted { digest: *sha256, size: *size, archived: *archived };
+                        let wanted = Wanted { digest: *sha256, size: *size };
                         changes.files.entry(wanted).or_default().push(path.clone());
                     }
                 }

@@ -191,10 +191,10 @@ async fn refused(sandbox: &dyn Sandbox, command: Exec) -> String {
 fn manifest(mark: &str, files: &[(&str, &[u8])]) -> Manifest {
     let entry = |content: &[u8]| {
         let (sha256, size) = (Sha256::of(content), content.len() as u64);
-        ManifestEntry::File { sha256, size, archived: false }
+        ManifestEntry::File { sha256, size }
     };
     let entries = files.iter().map(|(at, content)| (path(at), entry(content))).collect();
-    Manifest { whole: true, entries, mark: mark.into() }
+    Manifest { whole: true, entries, mark: mark.into(), ..Manifest::default() }
 }
 
 /// Applies a manifest and provides the missing ones of `contents`, as a user of a mirror does.

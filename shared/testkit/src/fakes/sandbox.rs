@@ -1,16 +1,17 @@
 //! Sandboxes in memory, as strict as their port: nothing runs twice under one call, and invalid requests are refused.
 
+mod mirror;
+
 use async_trait::async_trait;
-use bytes::Bytes;
-use domain::{CallId, FilePath, Sha256, WorkspaceId};
+use domain::{CallId, WorkspaceId};
 use futures::{StreamExt, future::BoxFuture};
+pub use mirror::FakeMirror;
 use ports::{
-    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Result,
-    Sandbox, SandboxState, SandboxView, Sandboxes,
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Mirrored, Place, Reserve, Result, Sandbox, SandboxState,
+    SandboxView, Sandboxes,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    fs,
+    collections::{BTreeSet, HashMap, VecDeque},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -274,7 +275,7 @@ impl Sandbox for FakeSandbox {
         if let Some(mirror) = &self.mirror
             && self.inner().gone
         {
-            mirror.inner().gone = true;
+            mirror.vanish();
         }
         self.mirror.as_ref().map(|mirror| mirror as &dyn Mirrored)
     }
@@ -360,139 +361,5 @@ impl Sandbox for FakeSandbox {
         let (code, signal, timed_out) = (None, Some(9), false);
         self.end(call, ExecEnd { code, signal, timed_out, duration: Duration::from_millis(4), resources: None });
         Ok(())
-    }
-}
-
-/// A mirror in a folder.
-pub struct FakeMirror {
-    folder: PathBuf,
-    search: Search,
-    inner: Mutex<Has>,
-}
-
-#[derive(Default)]
-struct Has {
-    gone: bool,
-    mark: Option<String>,
-    contents: BTreeMap<Sha256, Bytes>,
-    files: BTreeMap<FilePath, Sha256>,
-    applied: Vec<Manifest>,
-    provided: usize,
-}
-
-impl FakeMirror {
-    fn new(folder: PathBuf, search: Search) -> Self {
-        Self { folder, search, inner: Mutex::default() }
-    }
-
-    /// Its files, a copy of `latest/`.
-    pub fn latest(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The manifests that it was sent, in order.
-    pub fn applied(&self) -> Vec<Manifest> {
-        self.inner().applied.clone()
-    }
-
-    /// How many contents it was given.
-    pub fn provided(&self) -> usize {
-        self.inner().provided
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Has> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has(&self) -> Result<MutexGuard<'_, Has>> {
-        let has = self.inner();
-        if has.gone { Err(gone()) } else { Ok(has) }
-    }
-
-    fn put(&self, has: &mut Has, path: &FilePath, entry: &ManifestEntry) -> std::io::Result<()> {
-        let at = self.folder.join(path.relative());
-        let remove = |has: &mut Has| {
-            has.files.retain(|known, _| !known.is_within(path));
-            if at.is_dir() { fs::remove_dir_all(&at) } else { fs::remove_file(&at) }
-        };
-        match entry {
-            ManifestEntry::Absent if at.exists() => remove(has),
-            ManifestEntry::Absent => Ok(()),
-            ManifestEntry::Folder => {
-                if at.is_file() {
-                    remove(has)?;
-                }
-                fs::create_dir_all(&at)
-            }
-            ManifestEntry::File { sha256, .. } => {
-                if at.is_dir() {
-                    remove(has)?;
-                }
-                if let Some(folder) = at.parent() {
-                    fs::create_dir_all(folder)?;
-                }
-                has.files.insert(path.clone(), *sha256);
-                match has.contents.get(sha256) {
-                    Some(content) => fs::write(&at, content),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-fn io(error: std::io::Error) -> Error {
-    Error::unavailable("the mirror's disk", error)
-}
-
-#[async_trait]
-impl Mirrored for FakeMirror {
-    async fn mark(&self) -> Result<Option<String>> {
-        Ok(self.has()?.mark.clone())
-    }
-
-    async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>> {
-        let mut has = self.has()?;
-        has.applied.push(manifest.clone());
-        fs::create_dir_all(&self.folder).map_err(io)?;
-        if manifest.whole {
-            let kept: BTreeSet<&FilePath> = manifest.entries.keys().collect();
-            let gone: Vec<FilePath> = has.files.keys().filter(|path| !kept.contains(path)).cloned().collect();
-            for path in gone {
-                self.put(&mut has, &path, &ManifestEntry::Absent).map_err(io)?;
-            }
-        }
-        let mut missing = BTreeSet::new();
-        for (path, entry) in &manifest.entries {
-            if let ManifestEntry::File { sha256, .. } = entry
-                && !has.contents.contains_key(sha256)
-            {
-                missing.insert(*sha256);
-                continue;
-            }
-            self.put(&mut has, path, entry).map_err(io)?;
-        }
-        if missing.is_empty() {
-            has.mark = Some(manifest.mark);
-        }
-        Ok(missing.into_iter().collect())
-    }
-
-    async fn provide(&self, contents: Vec<Bytes>) -> Result<()> {
-        let mut has = self.has()?;
-        has.provided += contents.len();
-        has.contents.extend(contents.into_iter().map(|content| (Sha256::of(&content), content)));
-        Ok(())
-    }
-
-    async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
-        let has = self.has()?;
-        let current = has.files.values().any(|found| *found == digest);
-        Ok(has.contents.get(&digest).filter(|_| current).cloned())
-    }
-
-    async fn search(&self, tool: &str, args: &str) -> Result<String> {
-        drop(self.has()?);
-        Ok((self.search)(self.folder.clone(), tool.into(), args.into()).await)
     }
 }

@@ -4,7 +4,7 @@ use super::Failed;
 use crate::{
     Change, FileKind, Op, Result, Workspace,
     cache::{Budget, KnownContent},
-    contents::{self, is_blob},
+    contents::{self, is_blob, is_large},
     damages::is_damage,
     error,
     hydrate::Listed,
@@ -15,8 +15,11 @@ use crate::{
 use bytes::Bytes;
 use domain::{Code, FileId, FilePath, Sha256, Timestamp};
 use futures::{StreamExt, TryStreamExt, stream};
-use ports::{Manifest, ManifestEntry, Mirrored, Query};
-use std::collections::{BTreeMap, BTreeSet};
+use ports::{Manifest, ManifestEntry, Mirrored, Presigned, Query, Transfer};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// Over so many changed paths, all folders are listed instead: that takes fewer requests.
 const MANY: usize = 500;
@@ -25,8 +28,13 @@ const ALL: Budget = Budget { files: 1_000_000, bytes: u64::MAX, kept: 0 };
 /// How many contents are read at once, and about how many bytes go in one request.
 const READ_AT_ONCE: usize = 8;
 const BATCH: usize = 4 * 1024 * 1024;
-/// How many rounds a mirror gets: one to name missing contents, and another for changes that came meanwhile.
+/// How many rounds a mirror gets that bring it no further: one to name missing contents, one for contents that it could not read at their addresses,
+/// and another for changes that came meanwhile.
 const ROUNDS: usize = 4;
+/// How many addresses a mirror gets at once: each has one or two kilobytes, and a mirror reads so many contents within a minute.
+const ADDRESSES: usize = 4_000;
+/// How long an address is good. A mirror that begins to read later is given another one.
+const GOOD_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// A manifest, and the contents that only this machine has: those of the files of chats.
 #[derive(Default)]
@@ -45,12 +53,17 @@ impl Delta {
             Some(Listed::Folder) => ManifestEntry::Folder,
             Some(Listed::File(KnownContent { sha256, size })) => {
                 self.sizes.insert(sha256, size);
-                ManifestEntry::File { sha256, size, archived: is_blob(size) }
+                ManifestEntry::File { sha256, size }
             }
             // The files of chats are brought in line separately, before they are searched.
             Some(Listed::Projection) => return,
         };
         self.manifest.entries.insert(path, entry);
+    }
+
+    /// Whether a file of the manifest has this content.
+    fn names(&self, digest: Sha256) -> bool {
+        self.sizes.contains_key(&digest) || self.chats.contains_key(&digest)
     }
 }
 
@@ -170,51 +183,99 @@ impl Workspace {
             let Some(content) = self.in_latest(&path, u64::MAX).await? else { continue };
             let (sha256, size) = (contents::digest(&content).await?, content.len() as u64);
             told.chats.insert(sha256, content);
-            told.manifest.entries.insert(path, ManifestEntry::File { sha256, size, archived: false });
+            told.manifest.entries.insert(path, ManifestEntry::File { sha256, size });
         }
         Ok(())
     }
 
-    /// Sends a mirror the manifest, and then the contents that it names as missing.
-    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Delta) -> std::result::Result<(), Failed> {
+    /// Sends a mirror the manifest, and then the contents that it names as missing, or addresses of those that the archive has.
+    pub(super) async fn tell(&self, mirror: &dyn Mirrored, mut told: Delta) -> std::result::Result<(), Failed> {
         if told.manifest.entries.is_empty() && !told.refresh {
             return Ok(());
         }
-        for _ in 0..ROUNDS {
+        let (mut rounds, mut least, mut signed) = (0, usize::MAX, BTreeSet::new());
+        while rounds < ROUNDS {
             let missing = mirror.apply(told.manifest.clone()).await?;
             if missing.is_empty() {
                 return Ok(());
             }
-            let mut contents = stream::iter(missing)
-                .map(|digest| {
-                    let (chat, size) = (told.chats.get(&digest).cloned(), told.sizes.get(&digest).copied());
-                    async move {
-                        match chat {
-                            Some(content) => Ok(Some(content)),
-                            None => match self.0.archive.get_far(digest, size.unwrap_or(0)).await {
-                                Ok(content) => Ok(Some(content)),
-                                // A large one comes from the blobs or not at all.
-                                Err(error) if is_damage(&error) || error.code == Code::PayloadTooLarge => Ok(None),
-                                Err(error) => Err(Failed::from(error)),
-                            },
-                        }
-                    }
-                })
-                .buffer_unordered(READ_AT_ONCE);
-            let (mut batch, mut bytes) = (Vec::new(), 0);
-            while let Some(content) = contents.try_next().await? {
-                // Without one that was purged meanwhile the mirror says again that it is missing.
-                bytes += content.as_ref().map_or(0, Bytes::len);
-                batch.extend(content);
-                if bytes >= BATCH {
-                    mirror.provide(std::mem::take(&mut batch)).await?;
-                    bytes = 0;
-                }
-            }
-            if !batch.is_empty() {
-                mirror.provide(batch).await?;
-            }
+            rounds = if missing.len() < least { 1 } else { rounds + 1 };
+            least = least.min(missing.len());
+            let addressed = self.addressed(&told, missing, &mut signed).await?;
+            told.manifest.addresses = addressed.addresses;
+            self.provide(mirror, &told, addressed.others).await?;
         }
         Err(ports::Error::Damaged("the sandbox's mirror misses contents, however often they are given".into()).into())
     }
+
+    /// Signs requests for missing contents: a small one once, as it comes from here when its address did not help (`signed` has those), a large one
+    /// in each round, as it comes in no other way. A machine that was taken over may call any content missing: it gets those that its manifest names.
+    async fn addressed(&self, told: &Delta, missing: Vec<Sha256>, signed: &mut BTreeSet<Sha256>) -> Result<Addressed> {
+        let (space, mut addressed) = (self.0.id.to_string(), Addressed::default());
+        for digest in missing.into_iter().filter(|digest| told.names(*digest)) {
+            let size = told.sizes.get(&digest).copied().unwrap_or(0);
+            let is_read_there = is_blob(size) && (is_large(size) || !signed.contains(&digest));
+            if !is_read_there {
+                addressed.others.push(digest);
+            } else if addressed.addresses.len() < ADDRESSES {
+                let request = self.0.archive.blobs.presigned(&space, digest, Transfer::Read, GOOD_FOR).await;
+                match request.map_err(error::port)? {
+                    Some(request) => {
+                        signed.insert(digest);
+                        addressed.addresses.insert(digest, request);
+                    }
+                    None => addressed.others.push(digest),
+                }
+            }
+        }
+        Ok(addressed)
+    }
+
+    /// Gives a mirror contents, in batches.
+    async fn provide(
+        &self,
+        mirror: &dyn Mirrored,
+        told: &Delta,
+        missing: Vec<Sha256>,
+    ) -> std::result::Result<(), Failed> {
+        let mut contents = stream::iter(missing)
+            .map(|digest| {
+                let (chat, size) = (told.chats.get(&digest).cloned(), told.sizes.get(&digest).copied());
+                async move {
+                    match chat {
+                        Some(content) => Ok(Some(content)),
+                        None => match self.0.archive.get_far(digest, size.unwrap_or(0)).await {
+                            Ok(content) => Ok(Some(content)),
+                            // A large one comes from the blobs or not at all.
+                            Err(error) if is_damage(&error) || error.code == Code::PayloadTooLarge => Ok(None),
+                            Err(error) => Err(Failed::from(error)),
+                        },
+                    }
+                }
+            })
+            .buffer_unordered(READ_AT_ONCE);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(content) = contents.try_next().await? {
+            // Without one that was purged meanwhile the mirror says again that it is missing.
+            bytes += content.as_ref().map_or(0, Bytes::len);
+            batch.extend(content);
+            if bytes >= BATCH {
+                mirror.provide(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            mirror.provide(batch).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Missing contents, by the way in which they come. Those beyond [`ADDRESSES`] wait for the next round.
+#[derive(Default)]
+struct Addressed {
+    /// From the archive, by these requests.
+    addresses: BTreeMap<Sha256, Presigned>,
+    /// From here.
+    others: Vec<Sha256>,
 }

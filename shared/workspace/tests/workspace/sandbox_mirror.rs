@@ -2,11 +2,19 @@
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
-use buildscale_workspace::Workspaces;
-use domain::{Code, FileId, FilePath};
-use ports::{IndexQuery, Item, Key, ManifestEntry, Page, Query, SandboxState, Table, Write};
-use std::{fs, ops::Deref, path::PathBuf, sync::Arc};
-use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes, FakeTable};
+use buildscale_workspace::{Expect, Given, Workspaces};
+use bytes::Bytes;
+use domain::{Code, FileId, Sha256};
+use ports::{Blobs, IndexQuery, Item, Key, LARGE, Page, Presigned, Query, SandboxState, Table, Transfer, Write};
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::{Deref, Range},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use testkit::fakes::{FakeBlobs, FakeMirror, FakeSandbox, FakeSandboxes, FakeTable};
 use uuid::Uuid;
 
 /// Another worker, which has the use of a sandbox.
@@ -26,8 +34,11 @@ impl Deref for Near {
 
 impl Near {
     async fn of(world: &World) -> Self {
-        let machine =
-            world.machine(world.blobs.clone(), |all| all.caching(buildscale_workspace::Budget::default())).await;
+        Self::with(world, world.blobs.clone()).await
+    }
+
+    async fn with(world: &World, blobs: Arc<dyn Blobs>) -> Self {
+        let machine = world.machine(blobs, |all| all.caching(buildscale_workspace::Budget::default())).await;
         let search = |folder: PathBuf, tool: String, args: String| {
             let found = format!("{tool} {args} {}", folder.is_dir());
             Box::pin(async { found }) as futures::future::BoxFuture<'static, String>
@@ -47,8 +58,37 @@ impl Near {
     }
 }
 
+/// Blobs that sign requests, as S3 does.
+struct Signing(Arc<FakeBlobs>);
+
+#[async_trait]
+impl Blobs for Signing {
+    async fn put(&self, space: &str, content: Bytes) -> ports::Result<Sha256> {
+        self.0.put(space, content).await
+    }
+    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
+        self.0.get(space, digest, range).await
+    }
+    async fn presigned(
+        &self,
+        space: &str,
+        digest: Sha256,
+        to: Transfer,
+        _: Duration,
+    ) -> ports::Result<Option<Presigned>> {
+        assert_eq!(to, Transfer::Read, "a mirror writes nothing");
+        Ok(Some(Presigned { method: "GET".into(), url: format!("{space}/{digest}"), headers: Vec::new() }))
+    }
+    async fn delete(&self, space: &str, digest: Sha256) -> ports::Result<()> {
+        self.0.delete(space, digest).await
+    }
+    async fn delete_space(&self, space: &str) -> ports::Result<()> {
+        self.0.delete_space(space).await
+    }
+}
+
 /// The current files, but for homes, which no mirror has.
-fn shared(world: &World) -> std::collections::BTreeMap<String, Option<Vec<u8>>> {
+fn shared(world: &World) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut all = tree(&world.home().join("latest"));
     all.retain(|at, _| !at.starts_with(&format!("/users/{}", Uuid::nil())));
     all
@@ -71,10 +111,6 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     assert_eq!(tree(near.mirror().latest()), shared(&world));
     let applied = near.mirror().applied();
     assert!(applied.iter().all(|manifest| manifest.whole) && applied.len() == 2);
-    let archived = |(at, entry): (&FilePath, &ManifestEntry)| {
-        matches!(entry, ManifestEntry::File { archived: true, .. }).then(|| at.to_string())
-    };
-    assert_eq!(applied[0].entries.iter().filter_map(archived).collect::<Vec<_>>(), ["/data/long"]);
     // No new changes, but recent ones are sent again: they are within the possible difference of the clocks.
     world.clock.skip(120_000);
     near.searched("/data").await.unwrap();
@@ -83,7 +119,7 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     near.searched("/data").await.unwrap();
     assert_eq!(near.mirror().applied().len(), 3, "and then there is nothing to tell");
 
-    let provided = near.mirror().provided();
+    let provided = near.mirror().provided().len();
     put(&writer, "/data/changes", "changed").await;
     writer.rm(&path("/data/goes"), &person()).await.unwrap();
     writer.mv(&path("/data/folder"), &path("/projects/new/moved"), &person()).await.unwrap();
@@ -91,7 +127,63 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     near.searched("/data").await.unwrap();
     assert_eq!(tree(near.mirror().latest()), shared(&world));
     assert!(near.mirror().applied()[3..].iter().all(|manifest| !manifest.whole));
-    assert_eq!(near.mirror().provided(), provided + 2, "the content of a moved file is there");
+    assert_eq!(near.mirror().provided().len(), provided + 2, "the content of a moved file is there");
+}
+
+#[tokio::test]
+async fn a_mirror_is_given_addresses_of_long_contents_that_it_lacks_and_of_this_workspace_alone() {
+    let (world, writer) = World::new().await;
+    for (at, content) in [("/data/long", long('a')), ("/data/copy", long('a')), ("/data/short", "short".into())] {
+        put(&writer, at, &content).await;
+    }
+    let near = Near::with(&world, Arc::new(Signing(world.blobs.clone()))).await;
+    near.searched("/data").await.unwrap();
+    let digest = Sha256::of(long('a').as_bytes());
+    let request = Presigned { method: "GET".into(), url: format!("{}/{digest}", world.id), headers: Vec::new() };
+    let addresses: Vec<_> = near.mirror().applied().into_iter().map(|manifest| manifest.addresses).collect();
+    // This mirror reads at no address, so the content comes from here in the end.
+    assert_eq!(addresses, [BTreeMap::new(), BTreeMap::from([(digest, request)]), BTreeMap::new()]);
+    assert_eq!(near.mirror().provided().last(), Some(&digest));
+    assert_eq!(tree(near.mirror().latest()), shared(&world));
+    // It has the content now, and a new file with it takes no address.
+    put(&writer, "/data/another", &long('a')).await;
+    near.searched("/data").await.unwrap();
+    assert!(near.mirror().applied()[3..].iter().all(|manifest| manifest.addresses.is_empty()));
+}
+
+#[tokio::test]
+async fn a_large_content_has_an_address_each_time_that_it_is_missing_and_comes_in_no_other_way() {
+    let (world, writer) = World::new().await;
+    let content = Bytes::from(vec![b'l'; usize::try_from(LARGE).unwrap() + 1]);
+    let (digest, size) = (Sha256::of(&content), content.len() as u64);
+    let mut upload = writer.receive(digest, size).await.unwrap();
+    upload.write(content).await.unwrap();
+    upload.finish().await.unwrap();
+    let given = Given::Large { sha256: digest, size };
+    writer.write_given(&path("/data/large"), given, Expect::Absent, &person()).await.unwrap();
+    let near = Near::with(&world, Arc::new(Signing(world.blobs.clone()))).await;
+    assert_eq!(near.searched("/data").await, None, "this mirror reads at no address");
+    let told: Vec<bool> =
+        near.mirror().applied().iter().map(|manifest| manifest.addresses.contains_key(&digest)).collect();
+    assert!(told.len() > 2 && !told[0] && told[1..].iter().all(|has_address| *has_address), "{told:?}");
+    assert!(!near.mirror().provided().contains(&digest));
+}
+
+#[tokio::test]
+async fn a_mirror_is_given_no_content_that_its_manifest_does_not_name() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", "one").await;
+    // In a home, which no mirror has: a long one has an address, a short one would come from here.
+    let home = format!("/users/{}", Uuid::nil());
+    for content in [long('h'), "hidden".to_owned()] {
+        put(&writer, &format!("{home}/{}", content.len()), &content).await;
+        let near = Near::with(&world, Arc::new(Signing(world.blobs.clone()))).await;
+        let hidden = Sha256::of(content.as_bytes());
+        near.mirror().asks_for(hidden);
+        assert_eq!(near.searched("/data").await, None, "it is left alone");
+        assert!(!near.mirror().provided().contains(&hidden));
+        assert!(near.mirror().applied().iter().all(|manifest| manifest.addresses.is_empty()));
+    }
 }
 
 #[tokio::test]

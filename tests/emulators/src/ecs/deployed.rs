@@ -1,7 +1,5 @@
 //! The deployment of sandboxes: their task as in `template.yaml`.
 
-use crate::account;
-
 /// The folder of a task's own in which its commands write.
 pub(super) const SCRATCH: &str = "tmp";
 
@@ -20,19 +18,16 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Sandboxes on machines of our own, which run this program. [`Ecs::revise`](super::Ecs::revise) gives them their [`environment`].
+    /// Sandboxes on machines of our own, which run this program. They have no role, and so no credentials.
     pub fn sandboxes(program: &str) -> Self {
         let program = vec![program.to_owned()];
-        Self { program, environment: Vec::new(), capacity_provider: Some("nvme".into()), page: 100 }
+        Self { program, environment: environment(), capacity_provider: Some("nvme".into()), page: 100 }
     }
 }
 
-/// The environment of a sandbox's task, whose contents are in a bucket at an endpoint of S3.
-pub fn environment(s3: &str, bucket: &str) -> Vec<(String, String)> {
+/// The environment of a sandbox's task.
+pub fn environment() -> Vec<(String, String)> {
     [
-        ("AWS_REGION", account::REGION),
-        ("AWS_ENDPOINT_URL_S3", s3),
-        ("BUILDSCALE__AWS__BUCKET", bucket),
         ("BUILDSCALE__SANDBOX__FOLDER", "{task}/workspace"),
         ("BUILDSCALE__SANDBOX__SCRATCH", &format!("{{task}}/{SCRATCH}")),
         ("BUILDSCALE__SANDBOX__IDLE_SECONDS", "3600"),

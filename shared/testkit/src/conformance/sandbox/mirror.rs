@@ -30,11 +30,11 @@ async fn found(sandbox: &dyn Sandbox) -> String {
 
 fn delta(mark: &str, entries: &[(&str, ManifestEntry)]) -> Manifest {
     let entries: BTreeMap<_, _> = entries.iter().map(|(at, entry)| (path(at), entry.clone())).collect();
-    Manifest { whole: false, entries, mark: mark.into() }
+    Manifest { entries, mark: mark.into(), ..Manifest::default() }
 }
 
 fn file(content: &[u8]) -> ManifestEntry {
-    ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64, archived: false }
+    ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64 }
 }
 
 async fn a_missing_content_is_named_until_it_is_provided(bench: &Bench) {
@@ -126,7 +126,7 @@ async fn contents_are_had_by_their_digests(bench: &Bench) {
 async fn manifests_that_contradict_themselves_are_refused(bench: &Bench) {
     let mirror = mirror(bench);
     applied(mirror, manifest("1", &[("/a", b"x")]), &[b"x"]).await;
-    let huge = ManifestEntry::File { sha256: Sha256::of(b"x"), size: u64::MAX, archived: false };
+    let huge = ManifestEntry::File { sha256: Sha256::of(b"x"), size: u64::MAX };
     for entries in [
         vec![("/", file(b"x"))],
         vec![("/", ManifestEntry::Absent)],
@@ -138,7 +138,7 @@ async fn manifests_that_contradict_themselves_are_refused(bench: &Bench) {
         assert!(matches!(refused, Err(Error::Invalid(_))), "{entries:?}: {refused:?}");
     }
     ok(mirror.provide(vec![Bytes::from_static(b"longer")]).await);
-    let lies = ManifestEntry::File { sha256: Sha256::of(b"longer"), size: 5, archived: false };
+    let lies = ManifestEntry::File { sha256: Sha256::of(b"longer"), size: 5 };
     let refused = mirror.apply(delta("2", &[("/b", lies)])).await;
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert_eq!(ok(mirror.mark().await).as_deref(), Some("1"));

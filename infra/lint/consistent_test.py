@@ -1,0 +1,72 @@
+"""What infra/lint/consistent.py finds in templates that are broken on purpose. Run by scripts/lint-infra."""
+
+import copy
+import unittest
+
+import consistent
+
+ROOT = consistent.template("template.yaml")
+STACKS = consistent.nested_stacks(ROOT)
+
+
+class Credentials(unittest.TestCase):
+    """A sandbox reads no content of another workspace."""
+
+    def found(self, change):
+        """The faults of the templates after this change."""
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Containers"]["Resources"], stacks["Functions"]["Resources"])
+        consistent.FAULTS.clear()
+        consistent.credentials(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        self.assertEqual(self.found(lambda containers, functions: None), [])
+
+    def test_a_sandbox_with_a_role_is_found(self):
+        def change(containers, functions):
+            containers["SandboxTask"]["Properties"]["TaskRoleArn"] = {"Fn::GetAtt": "StreamRole.Arn"}
+
+        (fault,) = self.found(change)
+        self.assertIn("a sandbox has a role", fault)
+
+    def test_a_sandbox_with_keys_in_its_environment_is_found(self):
+        def change(containers, functions):
+            (container,) = containers["SandboxTask"]["Properties"]["ContainerDefinitions"]
+            container["Environment"].append({"Name": "AWS_ACCESS_KEY_ID", "Value": "AKIA"})
+
+        (fault,) = self.found(change)
+        self.assertIn("AWS_ACCESS_KEY_ID", fault)
+
+    def test_a_role_beside_a_sandbox_that_reads_contents_is_found(self):
+        every = {"Sid": "Contents", "Effect": "Allow", "Resource": {"Fn::Sub": "arn:${AWS::Partition}:s3:::${BucketName}/*"}}
+        for role in ("SandboxExecutionRole", "HostRole"):
+            for actions in ("s3:GetObject", ["logs:PutLogEvents", "s3:*"], "*", "sts:AssumeRole"):
+                def change(containers, functions):
+                    (policy,) = containers[role]["Properties"]["Policies"]
+                    policy["PolicyDocument"]["Statement"].append({**every, "Action": actions})
+
+                with self.subTest(role=role, actions=actions):
+                    (fault,) = self.found(change)
+                    self.assertIn(f"{role} reads contents", fault)
+
+    def test_a_role_with_rights_that_are_written_elsewhere_is_found(self):
+        def change(containers, functions):
+            containers["HostRole"]["Properties"]["ManagedPolicyArns"] = ["arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"]
+
+        (fault,) = self.found(change)
+        self.assertIn("HostRole has rights", fault)
+
+    def test_functions_that_may_give_a_sandbox_another_role_are_found(self):
+        for roles in ("*", [{"Ref": "SandboxExecutionRoleArn"}, {"Fn::Sub": "arn:aws:iam::${AWS::AccountId}:role/other"}]):
+            def change(containers, functions):
+                statements = functions["Machines"]["Properties"]["PolicyDocument"]["Statement"]
+                next(each for each in statements if each["Action"] == "iam:PassRole")["Resource"] = roles
+
+            with self.subTest(roles=roles):
+                (fault,) = self.found(change)
+                self.assertIn("functions may start a sandbox with a role of its own", fault)
+
+
+if __name__ == "__main__":
+    unittest.main()

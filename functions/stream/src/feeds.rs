@@ -6,6 +6,7 @@ use crate::{
     frame::Kind,
     metrics::Metrics,
     options::FeedOptions,
+    rendering::Renderings,
     subscription::Subscription,
 };
 use actor::log::next_number;
@@ -46,6 +47,10 @@ impl Feeds {
 
     pub(crate) fn bus(&self) -> &Arc<dyn Bus> {
         &self.0.bus
+    }
+
+    pub(crate) fn renderings(&self) -> &Renderings {
+        &self.0.renderings
     }
 
     pub(crate) fn shutdown(&self) -> &CancellationToken {

@@ -21,7 +21,7 @@
 //!
 //! A page that watches a workspace and several of its actors has one stream for all of them (`merged.rs`).
 //!
-//! A stream in another protocol than ours is the fold of the log through a projection, per watcher (`projected.rs`).
+//! A stream in another protocol than ours is the fold of the log through a projection (`projected.rs`), once for all who watch alike (`rendering.rs`).
 //!
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
@@ -40,6 +40,7 @@ mod presence;
 mod projected;
 mod pulse;
 mod pump;
+mod rendering;
 mod respond;
 mod serve;
 mod stall;

@@ -1,13 +1,15 @@
 //! The stream of one actor's log in a protocol of clients: the frames of a [`Projection`].
 //!
-//! Each watcher folds the log for itself, at the pace of its client: a page of the log is read only when the frames of the one before were
-//! taken. Once the log is read, the entries that the bus carries are taken in when they continue it, and are read from the log otherwise.
+//! A watcher reads the log for itself, at the pace of its client: a page of the log is read only when the frames of the one before were
+//! taken. Once the log is read, it joins the others of its kind (`rendering.rs`): the entries that the bus carries are taken in once for all of them
+//! when they continue the log, and are read from the log otherwise. The answer to a POST cannot be resumed, so it folds for itself to its end.
 //!
 //! - **Each frame once, in order, and the same after every interruption.** A stream that resumes folds the same log, and sends the frames
 //!   after its cursor.
 //! - **A cursor never points into an event.** Of several frames that follow from one event only the last has an `id:`. A client that was cut
 //!   off between them gets the first ones again, and loses none.
-//! - **Memory is bounded.** A watcher holds the projection, the frames of one page at most, and the messages that the bus keeps for it.
+//! - **Memory is bounded.** A watcher holds the projection or its share of one, the frames of one page at most, and the messages that the bus keeps
+//!   for it.
 //!
 //! The opening and the comments between frames have no blank line, so that they are no events, not even to clients that read every
 //! block between two blank lines as one.
@@ -17,6 +19,7 @@ use crate::{
     metrics::{Metrics, count, uncount},
     options::spread_of,
     pulse::Pulse,
+    rendering::{Joined, Rendering, Taken, Written},
     respond,
     subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
 };
@@ -36,7 +39,6 @@ use ports::{Bus, Table};
 use serde::de::DeserializeOwned;
 use std::{
     convert::Infallible,
-    io::Write,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -72,9 +74,14 @@ impl Feeds {
         let serial = count(&metrics.subscribed);
         let mut pulse = Pulse::default();
         pulse.behind = true;
+        let actor = ActorId::from(actor);
+        let rendering = (!span.to_the_end).then(|| self.renderings().of(actor.as_str(), &projection));
         let mut watcher = Watcher {
-            actor: actor.into(),
-            projection,
+            actor,
+            view: View::Own(Some(projection)),
+            rendering,
+            joins_from: 0,
+            tries: 0,
             table: self.table().clone(),
             bus: self.bus().clone(),
             messages: stream::pending().boxed(),
@@ -110,10 +117,23 @@ impl Feeds {
     }
 }
 
+/// The fold of a watcher.
+enum View<E> {
+    /// Its own; none while it is tried to join the others.
+    Own(Option<Box<dyn Projection<Event = E>>>),
+    /// That of all who have joined.
+    Joined(Joined<E>),
+}
+
 /// One reader of a projection.
 struct Watcher<E> {
     actor: ActorId,
-    projection: Box<dyn Projection<Event = E>>,
+    view: View<E>,
+    /// None for a stream that folds for itself to its end.
+    rendering: Option<Arc<Rendering<E>>>,
+    /// The number of the event before which it does not try to join, and how often it has tried.
+    joins_from: u64,
+    tries: u32,
     table: Arc<dyn Table>,
     bus: Arc<dyn Bus>,
     messages: BoxStream<'static, Vec<Bytes>>,
@@ -165,7 +185,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
             if self.ended {
                 return None;
             }
-            if self.projection.is_over() {
+            if matches!(&self.view, View::Own(Some(projection)) if projection.is_over()) {
                 self.ended = true;
                 continue;
             }
@@ -200,6 +220,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
             Ok(page) => {
                 page.entries.iter().for_each(|entry| self.take_in(entry));
                 self.pulse.behind = page.more;
+                self.join();
             }
             Err(error) => {
                 tracing::warn!(actor = %self.actor, %error, "a stream ends: its log could not be read");
@@ -208,29 +229,80 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
         }
     }
 
-    fn receive(&mut self, message: &[u8]) {
-        match serde_json::from_slice::<Entry<E>>(message) {
-            Ok(entry) if entry.first <= self.next => self.take_in(&entry),
-            // Something is missing before it, or it is only a hint that the log has more.
-            Ok(_) | Err(_) => self.pulse.behind = true,
+    /// Joins the others of its kind, once it is where they are.
+    fn join(&mut self) {
+        let (View::Own(own), Some(rendering)) = (&mut self.view, &self.rendering) else { return };
+        if self.pulse.behind || self.next < self.shown_from.max(self.joins_from) || !rendering.is_at(self.next) {
+            return;
+        }
+        match own.take_if(|own| !own.is_over()).map(|own| rendering.join(own, self.next)) {
+            Some(Ok(joined)) => self.view = View::Joined(joined),
+            // To compare two states takes time: the tries become rarer.
+            Some(Err(projection)) => {
+                *own = Some(projection);
+                self.joins_from = self.next + (1 << self.tries.min(10));
+                self.tries += 1;
+            }
+            None => {}
         }
     }
 
-    /// Folds the events of an entry that were not taken in yet.
+    fn receive(&mut self, message: &Bytes) {
+        let entry = match &self.view {
+            View::Own(_) => serde_json::from_slice::<Entry<E>>(message).ok().map(Arc::new),
+            View::Joined(joined) => {
+                let (entry, taken) = (joined.read(message), joined.take(self.next));
+                self.send(taken);
+                entry
+            }
+        };
+        match entry {
+            Some(entry) if entry.first <= self.next => {
+                self.take_in(&entry);
+                self.join();
+            }
+            // Something is missing before it, or it is only a hint that the log has more.
+            Some(_) | None => self.pulse.behind = true,
+        }
+    }
+
+    /// Takes in the events of an entry that were not taken in yet.
     fn take_in(&mut self, entry: &Entry<E>) {
+        let own = match &mut self.view {
+            View::Own(own) => own,
+            View::Joined(joined) => {
+                let taken = joined.take_in(entry, self.next);
+                return self.send(taken);
+            }
+        };
+        let Some(projection) = own else { return };
         let next = self.next;
         for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
-            if self.projection.is_over() {
+            if projection.is_over() {
                 break;
             }
-            self.projection.take_in(number, entry.at, event, &mut self.rendered);
-            if number >= self.shown_from {
+            projection.take_in(number, entry.at, event, &mut self.rendered);
+            if number >= self.shown_from && !self.rendered.is_empty() {
                 self.metrics.deliveries.fetch_add(self.rendered.len() as u64, Relaxed);
-                write_frames(&mut self.waiting, &self.rendered);
+                self.waiting.extend_from_slice(&Written::new(number, &self.rendered).bytes);
             }
             self.rendered.clear();
         }
         self.next = next.max(entry.next);
+    }
+
+    /// Sends frames that all have; none when this watcher has fallen behind them.
+    fn send(&mut self, taken: Option<Taken>) {
+        let Some(Taken { written, next, is_over }) = taken else {
+            tracing::debug!(actor = %self.actor, "a watcher is too slow for the others: its client comes back");
+            return self.end(self.retry);
+        };
+        for Written { frames, bytes, .. } in written {
+            self.metrics.deliveries.fetch_add(frames, Relaxed);
+            self.waiting.extend_from_slice(&bytes);
+        }
+        self.next = next;
+        self.ended |= is_over;
     }
 
     async fn beat(&mut self) {
@@ -263,21 +335,4 @@ impl<E> Drop for Watcher<E> {
     fn drop(&mut self) {
         uncount(&self.metrics.subscriptions);
     }
-}
-
-/// Appends the frames of one event; the last one has its number.
-fn write_frames(out: &mut BytesMut, frames: &[Frame]) {
-    let mut text = Vec::new();
-    for (index, Frame { number, event, data }) in frames.iter().enumerate() {
-        // Writing to memory does not fail.
-        if index + 1 == frames.len() {
-            let _ = writeln!(text, "id: {number}");
-        }
-        if let Some(event) = event {
-            let _ = writeln!(text, "event: {event}");
-        }
-        // JSON text escapes line ends, so the data is one line.
-        let _ = write!(text, "data: {data}\n\n");
-    }
-    out.extend_from_slice(&text);
 }

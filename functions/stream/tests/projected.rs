@@ -10,7 +10,10 @@ use doors::{Frame, Projection, Span};
 use futures::StreamExt;
 use serde_json::json;
 use std::{
-    sync::{Arc, atomic::Ordering::SeqCst},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
     time::Duration,
 };
 use support::{Faults, Log, MemoryBus, MemoryTable, Random, hidden, text};
@@ -23,11 +26,20 @@ struct Counting {
     pieces: u64,
     named: bool,
     over: bool,
+    /// The events that all projections of a test took in. It is no state: nothing depends on it.
+    folded: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Counting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Counting {} {} {}", self.pieces, self.named, self.over)
+    }
 }
 
 impl Projection for Counting {
     type Event = ChatEvent;
     fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        self.folded.fetch_add(1, SeqCst);
         let ChatEvent::Chunk { text, .. } = event else { return };
         self.pieces += 1;
         let named = self.named.then_some("piece");
@@ -48,6 +60,7 @@ struct World {
     bus: Arc<MemoryBus>,
     feeds: Feeds,
     shutdown: CancellationToken,
+    folded: Arc<AtomicU64>,
 }
 
 fn world(seed: u64, faults: Faults) -> World {
@@ -55,7 +68,7 @@ fn world(seed: u64, faults: Faults) -> World {
     let shutdown = CancellationToken::new();
     let options = FeedOptions { chunk_bytes: 512, ..FeedOptions::default() };
     let feeds = Feeds::new(table.clone(), bus.clone(), options, Arc::new(Metrics::default()), shutdown.clone());
-    World { table, bus, feeds, shutdown }
+    World { table, bus, feeds, shutdown, folded: Arc::default() }
 }
 
 const ALL: Span = Span { fold_from: 1, first: 1, to_the_end: false };
@@ -66,7 +79,8 @@ impl World {
     }
 
     async fn watch(&self, log: &Log, span: Span, cursor: Cursor) -> Reader {
-        let projection = Box::new(Counting { named: true, ..Counting::default() });
+        let folded = self.folded.clone();
+        let projection = Box::new(Counting { named: true, folded, ..Counting::default() });
         let response = self.feeds.projected(log.actor, projection, span, cursor).await.unwrap();
         Reader { bytes: response.into_body().into_data_stream(), seen: String::new() }
     }
@@ -231,4 +245,79 @@ async fn a_reader_that_takes_nothing_has_one_page_of_the_log_read() {
     assert_eq!(world.table.queries.load(SeqCst) - before, 2, "the end of the log, and a page");
     reader.read_to(1000).await;
     assert_eq!(reader.data().len(), 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_watchers_have_the_log_folded_once() {
+    const WATCHERS: u64 = 50;
+    let world = world(1, Faults::default());
+    let mut log = world.log();
+    log.chatter(3).await;
+    let mut readers = Vec::new();
+    for _ in 0..WATCHERS {
+        let mut reader = world.watch(&log, ALL, Cursor::None).await;
+        reader.read_to(3).await;
+        readers.push(reader);
+    }
+    let before = world.folded.load(SeqCst);
+    for _ in 0..100 {
+        log.write(vec![text("word")], 0).await;
+        for reader in &mut readers {
+            reader.read_to(log.next - 1).await;
+        }
+    }
+    // A watcher joins when it is asked for more than the log had: in its first new event, all but the first fold for themselves.
+    let folded = world.folded.load(SeqCst) - before;
+    assert!(folded <= 100 + WATCHERS, "{folded} events were folded for {WATCHERS} watchers of 100");
+    let mut late = world.watch(&log, ALL, Cursor::None).await;
+    late.read_to(log.next - 1).await;
+    log.write(vec![text("end")], 0).await;
+    for reader in readers.iter_mut().chain([&mut late]) {
+        while reader.read().await {}
+        assert_eq!(reader.data(), (1..=104).map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>());
+    }
+}
+
+/// Pieces of text expire. A watcher that folds the log without them has another state, and may not take over what others were sent.
+#[tokio::test(start_paused = true)]
+async fn a_watcher_with_another_state_folds_for_itself() {
+    let world = world(1, Faults::default());
+    let mut log = world.log();
+    log.chatter(3).await;
+    let mut first = world.watch(&log, ALL, Cursor::None).await;
+    first.read_to(3).await;
+    log.chatter(1).await;
+    first.read_to(4).await;
+    // It begins to fold where the first one has been: its counts are its own.
+    let span = Span { fold_from: 4, first: 4, to_the_end: false };
+    let mut other = world.watch(&log, span, Cursor::None).await;
+    other.read_to(4).await;
+    for number in 5..20 {
+        log.chatter(1).await;
+        first.read_to(number).await;
+        other.read_to(number).await;
+    }
+    assert_eq!(first.data().last(), Some(&"{\"n\":19}"));
+    assert_eq!(other.data(), (1..=16).map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_is_too_slow_for_the_others_comes_back() {
+    let world = world(1, Faults::default());
+    let mut log = world.log();
+    log.chatter(1).await;
+    let (mut fast, mut slow) = (world.watch(&log, ALL, Cursor::None).await, world.watch(&log, ALL, Cursor::None).await);
+    fast.read_to(1).await;
+    slow.read_to(1).await;
+    log.chatter(1).await;
+    fast.read_to(2).await;
+    slow.read_to(2).await;
+    log.chatter(20_000).await;
+    fast.read_to(20_002).await;
+    while slow.read().await {}
+    let seen = slow.data().len() as u64;
+    assert!(seen < 20_002 && slow.seen.lines().last().unwrap().starts_with("retry: "), "{seen}");
+    let mut again = world.watch(&log, ALL, Cursor::After(seen)).await;
+    again.read_to(20_002).await;
+    assert_eq!(again.data().len() as u64 + seen, 20_002, "nothing is lost");
 }

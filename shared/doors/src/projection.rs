@@ -2,14 +2,20 @@
 
 use domain::Timestamp;
 use serde_json::Value;
+use std::fmt::Debug;
 
 /// A protocol's view of one actor's log, folded from its first event on.
 ///
 /// The same log gives the same frames, on every machine and after every interruption: so a stream resumes by folding the log without sending
-/// what the client has, and many watchers of one actor can share what was rendered once.
-pub trait Projection: Send {
+/// what the client has, and many watchers of one actor share what was rendered once. Two projections with one name and equal `Debug` texts are
+/// one: so `Debug` is derived, and shows the whole state.
+pub trait Projection: Debug + Send {
     /// The events of the actor.
     type Event;
+    /// Tells it from projections of other protocols.
+    fn name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
     /// Takes in the event with this number, committed at `at`, and appends its frames. An event that the protocol does not show has none.
     fn take_in(&mut self, number: u64, at: Timestamp, event: &Self::Event, frames: &mut Vec<Frame>);
     /// Whether the protocol shows nothing after what was taken in, so that a stream ends.

@@ -1,7 +1,7 @@
 //! The parts that the feeds of a process have together, and the map in which they are found.
 
 use super::Feed;
-use crate::{frame::Kind, lock, metrics::Metrics, options::FeedOptions};
+use crate::{frame::Kind, lock, metrics::Metrics, options::FeedOptions, rendering::Renderings};
 use domain::ActorRef;
 use ports::{Bus, Table};
 use std::{
@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) options: FeedOptions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) renderings: Renderings,
     /// A feed is found here while its task or a subscription holds it. A hold is only gained under this lock.
     feeds: Mutex<HashMap<ActorRef, Weak<Feed>>>,
 }
@@ -29,7 +30,8 @@ impl Shared {
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) -> Self {
-        Self { table, bus, options, metrics, shutdown, feeds: Mutex::default() }
+        let (renderings, feeds) = (Renderings::default(), Mutex::default());
+        Self { table, bus, options, metrics, shutdown, renderings, feeds }
     }
 
     /// The feed of an actor: the one that is there, or a new one.

@@ -1,7 +1,6 @@
 //! Recorded logs as the protocols of stock clients render them: a line per frame, part by part. `BLESS=1` renders them anew.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
+use crate::logs::{LOGS, file, golden, log};
 use buildscale_doors::{
     Frame, Part, Parts, Projection,
     a2a::{Shows, Task, TaskId},
@@ -12,32 +11,10 @@ use buildscale_doors::{
 };
 use domain::{ChatEvent, ChatId, TaskEvent, Timestamp, task_native};
 use serde_json::Value;
-use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Write};
 use uuid::Uuid;
 
-/// Text, tools, failures and stops; parallel calls, a question, files and a pause; reasoning, a crash, a plan, a permission and limits. Then one thing
-/// each, as a hub recorded it.
-const LOGS: [(&str, &str); 17] = [
-    ("simple", "planner/simple.json"),
-    ("tool", "planner/tool.json"),
-    ("failed", "planner/failed.json"),
-    ("stopped", "planner/stopped.json"),
-    ("complex", "planner/complex.json"),
-    ("thread", "golden/hub/thread.log.json"),
-    ("asks", "clients/asks.log.json"),
-    ("text", "clients/text.log.json"),
-    ("reasoning", "clients/reasoning.log.json"),
-    ("parallel", "clients/parallel.log.json"),
-    ("failed-call", "clients/failed-call.log.json"),
-    ("files", "clients/files.log.json"),
-    ("question", "clients/question.log.json"),
-    ("permission", "clients/permission.log.json"),
-    ("stop", "clients/stop.log.json"),
-    ("crash", "clients/crash.log.json"),
-    ("functions", "clients/functions.log.json"),
-];
-
-const PROTOCOLS: [&str; 10] = [
+pub const PROTOCOLS: [&str; 10] = [
     "response",
     "completion",
     "completion-whole",
@@ -51,14 +28,6 @@ const PROTOCOLS: [&str; 10] = [
 ];
 
 type View = Box<dyn Projection<Event = ChatEvent>>;
-
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
-}
-
-fn log(path: &str) -> Vec<ChatEvent> {
-    serde_json::from_str(&std::fs::read_to_string(file(path)).unwrap()).unwrap()
-}
 
 fn chat() -> ChatId {
     ChatId(Uuid::from_u128(2))
@@ -134,15 +103,6 @@ fn write(text: &mut String, frames: &[Frame]) {
         let event = event.filter(|event| data["type"] != *event).map(|event| format!("{event} ")).unwrap_or_default();
         writeln!(text, "{number} {event}{data}").unwrap();
     }
-}
-
-fn golden(name: &str, text: &str) {
-    let path = file(&format!("clients/{name}"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(wanted, text, "{name}: BLESS=1 renders it anew");
 }
 
 /// A flow with a question and a split, in our own format and as LangGraph has it.

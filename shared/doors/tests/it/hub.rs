@@ -1,5 +1,4 @@
 //! Golden transcripts of the hub: recorded logs, rendered. A log and its transcript stay as they are; `BLESS=1` writes a new transcript.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_doors::{
     Projection,

@@ -1,7 +1,5 @@
 //! Logs of sessions, recorded from the machine of chats, as door 3 renders them: a line per frame. `BLESS=1` renders them anew.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use buildscale_doors::{
     Frame, Projection,
     planner::{PlannerTurn, Shows},

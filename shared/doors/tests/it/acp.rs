@@ -1,6 +1,5 @@
 //! The Agent Client Protocol as an agent: the messages of an editor, and a golden transcript. The recorded log is that of the hub's door, since its
 //! frames are what becomes updates. `BLESS=1` writes a new transcript.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_doors::{
     Projection,

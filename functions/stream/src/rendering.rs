@@ -1,0 +1,226 @@
+//! What the watchers of one actor in one protocol share: the log is folded once for all of them, and each frame is written once.
+//!
+//! A projection is a pure fold, so two of the same type with the same state go on in the same way. Watchers whose projections begin alike are
+//! *together* once their states are equal: the first one that has read the log brings its projection along, and another one joins at the same event
+//! if its own state is the same one then. It may not be: pieces of text expire, and who folds the log without them has another state until the turn
+//! ends. Such a watcher folds for itself and tries again later.
+//!
+//! Invariant: a watcher that has joined has sent all frames before its place, so that it needs nothing but those after it. They are in a window that is
+//! bounded by bytes. A watcher that falls behind it ends its stream: its client comes back with its cursor, and catches up for itself.
+
+use crate::lock;
+use actor::Entry;
+use bytes::Bytes;
+use doors::{Frame, Projection};
+use serde::de::DeserializeOwned;
+use std::{
+    any::Any,
+    collections::{HashMap, VecDeque},
+    io::Write,
+    sync::{Arc, Mutex, Weak},
+};
+
+/// The most bytes of frames that wait for the slowest watcher.
+const WINDOW: usize = 256 * 1024;
+/// The messages of the bus that are read once for all.
+const READ_ONCE: usize = 64;
+/// Renderings over which those without watchers are let go.
+const MANY: usize = 64;
+
+type Fold<E> = Box<dyn Projection<Event = E>>;
+
+/// All renderings of a process that are watched.
+#[derive(Default)]
+pub(crate) struct Renderings(Mutex<HashMap<String, Weak<dyn Any + Send + Sync>>>);
+
+impl Renderings {
+    /// The rendering of an actor's log for all whose projections begin like this one.
+    pub(crate) fn of<E: Send + Sync + 'static>(&self, actor: &str, projection: &Fold<E>) -> Arc<Rendering<E>> {
+        // The whole state of a projection that has taken in nothing: all that its frames depend on.
+        let key = format!("{actor} {} {projection:?}", projection.name());
+        let mut all = lock(&self.0);
+        if let Some(found) = all.get(&key).and_then(Weak::upgrade).and_then(|found| found.downcast().ok()) {
+            return found;
+        }
+        if all.len() >= MANY {
+            all.retain(|_, rendering| rendering.strong_count() > 0);
+        }
+        let made = Arc::new(Rendering(Mutex::new(Shared::default())));
+        let known: Arc<dyn Any + Send + Sync> = made.clone();
+        all.insert(key, Arc::downgrade(&known));
+        made
+    }
+}
+
+/// The fold that watchers share, and its newest frames.
+pub(crate) struct Rendering<E>(Mutex<Shared<E>>);
+
+struct Shared<E> {
+    /// None while no watcher has joined.
+    projection: Option<Fold<E>>,
+    watchers: usize,
+    /// The number of the event that is taken in next.
+    next: u64,
+    /// The number from which on all frames are in the window.
+    from: u64,
+    window: VecDeque<Written>,
+    bytes: usize,
+    read: VecDeque<(Bytes, Arc<Entry<E>>)>,
+    /// The frames of one event; kept for its memory.
+    rendered: Vec<Frame>,
+}
+
+impl<E> Default for Shared<E> {
+    fn default() -> Self {
+        let (window, read, rendered) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Self { projection: None, watchers: 0, next: 1, from: 1, window, bytes: 0, read, rendered }
+    }
+}
+
+/// The frames of one event, as they are sent.
+#[derive(Clone)]
+pub(crate) struct Written {
+    /// The number of the event.
+    pub number: u64,
+    /// How many frames these are.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+impl Written {
+    pub(crate) fn new(number: u64, frames: &[Frame]) -> Self {
+        let mut text = Vec::new();
+        for (index, Frame { number, event, data }) in frames.iter().enumerate() {
+            // Writing to memory does not fail.
+            if index + 1 == frames.len() {
+                let _ = writeln!(text, "id: {number}");
+            }
+            if let Some(event) = event {
+                let _ = writeln!(text, "event: {event}");
+            }
+            // JSON text escapes line ends, so the data is one line.
+            let _ = write!(text, "data: {data}\n\n");
+        }
+        Self { number, frames: frames.len() as u64, bytes: text.into() }
+    }
+}
+
+/// A watcher that has joined; it leaves when this is dropped.
+pub(crate) struct Joined<E>(Arc<Rendering<E>>);
+
+/// The frames after the place of a watcher.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub written: Vec<Written>,
+    /// The number of the event that is taken in next.
+    pub next: u64,
+    /// Whether the protocol shows nothing after these.
+    pub is_over: bool,
+}
+
+impl<E> Rendering<E> {
+    /// Whether a watcher that has all events before `next` may join.
+    pub(crate) fn is_at(&self, next: u64) -> bool {
+        let shared = lock(&self.0);
+        shared.projection.is_none() || shared.next == next
+    }
+
+    /// Joins with a projection that has taken in all events before `next`; gives it back where the others' is another one.
+    pub(crate) fn join(self: &Arc<Self>, projection: Fold<E>, next: u64) -> Result<Joined<E>, Fold<E>> {
+        let mut shared = lock(&self.0);
+        match &shared.projection {
+            None => {
+                shared.projection = Some(projection);
+                (shared.next, shared.from) = (next, next);
+            }
+            Some(others) if shared.next == next && format!("{others:?}") == format!("{projection:?}") => {}
+            Some(_) => return Err(projection),
+        }
+        shared.watchers += 1;
+        Ok(Joined(self.clone()))
+    }
+}
+
+impl<E: DeserializeOwned> Joined<E> {
+    /// The entry in a message of the bus; none for one that is only a hint.
+    pub(crate) fn read(&self, message: &Bytes) -> Option<Arc<Entry<E>>> {
+        let mut shared = lock(&self.0.0);
+        // The bus hands the very same bytes to all watchers. Those that are kept here are no other's.
+        let is_it =
+            |(known, _): &&(Bytes, Arc<Entry<E>>)| known.as_ptr() == message.as_ptr() && known.len() == message.len();
+        if let Some((_, entry)) = shared.read.iter().find(is_it) {
+            return Some(entry.clone());
+        }
+        let entry = Arc::new(serde_json::from_slice::<Entry<E>>(message).ok()?);
+        if shared.watchers > 1 {
+            if shared.read.len() == READ_ONCE {
+                shared.read.pop_front();
+            }
+            shared.read.push_back((message.clone(), entry.clone()));
+        }
+        Some(entry)
+    }
+
+    /// The frames from event `next` on that were written already; none when the window is past it.
+    pub(crate) fn take(&self, next: u64) -> Option<Taken> {
+        lock(&self.0.0).take(next)
+    }
+
+    /// The same after `entry` is taken in, unless it was.
+    pub(crate) fn take_in(&self, entry: &Entry<E>, next: u64) -> Option<Taken> {
+        let mut shared = lock(&self.0.0);
+        shared.take_in(entry);
+        shared.take(next)
+    }
+}
+
+impl<E> Shared<E> {
+    fn take_in(&mut self, entry: &Entry<E>) {
+        let Some(mut projection) = self.projection.take() else { return };
+        // An entry behind a gap is read from the log before.
+        if entry.first <= self.next {
+            let next = self.next;
+            for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
+                if projection.is_over() {
+                    break;
+                }
+                projection.take_in(number, entry.at, event, &mut self.rendered);
+                if !self.rendered.is_empty() {
+                    let written = Written::new(number, &self.rendered);
+                    self.bytes += written.bytes.len();
+                    self.window.push_back(written);
+                    self.rendered.clear();
+                }
+            }
+            self.next = next.max(entry.next);
+        }
+        self.projection = Some(projection);
+    }
+
+    fn take(&mut self, next: u64) -> Option<Taken> {
+        if next < self.from {
+            return None;
+        }
+        let written = self.window.iter().filter(|written| written.number >= next).cloned().collect();
+        let is_over = self.projection.as_ref().is_some_and(|projection| projection.is_over());
+        // A watcher alone leaves nothing for others.
+        let most = if self.watchers > 1 { WINDOW } else { 0 };
+        while self.bytes > most {
+            let Some(oldest) = self.window.pop_front() else { break };
+            self.bytes -= oldest.bytes.len();
+            self.from = oldest.number + 1;
+        }
+        Some(Taken { written, next: self.next, is_over })
+    }
+}
+
+impl<E> Drop for Joined<E> {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.0.0);
+        shared.watchers -= 1;
+        if shared.watchers == 0 {
+            *shared = Shared::default();
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The protocols: their messages, and recorded logs as each renders them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod acp;
+mod clients;
+mod each;
+mod hub;
+mod logs;
+mod mcp;
+mod planner;

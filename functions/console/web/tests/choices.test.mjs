@@ -1,0 +1,130 @@
+// What a person chooses: the model and the persona, where a fork goes on, the look of the page, and a command of the palette.
+import assert from 'node:assert/strict';
+import {mkdtemp, rm, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {after, before, test} from 'node:test';
+import {begin} from './browser.mjs';
+
+let world;
+let folder;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'choices-'));
+  const script = join(folder, 'script.yaml');
+  await writeFile(script, 'rules:\n- steps: [{text: "So says the script."}]\n');
+  world = await begin({env: {BUILDSCALE__AI__SCRIPT: script, BUILDSCALE__AI__MODEL: 'scripted/script'}});
+});
+after(async () => {
+  await world.end();
+  await rm(folder, {recursive: true, force: true});
+});
+
+const conversation = page => page.getByRole('log', {name: 'Conversation'});
+const view = chat => world.api.get('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...world.path, chat_id: chat}});
+const idOf = page => page.url().split('/').at(-1);
+async function say(page, box, words) {
+  await page.getByRole('textbox', {name: box}).fill(words);
+  await page.keyboard.press('Enter');
+}
+
+test('the persona and the model of a chat are chosen, and the next turn has another model', async () => {
+  const page = await world.open('chats');
+  await page.getByRole('combobox', {name: 'Persona'}).selectOption('reviewer');
+  await page.getByRole('combobox', {name: 'Model'}).selectOption('scripted/demo');
+  await say(page, 'Describe a goal', 'Show me what you can do');
+  await page.waitForURL(/chats\/[0-9a-f-]{36}$/);
+  await conversation(page).getByText('No model is configured').first().waitFor();
+  await conversation(page).getByText(/tokens read/).waitFor();
+  const made = await view(idOf(page));
+  assert.deepEqual([made.role, made.model], ['reviewer', 'scripted/demo']);
+  await page.getByRole('combobox', {name: 'Model'}).selectOption('scripted/script');
+  await say(page, 'Write a message', 'And now?');
+  await conversation(page).getByText('So says the script.').waitFor();
+  assert.equal((await view(idOf(page))).model, 'scripted/script');
+  await page.context().close();
+});
+
+test('a fork goes on from a turn in another chat', async () => {
+  const page = await world.open('chats');
+  await say(page, 'Describe a goal', 'First');
+  await page.waitForURL(/chats\/[0-9a-f-]{36}$/);
+  await conversation(page).getByText('So says the script.').waitFor();
+  const first = idOf(page);
+  await conversation(page).getByRole('button', {name: 'Fork', exact: true}).first().click();
+  await page.waitForURL(url => !url.href.includes(first));
+  await conversation(page).getByText('First', {exact: true}).waitFor();
+  await say(page, 'Write a message', 'Second');
+  await conversation(page).getByText('So says the script.').nth(1).waitFor();
+  assert.equal((await view(idOf(page))).forked_from.chat_id, first);
+  assert.equal((await view(first)).turns, 1, 'the chat itself stays as it was');
+  await page.context().close();
+});
+
+test('the look is light, dark or that of the system, and stays over a reload', async () => {
+  const page = await world.open('chats', {theme: 'dark'});
+  const shade = () => page.evaluate(() => getComputedStyle(document.body).color);
+  const press = name => page.getByRole('button', {name}).click();
+  await press('Theme: as the system has it');
+  await page.getByRole('button', {name: 'Theme: light'}).waitFor();
+  const light = await shade();
+  await page.reload();
+  await page.getByRole('button', {name: 'Theme: light'}).waitFor();
+  assert.equal(await shade(), light);
+  await press('Theme: light');
+  await page.getByRole('button', {name: 'Theme: dark'}).waitFor();
+  const dark = await shade();
+  assert.notEqual(dark, light);
+  await press('Theme: dark');
+  await page.getByRole('button', {name: 'Theme: as the system has it'}).waitFor();
+  assert.equal(await shade(), dark, 'the system is dark');
+  await page.emulateMedia({colorScheme: 'light'});
+  await page.waitForFunction(shade => getComputedStyle(document.body).color === shade, light);
+  await page.context().close();
+});
+
+test('each command of the palette does what it says', async () => {
+  const page = await world.open('chats');
+  const open = async () => {
+    await page.keyboard.press('Control+k');
+    await page.getByRole('listbox', {name: 'Results'}).waitFor();
+  };
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await open();
+  const titles = await page.getByRole('option').evaluateAll(options => options.map(option => option.querySelector('span, strong')?.textContent ?? option.textContent));
+  const commands = titles.filter(title => /^(Go to|New chat|Change the workspace|Light|Dark|Theme)/.test(title));
+  await page.keyboard.press('Escape');
+  assert.ok(commands.length > 8, commands.join());
+  const seen = new Set();
+  for (const title of commands) {
+    // Each begins where no command leads.
+    await page.goto(`${world.hub.url}/#/w/${world.workspace}/files/projects`);
+    await page.getByRole('button', {name: /^Theme/}).waitFor();
+    const before = await page.evaluate(() => [location.hash, localStorage.getItem('buildscale.theme')].join());
+    await open();
+    await page.keyboard.type(title);
+    await page.getByRole('option', {selected: true}).filter({hasText: title}).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(before => [location.hash, localStorage.getItem('buildscale.theme')].join() !== before, before);
+    assert.equal(await page.getByRole('alert').count(), 0, title);
+    seen.add(await page.evaluate(() => [location.hash, localStorage.getItem('buildscale.theme')].join()));
+  }
+  assert.equal(seen.size, commands.length - 1, 'no two do the same, but that a new chat begins on the page of chats');
+  await page.context().close();
+});
+
+test('the usage of a day is drawn, and its tables lead to the chats', async () => {
+  const chat = await world.chat('Spend something');
+  for (;;) if ((await view(chat)).status === 'idle') break;
+  const page = await world.open('usage');
+  const today = new Date().toISOString().slice(0, 10);
+  const bar = page.locator('.bar:not(.none)');
+  await bar.first().waitFor();
+  assert.equal(await bar.count(), 1, 'one day has work');
+  assert.match(await bar.getAttribute('title'), new RegExp(`^${today}: [1-9]`));
+  await page.getByRole('region', {name: 'Models'}).getByRole('row').nth(1).waitFor();
+  await page.getByRole('combobox', {name: 'Days'}).selectOption('7');
+  await page.waitForFunction(() => document.querySelectorAll('.bar').length === 7);
+  await page.getByRole('region', {name: 'Chats'}).getByRole('link', {name: chat.slice(-12)}).click();
+  await conversation(page).getByText('So says the script.').waitFor();
+  await page.context().close();
+});

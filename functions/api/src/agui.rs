@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Converse},
-    converse::{Reply, Speaker, Words, chat_of},
+    converse::{Meant, Reply, Speaker, Words},
     error::Answer,
     extract::{Talk, TraceParent, Traced},
     idempotency::Ids,
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Begins a run: a turn with the last message, or the rest of a turn after the answer to its interrupt (`resume`). It answers with the events of
 /// the run. A new thread id makes a chat; a UUID is that of a chat that is there. A run goes on although its client goes.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/ag-ui", tag = "clients", params(InWorkspace, TraceParent),
-    request_body(content = Value, description = "`RunAgentInput`. `forwardedProps` can have `role` and `model` of a new chat."),
+    request_body(content = Value, description = "`RunAgentInput`. `forwardedProps` can have `role`, a persona or a flow, and `model` of a new chat."),
     responses((status = 200, description = "The events of the run (AG-UI 1.0).", body = String, content_type = "text/event-stream")))]
 pub(crate) async fn run_agent(
     State(context): State<Arc<Context>>,
@@ -32,14 +32,15 @@ pub(crate) async fn run_agent(
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let (chat, view) = chat_of(&context.base, at.workspace_id, &thread).await?;
+    let meant = Meant::find(&context.base, at.workspace_id, &thread).await?;
+    let chat = meant.chat();
     let run = match input {
         Input::Words { content, files } => {
-            if view.is_some() {
+            if meant.is_there() {
                 speaker.check_functions(chat, &functions).await?;
             }
             let words = Words { content, earlier, role: persona, model, functions, files };
-            speaker.say(chat, view.is_some(), words).await?
+            speaker.say(chat, meant.is_there(), words).await?
         }
         Input::Resume { id, payload } => {
             // Giving up is a no; questions need an answer, and refuse it.

@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Converse, Read},
-    converse::{Reply, Run, Speaker, Words, chat_of, waits},
+    converse::{Meant, Reply, Run, Speaker, Words, waits},
     error::Answer,
     extract::{Talk, TraceParent, Traced},
     idempotency::Ids,
@@ -52,7 +52,7 @@ pub(crate) struct UiStopped {
 /// Takes the last message of a client of the AI SDK, or the approval or answer in it, and answers with the chunks of its turn up to the next
 /// question. A new id makes a chat; a UUID is that of a chat that is there. A message is processed although its client goes.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/ai-sdk/chat", tag = "clients", params(InWorkspace, TraceParent),
-    request_body(content = Value, description = "As `DefaultChatTransport` sends it. Beside it, `role` and `model` of a new chat."),
+    request_body(content = Value, description = "As `DefaultChatTransport` sends it. Beside it, `role`, a persona or a flow, and `model` of a new chat."),
     responses((status = 200, description = "The chunks of the answer (UI message stream, version 1).", body = String,
         content_type = "text/event-stream")))]
 pub(crate) async fn send_ui_message(
@@ -67,18 +67,19 @@ pub(crate) async fn send_ui_message(
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let (chat, view) = chat_of(&context.base, at.workspace_id, &id).await?;
+    let meant = Meant::find(&context.base, at.workspace_id, &id).await?;
+    let chat = meant.chat();
     let run = match input {
         Input::Words { content, files } => {
             let words = Words { content, earlier, role: persona, model, functions: Vec::new(), files };
-            speaker.say(chat, view.is_some(), words).await?
+            speaker.say(chat, meant.is_there(), words).await?
         }
         Input::Decision { id, approved, reason } => {
             speaker.reply(chat, id.0, Reply::Decision { approved, reason }).await?
         }
         Input::Answers(call, output) => speaker.reply(chat, call.0, Reply::Given(output)).await?,
     };
-    Ok(marked(speaker.streamed(run, Box::new(Chunks::of(chat, run.part)), DONE).await?))
+    Ok(marked(speaker.streamed(run, Box::new(Chunks::of(run.chat, run.part)), DONE).await?))
 }
 
 /// The chunks of the turn that runs or waits for a person, from its beginning: for a client that comes back and builds the message anew. 204 when
@@ -91,12 +92,18 @@ pub(crate) async fn resume_ui_stream(
     Access { at, by, caller, role, files, .. }: Access<Read, InUiChat>,
     ids: Ids,
 ) -> Answer<Response> {
-    let (chat, view) = chat_of(&context.base, at.workspace_id, &at.id).await?;
-    let Some(view) = view.filter(|view| view.status != ChatStatus::Idle) else {
-        return Ok(StatusCode::NO_CONTENT.into_response());
-    };
+    let meant = Meant::find(&context.base, at.workspace_id, &at.id).await?;
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace: None };
+    let (chat, view) = match &meant {
+        Meant::Chat(view) if view.status != ChatStatus::Idle => (view.chat_id, view),
+        Meant::Task(view) => {
+            let Some(run) = speaker.under_way(view).await? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+            let chunks = Box::new(Chunks::through(run.chat, run.part));
+            return Ok(marked(speaker.streamed(run, chunks, DONE).await?));
+        }
+        Meant::Chat(_) | Meant::Nothing(_) => return Ok(StatusCode::NO_CONTENT.into_response()),
+    };
     let parts = speaker.parts(chat).await?;
     let last = match (parts.last(), view.turn_id) {
         (Some(last), _) if parts.is_running() => last,
@@ -105,7 +112,7 @@ pub(crate) async fn resume_ui_stream(
         _ => return Ok(StatusCode::NO_CONTENT.into_response()),
     };
     // A turn that waits for a person is shown up to its question.
-    let number = if waits(&view) { last.number.saturating_sub(1) } else { last.number };
+    let number = if waits(view) { last.number.saturating_sub(1) } else { last.number };
     let part = Part { number, ..last };
     let run = Run { chat, part, first: view.turn_seq.unwrap_or(1) };
     Ok(marked(speaker.streamed(run, Box::new(Chunks::through(chat, part)), DONE).await?))
@@ -119,12 +126,15 @@ pub(crate) async fn stop_ui_stream(
     Access { at, by, .. }: Access<Converse, InUiChat>,
     ids: Ids,
 ) -> Answer<axum::Json<UiStopped>> {
-    let (chat, view) = chat_of(&context.base, at.workspace_id, &at.id).await?;
-    if view.is_none() {
-        let shown: String = at.id.chars().take(64).collect();
-        return Err(Error::not_found("chat", shown).into());
+    let command = CommandId(ids.id("command"));
+    match Meant::find(&context.base, at.workspace_id, &at.id).await? {
+        Meant::Chat(view) => context.chats.stop(at.workspace_id, view.chat_id, command, &by).await?,
+        Meant::Task(view) => context.tasks.stop(at.workspace_id, view.task_id, command, &by).await.map(drop)?,
+        Meant::Nothing(_) => {
+            let shown: String = at.id.chars().take(64).collect();
+            return Err(Error::not_found("chat", shown).into());
+        }
     }
-    context.chats.stop(at.workspace_id, chat, CommandId(ids.id("command")), &by).await?;
     Ok(axum::Json(UiStopped { status: "cancelled" }))
 }
 

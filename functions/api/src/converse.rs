@@ -1,6 +1,8 @@
 //! The common part of the doors of client protocols: a message, or the answer to a question, becomes the command of a chat, and the part of
 //! the turn that answers it is streamed, or waited for.
 
+mod flows;
+
 use crate::{
     Context, StreamContext,
     access::demand,
@@ -23,7 +25,11 @@ use domain::{
     ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, OnBusy,
     PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
-use doors::{Brought, Part, Parts, Projection, Span};
+use doors::{
+    Brought, Part, Parts, Projection, Span,
+    of_task::{self, OfTask},
+};
+pub(crate) use flows::{Meant, task_log};
 use futures::{StreamExt, stream};
 use http::HeaderMap;
 use identity::{Action, Caller, Role};
@@ -50,7 +56,7 @@ pub(crate) struct Speaker<'a> {
 pub(crate) struct Words {
     pub content: String,
     pub earlier: String,
-    /// The persona; `assistant` when none.
+    /// The persona, or the flow; `assistant` when none.
     pub role: Option<String>,
     pub model: Option<String>,
     /// The functions that the client runs itself.
@@ -67,7 +73,7 @@ pub(crate) enum Reply {
     Given(Value),
 }
 
-/// The part of a turn that answers a request.
+/// The part of a turn that answers a request. A task is a turn, too ([`of_task`]).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub chat: ChatId,
@@ -127,6 +133,12 @@ impl Speaker<'_> {
 
     /// Begins a chat with a message.
     pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
+        if let Some(name) = &words.role
+            && self.is_flow(name).await?
+        {
+            let flow = name.clone();
+            return self.begin_task(chat, &flow, words).await;
+        }
         let Words { content, earlier, role, model, functions, files } = words;
         check_model(self.context, model.as_deref())?;
         let earlier = match earlier.is_empty() {
@@ -173,6 +185,9 @@ impl Speaker<'_> {
 
     /// Posts a message to a chat, which keeps its own setup.
     pub(crate) async fn post(&self, chat: ChatId, words: Words, on_busy: OnBusy) -> Result<Run, Error> {
+        if of_task::task_of(chat).is_some() {
+            return Err(flows::has_its_input());
+        }
         let Words { content, files, .. } = words;
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
@@ -208,6 +223,9 @@ impl Speaker<'_> {
 
     /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.
     pub(crate) async fn reply(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Run, Error> {
+        if let Some(task) = of_task::task_of(chat) {
+            return self.reply_task(task, id, reply).await;
+        }
         let view = self.context.chats.get(self.workspace, chat).await?;
         let parts = self.parts(chat).await?;
         let Some((asked, part)) = parts.that_asked(id) else {
@@ -235,7 +253,7 @@ impl Speaker<'_> {
             let decision = chat::Decision { reason, ..chat::Decision::new(PermissionId(asked), outcome) };
             self.context.chats.decide(self.workspace, chat, self.command(), decision, &self.by).await?;
         } else {
-            let answers = answers(&view, asked, reply)?;
+            let answers = answers_of(&view.waiting_for, asked, reply)?;
             let (id, command) = (QuestionId(asked), self.command());
             let may_approve = self.may_approve();
             self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
@@ -245,7 +263,7 @@ impl Speaker<'_> {
 
     /// Refuses other functions of the client than those that a chat was made with.
     pub(crate) async fn check_functions(&self, chat: ChatId, functions: &[ClientFunction]) -> Result<(), Error> {
-        if functions.is_empty() {
+        if functions.is_empty() || of_task::task_of(chat).is_some() {
             return Ok(());
         }
         let mut known = Vec::new();
@@ -269,12 +287,15 @@ impl Speaker<'_> {
         Ok(parts)
     }
 
-    /// Hands the log of a chat to `take_in`, with the numbers and times of its events.
+    /// Hands the log of a chat, or of a task as one, to `take_in`, with the numbers and times of its events.
     pub(crate) async fn fold(
         &self,
         chat: ChatId,
         take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
+        if let Some(task) = of_task::task_of(chat) {
+            return self.fold_task(task, take_in).await;
+        }
         self.context.threads().reader().log(self.workspace, chat, 1, take_in).await
     }
 
@@ -285,9 +306,12 @@ impl Speaker<'_> {
         projection: Box<dyn Projection<Event = ChatEvent>>,
         tail: &'static str,
     ) -> Answer<Response> {
-        let actor = ActorRef::Chat { workspace: self.workspace, chat: run.chat };
+        let (actor, streams, none) = (self.actor(run), &self.context.base.streams, HeaderMap::new());
         let span = Span { fold_from: run.first, first: run.first, to_the_end: true };
-        let opened = self.context.base.streams.open_projected(actor, projection, span, &HeaderMap::new(), None).await?;
+        let opened = match of_task::task_of(run.chat) {
+            Some(task) => streams.open_task(actor, Box::new(OfTask::new(task, projection)), span, &none).await?,
+            None => streams.open_projected(actor, projection, span, &none, None).await?,
+        };
         let (parts, body) = opened.into_parts();
         let last = stream::iter((!tail.is_empty()).then(|| Ok(Bytes::from_static(tail.as_bytes()))));
         Ok(Response::from_parts(parts, Body::from_stream(body.into_data_stream().chain(last))))
@@ -401,7 +425,7 @@ fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
 }
 
 /// Answers by the names of the questions. One value is the answer to one question.
-fn answers(view: &ChatView, id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
+fn answers_of(waiting_for: &[Value], id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
     let given = match reply {
         Reply::Given(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         Reply::Given(value) => value,
@@ -410,7 +434,7 @@ fn answers(view: &ChatView, id: Uuid, reply: Reply) -> Result<Map<String, Value>
         }
     };
     let id = id.to_string();
-    let open = view.waiting_for.iter().find(|open| open["data"]["question_id"] == id);
+    let open = waiting_for.iter().find(|open| open["data"]["question_id"] == id);
     let questions = open.and_then(|open| open["data"]["questions"].as_array());
     let names: Vec<&str> = questions.into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
     match given {

@@ -208,5 +208,5 @@ fn check_protocol(wanted: Option<String>) -> Result<(), Error> {
     let Some(protocol) = wanted.filter(|protocol| protocol != "native") else { return Ok(()) };
     let protocol: String = protocol.chars().take(64).collect();
     let error = Error::invalid("protocol", format!("{protocol:?} is not a wire format that is spoken here"));
-    Err(error.hint("supported: native"))
+    Err(error.hint("supported: native; a protocol of clients streams at its own address, such as GET …/ai-sdk/chat/{chat_id}/stream"))
 }

@@ -19,15 +19,17 @@ pub(crate) use runs::*;
 pub(crate) use store::*;
 pub(crate) use threads::*;
 
-use crate::{StreamContext, converse::chat_of, extract::Open};
+use crate::{
+    StreamContext,
+    converse::{Meant, task_log},
+    extract::Open,
+};
 use domain::{ChatId, ChatStatus, ChatView, Code, Error, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use doors::langgraph::{Conversation, Course};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::IntoParams;
 
-/// Entries of a task's log that are read at once.
-const PAGE: usize = 128;
 /// The most threads, states or items that are answered at once.
 const MOST: usize = 100;
 
@@ -72,17 +74,12 @@ impl Thread {
         if id.is_empty() || id.len() > 200 {
             return Err(Error::invalid("thread_id", "the id of a thread has 1 to 200 bytes"));
         }
-        let (made, view) = chat_of(stage, workspace, id).await?;
-        if let Some(view) = view {
-            return Ok(Self::Chat(Box::new(view)));
-        }
+        let made = match Meant::find(stage, workspace, id).await? {
+            Meant::Chat(view) => return Ok(Self::Chat(view)),
+            Meant::Task(view) => return Ok(Self::Task(view)),
+            Meant::Nothing(made) => made,
+        };
         let own: Option<uuid::Uuid> = id.parse().ok();
-        let tasks = own.into_iter().flat_map(|id| [TaskId(id), TaskId::root(id)]).chain([TaskId::root(made.0)]);
-        for task in tasks {
-            if let Some(view) = found(stage.tasks.get(workspace, task).await)? {
-                return Ok(Self::Task(Box::new(view)));
-            }
-        }
         let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
         for chat in own.map(ChatId).into_iter().chain([made]) {
             if let Some(thread) = found(threads.get(workspace, chat).await)? {
@@ -129,22 +126,12 @@ pub(crate) async fn conversation(
 
 /// The states of a task's thread.
 pub(crate) async fn course(stage: &StreamContext, workspace: WorkspaceId, task: TaskId) -> Result<Course, Error> {
-    let (mut course, mut next) = (Course::of(task), 1);
-    let actor = domain::ActorRef::Task { workspace, task }.into();
-    loop {
-        let page = actor::read_after::<TaskEvent>(&*stage.table, &actor, next - 1, PAGE)
-            .await
-            .map_err(|error| crate::ApiError::from(error).error)?;
-        for entry in &page.entries {
-            for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
-                course.take_in(number, entry.at, event);
-            }
-            next = next.max(entry.next);
-        }
-        if !page.more {
-            return Ok(course);
-        }
-    }
+    let mut course = Course::of(task);
+    let take_in = |number, at, event: &TaskEvent| {
+        course.take_in(number, at, event);
+    };
+    task_log(stage, workspace, task, take_in).await?;
+    Ok(course)
 }
 
 /// The state of a thread, by its name in the protocol.

@@ -18,9 +18,9 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{ChatId, Code, CommandId, Error, OnBusy};
+use domain::{ChatId, Code, CommandId, Error, OnBusy, Timestamp};
 use doors::{
-    Projection,
+    Projection, of_task,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
 };
 use serde::Deserialize;
@@ -35,7 +35,7 @@ const DONE: &str = "data: [DONE]\n\n";
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct OfModel {
-    /// The persona.
+    /// The persona, or the flow.
     #[param(example = "assistant")]
     model: String,
 }
@@ -71,7 +71,7 @@ impl OfResponse {
     }
 }
 
-/// The personas, as models of OpenAI's API.
+/// The personas and the flows, as models of OpenAI's API.
 #[utoipa::path(get, path = "/openai/v1/models", tag = "openai",
     responses((status = 200, description = "All of them.", body = Value)))]
 pub(crate) async fn list_openai_models(
@@ -80,10 +80,10 @@ pub(crate) async fn list_openai_models(
     ids: Ids,
 ) -> Answer<axum::Json<Value>> {
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    Ok(axum::Json(wire::models(speaker.personas().await?.into_iter())))
+    Ok(axum::Json(wire::models(names(&speaker).await?.into_iter())))
 }
 
-/// One persona, as a model of OpenAI's API.
+/// One persona or flow, as a model of OpenAI's API.
 #[utoipa::path(get, path = "/openai/v1/models/{model}", tag = "openai", params(OfModel),
     responses((status = 200, description = "It.", body = Value)))]
 pub(crate) async fn get_openai_model(
@@ -93,7 +93,7 @@ pub(crate) async fn get_openai_model(
     ids: Ids,
 ) -> Answer<axum::Json<Value>> {
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    Ok(axum::Json(wire::model(&persona(&speaker, &model).await?)))
+    Ok(axum::Json(wire::model(&meant(&speaker, &model).await?)))
 }
 
 /// Makes a chat of the messages, and answers with its turn as a chat completion, or with the chunks of it. A completion that ends with a call of
@@ -112,7 +112,7 @@ pub(crate) async fn create_completion(
     let Request { model, input, stream, with_usage, functions, .. } = wire::completion(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
-    let model = persona(&speaker, &model).await?;
+    let model = meant(&speaker, &model).await?;
     let run = match input {
         Input::Words { content, earlier, files } => {
             let words = Words { content, earlier, role: Some(model.clone()), model: None, functions, files };
@@ -159,7 +159,7 @@ pub(crate) async fn create_response(
     if stream || !background {
         speaker.demand_streams("send background true and stream false, and poll the response")?;
     }
-    let model = persona(&speaker, &request.model).await?;
+    let model = meant(&speaker, &request.model).await?;
     let (run, previous) = respond(&speaker, request, &model).await?;
     let id = ResponseId { chat: run.chat, part: run.part };
     let view = |shows| {
@@ -196,7 +196,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
             .hint("send the new message alone, or begin anew without previous_response_id")
             .into());
     }
-    let role = speaker.context.chats.get(speaker.workspace, chat).await?.role;
+    let role = made_by(speaker, chat).await?.0;
     if role != model {
         return Err(Error::invalid("model", "another persona has this chat")
             .hint(format!("go on with the model {role}, or begin anew without previous_response_id"))
@@ -252,9 +252,10 @@ pub(crate) async fn cancel_response(
     let id = at.id()?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let found = current(&speaker, id).await?;
-    let view = context.chats.get(speaker.workspace, id.chat).await?;
-    if view.turn_id == Some(id.part.turn) {
-        let command = CommandId(speaker.ids.id("command"));
+    let command = CommandId(speaker.ids.id("command"));
+    if let Some(task) = of_task::task_of(id.chat) {
+        context.tasks.stop(speaker.workspace, task, command, &speaker.by).await?;
+    } else if context.chats.get(speaker.workspace, id.chat).await?.turn_id == Some(id.part.turn) {
         context.chats.stop(speaker.workspace, id.chat, command, &speaker.by).await?;
     }
     Ok(axum::Json(found.whole()))
@@ -262,11 +263,11 @@ pub(crate) async fn cancel_response(
 
 /// The view of a response before the log is folded.
 async fn seen(speaker: &Speaker<'_>, id: ResponseId, shows: StartingAfter) -> Answer<wire::Response> {
-    let view = speaker.context.chats.get(speaker.workspace, id.chat).await.map_err(|error| match error.code {
+    let (model, created) = made_by(speaker, id.chat).await.map_err(|error| match error.code {
         Code::NotFound => Error::not_found("response", id),
         _ => error,
     })?;
-    Ok(wire::Response::new(id, view.role, view.created_at, shows))
+    Ok(wire::Response::new(id, model, created, shows))
 }
 
 /// A response as the log has it.
@@ -277,11 +278,33 @@ async fn current(speaker: &Speaker<'_>, id: ResponseId) -> Answer<wire::Response
     Ok(view)
 }
 
-/// The persona that a model means.
-async fn persona(speaker: &Speaker<'_>, model: &str) -> Result<String, Error> {
-    if speaker.personas().await?.iter().any(|name| name == model) {
+/// The persona or the flow of a response, and when its chat or its task was made.
+async fn made_by(speaker: &Speaker<'_>, chat: ChatId) -> Result<(String, Timestamp), Error> {
+    if let Some(task) = of_task::task_of(chat) {
+        let view = speaker.context.base.tasks.get(speaker.workspace, task).await?;
+        return Ok((view.flow.name, view.created_at));
+    }
+    let view = speaker.context.chats.get(speaker.workspace, chat).await?;
+    Ok((view.role, view.created_at))
+}
+
+/// The personas, then the flows of other names.
+async fn names(speaker: &Speaker<'_>) -> Result<Vec<String>, Error> {
+    let mut names = speaker.personas().await?;
+    for flow in speaker.flows().await? {
+        if !names.contains(&flow) {
+            names.push(flow);
+        }
+    }
+    Ok(names)
+}
+
+/// The persona or the flow that a model means.
+async fn meant(speaker: &Speaker<'_>, model: &str) -> Result<String, Error> {
+    if names(speaker).await?.iter().any(|name| name == model) {
         return Ok(model.to_owned());
     }
     let shown: String = model.chars().take(64).collect();
-    Err(Error::not_found("model", shown).detail("field", "model").hint("GET /openai/v1/models lists the personas"))
+    let error = Error::not_found("model", shown).detail("field", "model");
+    Err(error.hint("GET /openai/v1/models lists the personas and the flows"))
 }

@@ -12,6 +12,7 @@ pub mod hub;
 pub mod langgraph;
 pub mod mcp;
 pub mod multipart;
+pub mod of_task;
 pub mod openai;
 mod part;
 mod plan;

@@ -397,6 +397,24 @@ async fn one_run_goes_from_one_protocol_to_the_next_before_the_eyes_of_the_conso
 }
 
 #[tokio::test]
+async fn a_flow_is_begun_watched_and_answered_by_any_of_them() -> Result {
+    let told = told("flows.mjs").await?;
+    assert_eq!(told["models"], true);
+    let shouted = |all: &[&str], colour: &str| json!({ "all": all, "colour": colour });
+    assert_eq!(told["responses"], json!(["ask_user", "response.completed", shouted(&["a!", "b!"], "red")]));
+    assert_eq!((&told["read"], &told["numbers"], &told["rest"]), (&json!("completed"), &json!(true), &json!(2)));
+    assert_eq!(told["completion"], json!(["tool_calls", "ask_user"]));
+    assert_eq!(told["once"], json!([409, "CONFLICT"]));
+    let begun = json!([["begin", "output-available"], ["check", "input-available"], ["ask_user", "input-available"]]);
+    assert_eq!(told["begun"], begun);
+    assert_eq!(told["watched"], json!(["begin", "check", "ask_user"]));
+    assert_eq!((&told["answered"], &told["over"]), (&shouted(&["c!"], "blue"), &Value::Null));
+    assert_eq!(told["interrupted"], json!([["begin", "check", "ask_user"], "Which colour?"]));
+    assert_eq!(told["values"], shouted(&["d!", "e!"], "red"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_client_written_from_the_types_of_the_planner_chat_works() -> Result {
     let told = told("planner.mts").await?;
     assert_eq!(told["greeting"], json!([["session", "analysis", "text", "done"], "Hello."]));

@@ -7,6 +7,7 @@ use buildscale_doors::{
     agui::Events,
     ai_sdk::Chunks,
     langgraph::{ChatRun, Conversation, Mode, RunId, Status, TaskRun},
+    of_task::{OfTask, TaskParts, Telling, turn_of},
     openai::{Completion, Response, ResponseId, StartingAfter},
 };
 use domain::{ChatEvent, ChatId, TaskEvent, Timestamp, task_native};
@@ -139,6 +140,55 @@ fn a_recorded_task_is_rendered_like_this() {
     }
 }
 
+/// The protocols that show a task as the turn of a chat.
+pub const TELL_TASKS: [&str; 5] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui"];
+
+#[test]
+fn a_recorded_task_is_told_as_a_turn() {
+    let text = std::fs::read_to_string(file("clients/flow.log.json")).unwrap();
+    let log: Vec<TaskEvent> = serde_json::from_str(&text).unwrap();
+    let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
+    let (mut told, mut as_chat) = (TaskParts::of(config.task), Vec::new());
+    let mut telling = Telling::of(config.task);
+    for (number, event) in (1..).zip(&log) {
+        told.take_in(event);
+        as_chat.extend(telling.numbered(number, Timestamp::default(), event));
+    }
+    assert!(as_chat.is_sorted_by(|(one, _), (next, _)| one < next), "each has a number of its own");
+    assert_eq!((told.last().number, told.asking.len()), (1, 0), "it has asked once, and was answered");
+    for protocol in TELL_TASKS {
+        let mut text = String::new();
+        for number in 0..2 {
+            let part = Part { turn: turn_of(config.task), number };
+            writeln!(text, "# part {number}").unwrap();
+            let (mut view, mut frames) = (OfTask::new(config.task, view(protocol, part)), Vec::new());
+            for (number, event) in (1..).zip(&log) {
+                if !view.is_over() {
+                    view.take_in(number, Timestamp::default(), event, &mut frames);
+                }
+            }
+            assert!(view.is_over(), "{protocol}");
+            let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
+            assert_eq!(at, [frames.len() - 1], "{protocol}: the end is the last frame");
+            assert!(frames.iter().all(|frame| frame.number <= log.len() as u64), "cursors are those of the task");
+            write(&mut text, &frames);
+        }
+        golden(&format!("flow.{protocol}"), &text);
+    }
+}
+
+fn ends(protocol: &str, data: &Value) -> bool {
+    match protocol {
+        "response" => ["response.completed", "response.incomplete", "response.failed"].contains(&kind(data)),
+        "completion" => data["usage"].is_object() || data["error"].is_object(),
+        "completion-whole" | "langgraph-whole" => true,
+        "langgraph" | "langgraph-messages" => data["run_id"].is_string() && data["status"].is_string(),
+        "ai-sdk" => ["finish", "abort", "error"].contains(&kind(data)),
+        "a2a-whole" => true,
+        _ => ["RUN_FINISHED", "RUN_ERROR"].contains(&kind(data)),
+    }
+}
+
 #[test]
 fn recorded_logs_are_rendered_like_this() {
     for (name, path) in LOGS {
@@ -156,15 +206,6 @@ fn recorded_logs_are_rendered_like_this() {
 
 #[test]
 fn every_part_ends_and_its_end_is_the_last_frame() {
-    let ends = |protocol: &str, data: &Value| match protocol {
-        "response" => ["response.completed", "response.incomplete", "response.failed"].contains(&kind(data)),
-        "completion" => data["usage"].is_object() || data["error"].is_object(),
-        "completion-whole" | "langgraph-whole" => true,
-        "langgraph" | "langgraph-messages" => data["run_id"].is_string() && data["status"].is_string(),
-        "ai-sdk" => ["finish", "abort", "error"].contains(&kind(data)),
-        "a2a-whole" => true,
-        _ => ["RUN_FINISHED", "RUN_ERROR"].contains(&kind(data)),
-    };
     each(|name, log, part| {
         // The updates of a task are those of all parts of its turn.
         for protocol in PROTOCOLS.into_iter().filter(|protocol| *protocol != "a2a") {

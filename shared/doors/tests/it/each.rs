@@ -2,7 +2,7 @@
 //! an editor, and those of the planner chat. What a log says is in each of them, and what begins in a transcript ends there.
 
 use crate::{
-    clients::PROTOCOLS,
+    clients::{PROTOCOLS, TELL_TASKS},
     logs::{LOGS, file, golden, log, numbered},
 };
 use buildscale_doors::{
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::{collections::BTreeSet, fmt::Write};
 use uuid::Uuid;
 
-/// The protocols that render a task; any other one refuses a flow by its name.
+/// The protocols that have words of their own for tasks. Those in [`TELL_TASKS`] show one as a turn, and any other one offers no flows.
 const OF_TASKS: [&str; 3] = ["native", "langgraph", "langgraph-whole"];
 /// The protocols that are rendered here.
 const HERE: [&str; 4] = ["native", "hub", "acp", "planner"];
@@ -112,7 +112,7 @@ fn each_protocol_has_a_transcript_of_each_log() {
     let protocols = || HERE.into_iter().chain(PROTOCOLS);
     let mut wanted: BTreeSet<String> =
         LOGS.iter().flat_map(|(log, _)| protocols().map(move |protocol| format!("{log}.{protocol}"))).collect();
-    wanted.extend(OF_TASKS.map(|protocol| format!("flow.{protocol}")));
+    wanted.extend(OF_TASKS.into_iter().chain(TELL_TASKS).map(|protocol| format!("flow.{protocol}")));
     let kept = std::fs::read_dir(file("clients")).unwrap().map(|entry| entry.unwrap().file_name());
     let kept = kept.map(|name| name.into_string().unwrap()).filter(|name| !name.ends_with(".log.json"));
     assert_eq!(kept.collect::<BTreeSet<_>>(), wanted);

@@ -169,6 +169,7 @@ impl Refresh<'_> {
         let mut cursor = None;
         loop {
             let page = self.files.changes_from(from, cursor).await?;
+            let has_records = !page.changes.is_empty();
             let known: BTreeSet<Uuid> = progress.recent.iter().copied().collect();
             let new: Vec<(Uuid, WorkspaceEvent)> =
                 page.changes.into_iter().filter(|(id, _)| !known.contains(id)).collect();
@@ -183,7 +184,8 @@ impl Refresh<'_> {
             let settled = progress.read_from - LATE;
             progress.recent.retain(|id| *id >= settled.first_id());
             let edits = self.edits(&new).await?;
-            if !edits.is_empty() || page.next.is_some() || started > progress.read_from {
+            // Else each search would read the records of a burst again, as long as nothing else is written.
+            if has_records || page.next.is_some() {
                 self.apply(edits, &progress).await?;
             }
             cursor = page.next;

@@ -4,8 +4,15 @@
 use buildscale_search::{Answer, Bounds, Hit, Kind, Request, Search};
 use domain::{Code, FileId, FilePath, Principal, Timestamp, UserId, WorkspaceId};
 use embedded::LocalIndexes;
-use ports::{Clock, SystemClock};
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use ports::{Clock, SearchIndexes, SystemClock};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use uuid::Uuid;
@@ -25,9 +32,12 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::by(Arc::new(SystemClock)).await
+    }
+
+    async fn by(clock: Arc<dyn Clock>) -> Self {
         // Pages that end early are within the contract.
         let faults = Faults { yields: 0.2, short_pages: 0.5, ..Faults::none() };
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let table = Arc::new(FakeTable::new(clock.clone(), 1, faults.clone()));
         let blobs = Arc::new(FakeBlobs::new(1, faults));
         let root = TempDir::new().unwrap();
@@ -105,6 +115,38 @@ async fn a_committed_write_is_found_by_the_next_search() {
     world.put("/projects/a.md", "roses\n").await;
     assert_eq!(world.find("heliotrope").await, [""; 0]);
     assert_eq!(world.one("rose").await.v, 2);
+}
+
+/// The clock of the machine, set forward by some milliseconds.
+struct Forward(AtomicI64);
+
+impl Clock for Forward {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(SystemClock.now().as_millis() + self.0.load(Relaxed))
+    }
+    fn id(&self) -> Uuid {
+        SystemClock.id()
+    }
+}
+
+#[tokio::test]
+async fn the_records_of_a_burst_are_not_read_by_each_search_after_it() {
+    let clock = Arc::new(Forward(AtomicI64::new(0)));
+    let world = World::by(clock.clone()).await;
+    assert_eq!(world.find("heliotrope").await, [""; 0]);
+    for number in 0..20 {
+        world.put(&format!("/projects/{number}.md"), "a heliotrope\n").await;
+    }
+    assert_eq!(world.find("heliotrope").await.len(), 10);
+    let known = async || {
+        let index = LocalIndexes::new(world.root.path()).open(world.id).await.unwrap();
+        let note: serde_json::Value = serde_json::from_str(&index.progress().await.unwrap().unwrap()).unwrap();
+        note["recent"].as_array().unwrap().len()
+    };
+    assert!(known().await >= 20, "another writer may be late: they are looked at again");
+    clock.0.store(120_000, Relaxed);
+    world.find("heliotrope").await;
+    assert_eq!(known().await, 0, "nobody is as late as that");
 }
 
 #[tokio::test]

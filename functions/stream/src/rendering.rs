@@ -178,23 +178,21 @@ impl<E: DeserializeOwned> Joined<E> {
 impl<E> Shared<E> {
     fn take_in(&mut self, entry: &Entry<E>) {
         let Some(mut projection) = self.projection.take() else { return };
-        // An entry behind a gap is read from the log before.
-        if entry.first <= self.next {
-            let next = self.next;
-            for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
-                if projection.is_over() {
-                    break;
-                }
-                projection.take_in(number, entry.at, event, &mut self.rendered);
-                if !self.rendered.is_empty() {
-                    let written = Written::new(number, &self.rendered);
-                    self.bytes += written.bytes.len();
-                    self.window.push_back(written);
-                    self.rendered.clear();
-                }
+        // What is missing before it has expired: a watcher that only lacks it reads the log first.
+        let next = self.next;
+        for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
+            if projection.is_over() {
+                break;
             }
-            self.next = next.max(entry.next);
+            projection.take_in(number, entry.at, event, &mut self.rendered);
+            if !self.rendered.is_empty() {
+                let written = Written::new(number, &self.rendered);
+                self.bytes += written.bytes.len();
+                self.window.push_back(written);
+                self.rendered.clear();
+            }
         }
+        self.next = next.max(entry.next);
         self.projection = Some(projection);
     }
 
@@ -222,5 +220,61 @@ impl<E> Drop for Joined<E> {
         if shared.watchers == 0 {
             *shared = Shared::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use domain::Timestamp;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    /// The sum of the numbers that it took in.
+    #[derive(Debug, Default)]
+    struct Sum(u64);
+
+    impl Projection for Sum {
+        type Event = u64;
+        fn take_in(&mut self, number: u64, _: Timestamp, event: &u64, frames: &mut Vec<Frame>) {
+            self.0 += event;
+            frames.push(Frame { number, event: None, data: json!(self.0) });
+        }
+    }
+
+    fn entry(first: u64, events: &[u64]) -> Entry<u64> {
+        let (next, events) = (first + events.len() as u64, events.to_vec());
+        let (at, step, commands, outbox) = (Timestamp::default(), Uuid::nil(), Vec::new(), Vec::new());
+        Entry { first, next, at, step, commands, events, outbox, parking: None }
+    }
+
+    fn numbers(taken: Option<Taken>) -> (Vec<u64>, u64) {
+        let taken = taken.unwrap();
+        (taken.written.iter().map(|written| written.number).collect(), taken.next)
+    }
+
+    #[test]
+    fn watchers_in_one_state_take_the_same_frames_and_events_that_expired_are_passed_over() {
+        let all = Renderings::default();
+        let first: Fold<u64> = Box::<Sum>::default();
+        let rendering = all.of("chat", &first);
+        assert!(Arc::ptr_eq(&rendering, &all.of("chat", &first)));
+        assert!(!Arc::ptr_eq(&rendering, &all.of("another", &first)));
+        let one = rendering.join(first, 1).ok().unwrap();
+        let other = rendering.join(Box::<Sum>::default(), 1).ok().unwrap();
+        assert!(rendering.join(Box::new(Sum(5)), 1).is_err(), "its state is another one");
+        assert_eq!(numbers(one.take_in(&entry(1, &[1, 2]), 1)), (vec![1, 2], 3));
+        assert!(rendering.join(Box::<Sum>::default(), 1).is_err(), "it is behind");
+        assert_eq!(numbers(other.take_in(&entry(1, &[1, 2]), 1)), (vec![1, 2], 3), "it is taken in once");
+        // Event 3 and 4 were pieces, and the log has them no more.
+        assert_eq!(numbers(one.take_in(&entry(5, &[3]), 3)), (vec![5], 6));
+        assert_eq!(numbers(other.take(3)), (vec![5], 6));
+        assert!(rendering.join(Box::new(Sum(6)), 6).is_ok(), "a watcher that comes later is where they are");
+        drop(one);
+        assert_eq!(numbers(other.take(6)), (vec![], 6));
+        assert!(other.take(5).is_none(), "a watcher alone leaves nothing behind it");
+        drop(other);
+        assert!(rendering.is_at(1), "without watchers it begins anew");
     }
 }

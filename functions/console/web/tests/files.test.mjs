@@ -20,6 +20,15 @@ test('a file is made, written and saved by keyboard, and a draft survives a relo
   const page = await world.open('files/projects');
   await page.getByRole('button', {name: 'New file'}).click();
   await page.getByRole('textbox', {name: /Name/}).fill('made.txt');
+  // The dialog is open with its name after a reload, and a dialog that is closed gives its draft up.
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('dialog input')?.value === 'made.txt');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({state: 'detached'});
+  await page.reload();
+  await page.getByRole('button', {name: 'New file'}).click();
+  assert.equal(await page.getByRole('textbox', {name: /Name/}).inputValue(), '');
+  await page.getByRole('textbox', {name: /Name/}).fill('made.txt');
   await page.keyboard.press('Enter');
   await type(page, 'first words');
   await page.getByText('Not saved').waitFor();

@@ -36,11 +36,17 @@ test('the files around a file are a graph that one walks through, by mouse and b
 test('a file is tagged and linked, and both are taken back', async () => {
   const page = await world.open('files/projects/source.md?view=links');
   await page.getByRole('textbox', {name: 'New tag'}).fill('Draft');
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('[aria-label="New tag"]')?.value === 'Draft');
+  await page.getByRole('textbox', {name: 'New tag'}).click();
   await page.keyboard.press('Enter');
   await list(page, 'Tags').getByText('draft').waitFor();
   await page.getByRole('button', {name: 'Link a file'}).click();
   await page.getByRole('combobox', {name: 'Path'}).fill('/projects/code.py');
   await page.getByRole('combobox', {name: 'Kind'}).fill('implements');
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('input.mono')?.value === '/projects/code.py');
+  assert.equal(await page.getByRole('combobox', {name: 'Kind'}).inputValue(), 'implements');
   await page.getByRole('button', {name: 'Link it'}).click();
   await list(page, 'Links from here').getByRole('link', {name: '/projects/code.py'}).waitFor();
   await node(page, 'code.py').waitFor();

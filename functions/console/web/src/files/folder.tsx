@@ -6,6 +6,7 @@ import {Icon} from '../icons.tsx';
 import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
+import {useFields} from '../store.ts';
 import {Ago, Button, bytes, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
 import {useFolder, type Info} from './data.ts';
 import {ConversionBadge} from './document.tsx';
@@ -22,7 +23,8 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
   const folder = useFolder(workspace, path);
   const {may} = useRights(workspace);
   const authorOf = useAuthors(workspace);
-  const [making, setMaking] = useState<'file' | 'folder'>();
+  // The name is a draft while its dialog is open: a reload opens it again.
+  const [making, change, clear] = useFields<{kind: 'file' | 'folder' | ''; name: string}>(`make/${workspace}${path}`, {kind: '', name: ''});
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<string>();
   const picker = useRef<HTMLInputElement>(null);
@@ -51,8 +53,8 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
         <Crumbs workspace={workspace} path={path} />
         <span className="spacer" />
         {may('write') && <>
-          <Button icon="file" onClick={() => setMaking('file')}>New file</Button>
-          <Button icon="folder" onClick={() => setMaking('folder')}>New folder</Button>
+          <Button icon="file" onClick={() => change({kind: 'file'})}>New file</Button>
+          <Button icon="folder" onClick={() => change({kind: 'folder'})}>New folder</Button>
           <Button icon="clip" onClick={() => picker.current?.click()} disabled={uploading.isPending}>{uploading.isPending ? 'Uploading…' : 'Upload'}</Button>
           <Button icon="folder" onClick={() => folderPicker.current?.click()} disabled={uploading.isPending}>Upload a folder</Button>
           <a className="button" href={href(workspace, 'files', partsOf(path), {view: 'rewind'})}><Icon name="history" />Go back</a>
@@ -84,14 +86,15 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
           ))}
         </ul>
       )}
-      {making && <Make workspace={workspace} path={path} kind={making} onClose={() => setMaking(undefined)} />}
+      {making.kind !== '' && <Make workspace={workspace} path={path} kind={making.kind} name={making.name} onName={name => change({name})} onClose={clear} />}
     </div>
   );
 }
 
-function Make({workspace, path, kind, onClose}: {workspace: string; path: string; kind: 'file' | 'folder'; onClose: () => void}) {
+function Make({workspace, path, kind, name, onName, onClose}: {
+  workspace: string; path: string; kind: 'file' | 'folder'; name: string; onName: (name: string) => void; onClose: () => void;
+}) {
   const client = useQueryClient();
-  const [name, setName] = useState('');
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/files', {
       path: {workspace_id: workspace}, body: {path: join(path, name.trim()), kind, ...(kind === 'file' ? {content: ''} : {})},
@@ -105,7 +108,7 @@ function Make({workspace, path, kind, onClose}: {workspace: string; path: string
   return (
     <Dialog title={`New ${kind}`} onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name" hint={`In ${path}`}><input value={name} required autoFocus onChange={event => setName(event.target.value)} placeholder={kind === 'file' ? 'notes.md' : 'drafts'} /></Field>
+        <Field label="Name" hint={`In ${path}`}><input value={name} required autoFocus onChange={event => onName(event.target.value)} placeholder={kind === 'file' ? 'notes.md' : 'drafts'} /></Field>
         {making.isError && <Failure error={making.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === ''}>Make it</Button></div>
       </form>

@@ -4,6 +4,7 @@ import {lazy, Suspense, useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
+import {useDraft, useFields} from '../store.ts';
 import {Badge, Button, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {useFolder, type Info} from './data.ts';
 
@@ -57,8 +58,9 @@ function Related({workspace, info, relations}: {workspace: string; info: Info; r
   const client = useQueryClient();
   const {may} = useRights(workspace);
   const path = {workspace_id: workspace, file_id: info.file_id};
-  const [tag, setTag] = useState('');
-  const [isLinking, setLinking] = useState(false);
+  const [tag, setTag] = useDraft(`tag/${workspace}/${info.file_id}`);
+  // The link is a draft while its form is open: a reload opens it again.
+  const [link, change, clear] = useFields<NewLink>(`link/${workspace}/${info.file_id}`, {isOpen: false, to: '', kind: KINDS[0]!});
   const again = () => client.invalidateQueries({queryKey: [workspace, 'files']});
   const tagging = useMutation({
     mutationFn: ({add, remove}: {add?: string; remove?: string}) => add !== undefined
@@ -92,7 +94,9 @@ function Related({workspace, info, relations}: {workspace: string; info: Info; r
         <h2>Links from here</h2>
         <Ends workspace={workspace} links={relations.links} name="Links from here" remove={may('write') ? link => unlinking.mutate({to: link.file!.file_id, kind: link.kind}) : undefined} />
         {unlinking.isError && <Failure error={unlinking.error} />}
-        {may('write') && (isLinking ? <NewLink workspace={workspace} info={info} onClose={() => setLinking(false)} /> : <Button className="small" icon="plus" onClick={() => setLinking(true)}>Link a file</Button>)}
+        {may('write') && (link.isOpen
+          ? <LinkForm workspace={workspace} info={info} link={link} change={change} onClose={clear} />
+          : <Button className="small" icon="plus" onClick={() => change({isOpen: true})}>Link a file</Button>)}
       </section>
       <section>
         <h2>Links to here</h2>
@@ -120,10 +124,16 @@ function Ends({workspace, links, name, remove}: {workspace: string; links: Schem
   );
 }
 
-function NewLink({workspace, info, onClose}: {workspace: string; info: Info; onClose: () => void}) {
+interface NewLink {
+  isOpen: boolean;
+  to: string;
+  kind: string;
+}
+
+function LinkForm({workspace, info, link: {to, kind}, change, onClose}: {
+  workspace: string; info: Info; link: NewLink; change: (some: Partial<NewLink>) => void; onClose: () => void;
+}) {
   const client = useQueryClient();
-  const [to, setTo] = useState('');
-  const [kind, setKind] = useState(KINDS[0]!);
   // Paths of the folder that is being typed.
   const near = useFolder(workspace, to.replace(/\/[^/]*$/, '') || '/', to.startsWith('/'));
   const linking = useMutation({
@@ -140,11 +150,11 @@ function NewLink({workspace, info, onClose}: {workspace: string; info: Info; onC
   return (
     <form onSubmit={event => { event.preventDefault(); linking.mutate(); }}>
       <Field label="Path">
-        <input className="mono" value={to} required pattern="/.+" autoFocus list="near" placeholder="/projects/plan.md" onChange={event => setTo(event.target.value)} />
+        <input className="mono" value={to} required pattern="/.+" autoFocus list="near" placeholder="/projects/plan.md" onChange={event => change({to: event.target.value})} />
       </Field>
       <datalist id="near">{near.data?.slice(0, 50).map(one => <option key={one.file_id} value={one.path} />)}</datalist>
       <Field label="Kind">
-        <input value={kind} required pattern="[a-z0-9_]+" list="kinds" onChange={event => setKind(event.target.value)} />
+        <input value={kind} required pattern="[a-z0-9_]+" list="kinds" onChange={event => change({kind: event.target.value})} />
       </Field>
       <datalist id="kinds">{KINDS.map(one => <option key={one} value={one} />)}</datalist>
       {linking.isError && <Failure error={linking.error} />}

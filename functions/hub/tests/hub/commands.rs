@@ -222,15 +222,64 @@ async fn commands_end_with_their_hub_however_it_ends() -> Result {
     Ok(())
 }
 
-/// How many processes of commands run: those in a folder of a workspace, or in a world that has one mounted.
-fn processes_of(data: &Path) -> usize {
+#[tokio::test]
+async fn each_workspace_has_a_user_of_its_own_where_root_starts_the_hub() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let client = hub.client();
+        let chat = client.chat(&client.place().await?, "hang").await?;
+        decide(&client, &chat, "approved").await?;
+        let is_there = |users: &[u32]| users.len() > seen.len();
+        let looking = async {
+            loop {
+                let users = users_of_sleeps(data.path());
+                if is_there(&users) {
+                    return users;
+                }
+                // poll: a process begins without telling anybody
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        seen = tokio::time::timeout(PATIENCE, looking).await?;
+    }
+    let own = rustix::process::geteuid();
+    let all = std::fs::read_to_string("/proc/self/uid_map")?;
+    if own.is_root() && all.split_whitespace().eq(["0", "0", "4294967295"]) {
+        seen.sort_unstable();
+        assert!(seen[0] > 65_535 && seen[0] != seen[1], "neither root nor a person of the machine, and two: {seen:?}");
+    } else {
+        assert_eq!(seen, [own.as_raw(); 2], "it cannot become anybody else");
+    }
+    Ok(())
+}
+
+/// The users of the commands `sleep` that run, as the machine has them.
+fn users_of_sleeps(data: &Path) -> Vec<u32> {
+    let user = |process: std::path::PathBuf| {
+        let name = std::fs::read_to_string(process.join("comm")).ok()?;
+        let status = std::fs::read_to_string(process.join("status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+        let user = line.split_whitespace().next()?.parse().ok()?;
+        (name.trim() == "sleep").then_some(user)
+    };
+    processes(data).filter_map(user).collect()
+}
+
+/// The processes of commands: those in a folder of a workspace, or in a world that has one mounted.
+fn processes(data: &Path) -> impl Iterator<Item = std::path::PathBuf> {
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_of_a_command = |process: &std::path::PathBuf| {
+    let is_of_a_command = move |process: &std::path::PathBuf| {
         std::fs::read_link(process.join("cwd")).is_ok_and(|folder| folder.starts_with(data))
             || std::fs::read_to_string(process.join("mountinfo")).is_ok_and(|mounts| mounts.contains(&name))
     };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.map(|process| process.path()).filter(is_of_a_command).count()
+    processes.map(|process| process.path()).filter(is_of_a_command)
+}
+
+fn processes_of(data: &Path) -> usize {
+    processes(data).count()
 }
 
 async fn until_there_are(data: &Path, enough: impl Fn(usize) -> bool) -> Result {

@@ -2789,7 +2789,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The personas, as models of OpenAI's API. */
+        /** The personas and the flows, as models of OpenAI's API. */
         get: operations["list_openai_models"];
         put?: never;
         post?: never;
@@ -2806,7 +2806,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One persona, as a model of OpenAI's API. */
+        /** One persona or flow, as a model of OpenAI's API. */
         get: operations["get_openai_model"];
         put?: never;
         post?: never;
@@ -6039,6 +6039,12 @@ export interface components {
             cwd?: string | null;
             /** @description Files to attach, by id. */
             files?: string[];
+            /**
+             * @description Functions that the client runs itself: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`. Before a call of one
+             *     with the effects `write`, `execute` or `mcp` a person is asked; `read` and `own` are not asked about. The stream tells a call as `call_handed_out`.
+             *     The client takes it and answers it: `POST …/chats/{chat_id}/calls/{call_id}`. Not for a coding agent, and not for a team.
+             */
+            functions?: Record<string, unknown>[] | null;
             /**
              * @description The goal: the first message, at most 200 KiB of UTF-8. `topic` is another name of it.
              * @example Compare the reports in /data and write a summary to /projects/summary.md
@@ -10613,7 +10619,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description `RunAgentInput`. `forwardedProps` can have `role` and `model` of a new chat. */
+        /** @description `RunAgentInput`. `forwardedProps` can have `role`, a persona or a flow, and `model` of a new chat. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -10728,7 +10734,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description As `DefaultChatTransport` sends it. Beside it, `role` and `model` of a new chat. */
+        /** @description As `DefaultChatTransport` sends it. Beside it, `role`, a persona or a flow, and `model` of a new chat. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -17388,7 +17394,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The persona.
+                 * @description The persona, or the flow.
                  * @example assistant
                  */
                 model: string;

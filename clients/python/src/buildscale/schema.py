@@ -2340,6 +2340,10 @@ class NewChat(TypedDict):
     cwd: NotRequired[str | None]
     # Files to attach, by id.
     files: NotRequired[list[str]]
+    # Functions that the client runs itself: at most 64, each with `name`, `description`, `parameters` (JSON Schema) and `effects`. Before a call of one
+    # with the effects `write`, `execute` or `mcp` a person is asked; `read` and `own` are not asked about. The stream tells a call as `call_handed_out`.
+    # The client takes it and answers it: `POST …/chats/{chat_id}/calls/{call_id}`. Not for a coding agent, and not for a team.
+    functions: NotRequired[list[dict[str, Any]] | None]
     # The goal: the first message, at most 200 KiB of UTF-8. `topic` is another name of it.
     goal: str
     limits: NotRequired[Limits | None]

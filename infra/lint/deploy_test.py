@@ -14,9 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = f"""#!{sys.executable}
 import json, os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
-if name == "sam":
-    words = words[1:] if words[:1] == ["--debug"] else words
 call = [name, *words]
+if "--password-stdin" in words:
+    # Else the program before it has nobody to write to.
+    sys.stdin.read()
 with open(os.environ["CALLS"], "a") as calls:
     print(json.dumps(call), file=calls)
 for start, said, code, writes in json.loads(os.environ["ANSWERS"]):

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# A program that notes how it was called, and answers from a table. What the table lacks fails the test.
+# A program that notes how it was called, and answers from a table. A call that the table lacks fails the test.
 PROGRAM = f"""#!{sys.executable}
 import json, os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
@@ -74,7 +74,7 @@ class Deploy(unittest.TestCase):
         for name in ("aws", "docker", "git", "cargo", "console", "preflight", "sam"):
             self.program(programs / name)
         self.program(self.folder / "tools/sam")
-        # What it finds is in preflight_test.py; here it is called like any other program.
+        # Its findings are tested in preflight_test.py; here it is called like any other program.
         (self.folder / "infra/lint/preflight.py").write_text(
             f"import os, sys\nos.execv({str(programs / 'preflight')!r}, ['preflight', *sys.argv[1:]])\n"
         )

@@ -1,5 +1,5 @@
 //! A folder of this machine that a chat works on (`buildscale chat --folder`): functions of the client, which the agent calls and this process
-//! runs. The hub asks a person before a change or a command. The request shows a change as a diff, and what is written then is what was shown: a
+//! runs. The hub asks a person before a change or a command. The request shows a change as a diff, and this very change is made: a
 //! file that changes in between is written by nobody.
 //!
 //! Nothing here outlives the process but the files themselves. A call that waits is in the chat's log, and a process that joins the chat later

@@ -1,4 +1,4 @@
-//! What the watchers of one actor in one protocol share: the log is folded once for all of them, and each frame is written once.
+//! The fold that the watchers of one actor in one protocol share: the log is folded once for all of them, and each frame is written once.
 //!
 //! A projection is a pure fold, so two of the same type with the same state go on in the same way. Watchers whose projections begin alike are
 //! *together* once their states are equal: the first one that has read the log brings its projection along, and another one joins at the same event
@@ -178,7 +178,7 @@ impl<E: DeserializeOwned> Joined<E> {
 impl<E> Shared<E> {
     fn take_in(&mut self, entry: &Entry<E>) {
         let Some(mut projection) = self.projection.take() else { return };
-        // What is missing before it has expired: a watcher that only lacks it reads the log first.
+        // Events that are missing before it have expired: a watcher that merely lacks them reads the log first.
         let next = self.next;
         for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
             if projection.is_over() {

@@ -1,4 +1,4 @@
-//! What comes over the wire before anything is known of its sender: forms, answers of calendar servers, requests of commands to their proxy, and
+//! Inputs that come over the wire before anything is known of their sender: forms, answers of calendar servers, requests of commands to their proxy, and
 //! signed tokens.
 
 use crate::{parts, text};

@@ -1,4 +1,4 @@
-//! Lists and searches of a folder. What git ignores is left out.
+//! Lists and searches of a folder, without the files that git ignores.
 
 use super::{MAX_FILE, place, text};
 use ignore::{DirEntry, WalkBuilder, overrides::OverrideBuilder};
@@ -55,7 +55,7 @@ pub(super) fn search(root: &Path, args: &Value) -> Result<String, String> {
         if entry.metadata().map_or(true, |found| found.len() > MAX_FILE) {
             continue;
         }
-        // What is no text, or went away meanwhile, has no lines.
+        // A file that is no text, or that went away meanwhile, has no lines.
         let Ok(content) = fs::read_to_string(entry.path()) else { continue };
         if content.contains('\0') {
             continue;

@@ -20,7 +20,7 @@ pub(super) fn below(root: &Path, path: &str) -> Result<PathBuf, String> {
             other => named.push(other),
         }
     }
-    // What exists of it decides; the rest is made there.
+    // The part that exists decides; the rest is made there.
     let (mut there, mut rest) = (named.clone(), Vec::new());
     let place = loop {
         match there.canonicalize() {

@@ -1,4 +1,4 @@
-// What a person chooses: the model and the persona, where a fork goes on, the look of the page, and a command of the palette.
+// The choices of a person: the model and the persona, where a fork goes on, the look of the page, and a command of the palette.
 import assert from 'node:assert/strict';
 import {mkdtemp, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';

@@ -28,7 +28,8 @@ fn thread() -> ChatId {
     SESSION.parse().unwrap()
 }
 
-fn line(told: &Told) -> String {
+/// A message to an editor, as a line of a transcript.
+pub fn line(told: &Told) -> String {
     match told {
         Told::Update(update) => format!("update {update}"),
         Told::Wants(Wanted::Permission { id, params }) => format!("permission {id} {params}"),

@@ -2,6 +2,7 @@
 //! an editor, and those of the planner chat. What a log says is in each of them, and what begins in a transcript ends there.
 
 use crate::{
+    acp::line,
     clients::{PROTOCOLS, TELL_TASKS},
     logs::{LOGS, file, golden, log, numbered},
 };
@@ -73,15 +74,7 @@ fn transcript(protocol: &str, log: &[ChatEvent]) -> String {
         }
         "acp" => {
             for told in acp(log) {
-                let line = match told {
-                    Told::Update(update) => format!("update {update}"),
-                    Told::Wants(Wanted::Permission { id, params }) => format!("permission {id} {params}"),
-                    Told::Wants(Wanted::Answer { id, name, params, .. }) => format!("answer {id} {name} {params}"),
-                    Told::Calls(call) => format!("call {call}"),
-                    Told::Ended(Ok(reason)) => format!("ended {reason}"),
-                    Told::Ended(Err((code, message))) => format!("failed {code} {message}"),
-                };
-                writeln!(text, "{line}").unwrap();
+                writeln!(text, "{}", line(&told)).unwrap();
             }
         }
         _ => {

@@ -181,6 +181,13 @@ class Deploy(unittest.TestCase):
         self.assertIn("needs a commit", said)
         self.assertEqual(self.deploy("production", code=2)[0], [])
 
+    def test_settings_that_cannot_be_read_end_it(self):
+        path = self.folder / "samconfig.toml"
+        path.write_text(path.read_text().replace("parameter_overrides", "overrides"))
+        calls, said = self.deploy("dev", code=1)
+        self.assertEqual(self.made(calls), ["console"])
+        self.assertIn("no parameter_overrides of dev", said)
+
     def test_a_step_that_fails_ends_it(self):
         for fails, after in (("sam build", "sam deploy --config-env"), ("sam deploy", "aws s3 cp"), ("console", "sam build --config-env")):
             calls, _ = self.deploy("dev", answers=[answer(fails, code=3)], code=3)

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use axum::body::BodyDataStream;
 use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Followed, Metrics, Records, Start};
 use domain::{
-    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Status, TaskEvent, Timestamp, UserId,
-    WorkspaceEvent,
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Mode, Status, TaskEvent, Timestamp,
+    UserId, WorkspaceEvent,
 };
 use futures::StreamExt;
 use ports::Bus;
@@ -115,6 +115,8 @@ impl Workspace {
         let event = WorkspaceEvent::ChatUpdated {
             chat_id: ChatId(Uuid::from_u128(7)),
             title: title.into(),
+            model: None,
+            mode: Mode::Chat,
             status,
             turn_id: None,
             waiting_for: 0,

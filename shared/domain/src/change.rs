@@ -2,8 +2,8 @@
 //! that it loaded before.
 
 use crate::{
-    CallId, ChatId, ChatStatus, Conversion, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId,
-    UserId, WorkspaceId,
+    CallId, ChatId, ChatStatus, Conversion, FileId, FilePath, Mode, NodeId, Status, TaskId, TaskPhase, Timestamp,
+    TurnId, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -69,12 +69,18 @@ pub enum WorkspaceEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         conversion: Option<Conversion>,
     },
-    /// A chat was made, has another status or title, or began or ended a turn.
+    /// A chat was made, has another status, title, model or mode, or began or ended a turn.
     ChatUpdated {
         /// The chat.
         chat_id: ChatId,
         /// Its title.
         title: String,
+        /// Its model, if one was chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Its mode.
+        #[serde(default)]
+        mode: Mode,
         /// Its status.
         status: ChatStatus,
         /// The turn that runs or waits.
@@ -205,10 +211,23 @@ pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
             }
             ("file_updated", data)
         }
-        WorkspaceEvent::ChatUpdated { chat_id, title, status, turn_id, waiting_for, handed_out, active_at } => {
+        WorkspaceEvent::ChatUpdated {
+            chat_id,
+            title,
+            model,
+            mode,
+            status,
+            turn_id,
+            waiting_for,
+            handed_out,
+            active_at,
+        } => {
             let mut data = json!({
-                "chat_id": chat_id, "title": title, "status": status, "waiting_for": waiting_for, "active_at": active_at,
+                "chat_id": chat_id, "title": title, "mode": mode, "status": status, "waiting_for": waiting_for, "active_at": active_at,
             });
+            if let Some(model) = model {
+                data["model"] = json!(model);
+            }
             if let Some(turn_id) = turn_id {
                 data["turn_id"] = json!(turn_id);
             }

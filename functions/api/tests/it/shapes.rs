@@ -6,8 +6,8 @@ use crate::{
     support::Door,
 };
 use domain::{
-    CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Status, TaskEvent, TaskId, TaskPhase,
-    Timestamp, TurnId, UserId, WorkspaceEvent, change, native, task_native,
+    CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Mode, Status, TaskEvent, TaskId,
+    TaskPhase, Timestamp, TurnId, UserId, WorkspaceEvent, change, native, task_native,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -79,6 +79,8 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
     let chat = |status, turn_id| WorkspaceEvent::ChatUpdated {
         chat_id,
         title: "Sign in".into(),
+        model: Some("openai/gpt-6".into()),
+        mode: Mode::Plan,
         status,
         turn_id,
         waiting_for: 1,

@@ -48,24 +48,27 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
   useEffect(() => {
     if (workspace === undefined || !visible) return;
     const controller = new AbortController();
-    const stale = new Set<string>();
+    const stale = new Map<string, string[]>();
     let timer: number | undefined;
     const refresh = () => {
-      for (const name of stale) void client.invalidateQueries({queryKey: [workspace, name]});
+      for (const key of stale.values()) void client.invalidateQueries({queryKey: [workspace, ...key]});
       stale.clear();
       timer = undefined;
     };
-    const mark = (...names: string[]) => {
-      names.forEach(name => stale.add(name));
+    const markOne = (...key: string[]) => {
+      stale.set(key.join('/'), key);
       timer ??= window.setTimeout(refresh, 150);
     };
+    const mark = (...names: string[]) => names.forEach(name => markOne(name));
     void (async () => {
-      mark('chats', 'files', 'tasks');
-      for await (const {event} of streamOf(workspace).changes({signal: controller.signal})) {
+      mark('chats', 'chat', 'files', 'tasks');
+      for await (const {event, data} of streamOf(workspace).changes({signal: controller.signal})) {
         if (event === 'file_updated') mark('files', 'flows');
         if (event === 'chat_updated' || event === 'chat_deleted') mark('chats', 'usage');
+        // A new title or model is no event of the chat's own stream.
+        if (event === 'chat_updated') markOne('chat', data.chat_id);
         if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage');
-        if (event === 'reset') mark('chats', 'files', 'tasks', 'flows');
+        if (event === 'reset') mark('chats', 'chat', 'files', 'tasks', 'flows');
       }
     })().catch(() => undefined);
     return () => {

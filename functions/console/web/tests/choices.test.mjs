@@ -44,6 +44,22 @@ test('the persona and the model of a chat are chosen, and the next turn has anot
   await page.context().close();
 });
 
+test('a title, a model and a mode that another client chooses are shown at once', async () => {
+  const chat = await world.chat('What is new?');
+  const page = await world.open(`chats/${chat}`);
+  await conversation(page).getByText(/tokens read/).waitFor();
+  const choose = body => world.api.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...world.path, chat_id: chat}, body});
+  const shows = (label, value) => page.waitForFunction(
+    ([label, value]) => document.querySelector(`select[aria-label="${label}"]`)?.value === value, [label, value]);
+  await choose({title: 'Named elsewhere'});
+  await page.getByRole('heading', {name: 'Named elsewhere'}).waitFor();
+  await choose({model: 'scripted/demo'});
+  await shows('Model', 'scripted/demo');
+  await choose({mode: 'plan'});
+  await shows('Mode', 'plan');
+  await page.context().close();
+});
+
 test('a fork goes on from a turn in another chat', async () => {
   const page = await world.open('chats');
   await say(page, 'Describe a goal', 'First');

@@ -159,6 +159,8 @@ impl ChatView {
         (self.task_id.is_none() && self.executor.is_none()).then(|| WorkspaceEvent::ChatUpdated {
             chat_id: self.chat_id,
             title: self.title.clone(),
+            model: self.model.clone(),
+            mode: self.mode,
             status: self.status,
             turn_id: self.turn_id,
             waiting_for: self.waiting_for.len() as u64,

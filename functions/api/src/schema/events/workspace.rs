@@ -1,6 +1,6 @@
 //! The data of the events of workspaces (`domain::WorkspaceEvent`).
 
-use super::super::{ChatStatus, Conversion, Kind, Op, TaskPhase, TaskStatus};
+use super::super::{ChatStatus, Conversion, Kind, Mode, Op, TaskPhase, TaskStatus};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -32,13 +32,18 @@ pub struct WorkspaceFileUpdated {
     pub conversion: Option<Conversion>,
 }
 
-/// A chat was made, has another status or title, or began or ended a turn.
+/// A chat was made, has another status, title, model or mode, or began or ended a turn.
 #[derive(Serialize, ToSchema)]
 pub struct WorkspaceChatUpdated {
     /// The chat.
     pub chat_id: Uuid,
     /// Its title.
     pub title: String,
+    /// Its model, if one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its mode.
+    pub mode: Mode,
     /// Its status.
     pub status: ChatStatus,
     /// The turn that runs or waits.

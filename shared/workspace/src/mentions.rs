@@ -16,7 +16,7 @@ pub use tags::check_tag;
 /// The most links of a version that are taken up.
 pub(crate) const MOST: usize = 100;
 /// The longest target of a link, in bytes; a longer one is no link.
-const LONGEST_TARGET: usize = 512;
+pub(crate) const LONGEST_TARGET: usize = 512;
 /// The longest name of a target, in bytes, as of any name.
 const LONGEST_NAME: usize = 255;
 /// The longest text that is looked through, in bytes.
@@ -102,6 +102,11 @@ pub(crate) async fn written_in(path: &FilePath, content: &Given) -> InText {
         Vec::new()
     });
     InText { links, tags }
+}
+
+/// Whether a file of this length at this path has a text whose links and tags are taken up.
+pub(crate) fn may_mention(path: &FilePath, size: u64) -> bool {
+    is_markdown(path) && size <= LONGEST_TEXT as u64
 }
 
 fn is_markdown(path: &FilePath) -> bool {

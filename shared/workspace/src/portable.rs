@@ -1,6 +1,6 @@
 //! A workspace as a tar archive with its history, and as a stream for Git.
 //!
-//! An archive has the [layout](layout) of version 1. It is written and read as a stream: memory holds one content of up to [`ports::LARGE`] bytes,
+//! An archive has the [layout](layout) of version 2. It is written and read as a stream: memory holds one content of up to [`ports::LARGE`] bytes,
 //! or a piece of a larger one, and for each file and each content some ten to a hundred bytes.
 //!
 //! An export has what exists for its party: the policies decide on each file. An import makes a new workspace, which appears when all of it is there.
@@ -11,6 +11,7 @@ mod git;
 mod import;
 mod layout;
 mod making;
+mod related;
 mod rows;
 
 pub use export::Format;

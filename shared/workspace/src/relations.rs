@@ -29,9 +29,9 @@ pub use network::{MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Network, NetworkEdge, Ne
 pub use read::{FileRef, Link, Relations, TagCount, TagCounts, TaggedPage};
 
 /// The most tags of a file.
-const MAX_TAGS: usize = 64;
+pub(crate) const MAX_TAGS: usize = 64;
 /// The most explicit links that begin at a file.
-const MAX_LINKS: usize = 200;
+pub(crate) const MAX_LINKS: usize = 200;
 /// The longest kind of a link, in characters.
 const MAX_KIND: usize = 32;
 

@@ -3,11 +3,12 @@
 use super::{
     blocks,
     layout::{Count, END, FORMAT, MANIFEST, Manifest, ROWS_LENGTH, Row, content_name, rows_name},
+    related::Related,
     rows::{Step, Walk},
 };
 use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, error};
 use bytes::Bytes;
-use domain::{Error, Sha256, Timestamp};
+use domain::{Error, FileId, FilePath, Sha256, Timestamp};
 use futures::{Stream, StreamExt as _, stream};
 use std::collections::HashMap;
 use tokio::sync::mpsc;
@@ -79,12 +80,23 @@ struct Archive {
     count: Count,
     /// The contents that are still to come, with their lengths. One that is in the archive has none.
     contents: HashMap<Sha256, Option<u64>>,
+    /// The files and folders in the archive.
+    paths: HashMap<FileId, FilePath>,
 }
 
 impl Archive {
     fn new(workspace: Workspace, sink: Sink) -> Self {
         let at = workspace.0.clock.now();
-        Self { workspace, sink, at, rows: Vec::new(), files: 0, count: Count::default(), contents: HashMap::new() }
+        Self {
+            workspace,
+            sink,
+            at,
+            rows: Vec::new(),
+            files: 0,
+            count: Count::default(),
+            contents: HashMap::new(),
+            paths: HashMap::new(),
+        }
     }
 
     async fn write(mut self, info: WorkspaceInfo) -> Result<()> {
@@ -99,7 +111,10 @@ impl Archive {
         let mut walk = Walk::new(self.workspace.clone());
         while let Some(step) = walk.next().await? {
             let file = match step {
-                Step::Folder(row) => {
+                Step::Folder(id, row) => {
+                    if let Row::Folder { path, .. } = &row {
+                        self.paths.insert(id, path.clone());
+                    }
                     self.count.folders += 1;
                     self.row(&row).await?;
                     continue;
@@ -107,6 +122,7 @@ impl Archive {
                 Step::File(file) => file,
             };
             self.count.files += 1;
+            self.paths.insert(file.entry.file_id, file.path.clone());
             self.row(&file.row()).await?;
             let mut last = 0;
             loop {
@@ -125,6 +141,14 @@ impl Archive {
                     self.count.content(size);
                     self.file(&content_name(digest), content.clone()).await?;
                 }
+            }
+        }
+        let workspace = self.workspace.clone();
+        let mut related = Related::of(&workspace);
+        while let Some(rows) = related.next(&self.paths).await? {
+            for row in rows {
+                self.count.relations += 1;
+                self.row(&row).await?;
             }
         }
         self.flush().await?;

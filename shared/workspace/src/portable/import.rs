@@ -6,7 +6,7 @@
 use super::{
     blocks::{Head, Reader, refused},
     git,
-    layout::{CONTENTS, Count, END, FORMAT, MANIFEST, MOST_ROWS, Manifest, ROWS, Row, content_name, rows_name},
+    layout::{BARE, CONTENTS, Count, END, FORMAT, MANIFEST, MOST_ROWS, Manifest, ROWS, Row, content_name, rows_name},
     making::Making,
 };
 use crate::{
@@ -123,6 +123,7 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
             Some(name) => name,
             None => valid_name(&manifest.name).map_err(|error| refused(MANIFEST, error.message))?,
         };
+        self.making.derives = manifest.format == BARE;
         self.making.begin().await?;
         let (mut last, mut files) = (MANIFEST.to_owned(), 0);
         let told: Count = loop {
@@ -166,7 +167,8 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
             return Err(refused("the first entry", format!("it is not {MANIFEST}: this is no archive of a workspace")));
         };
         let manifest: serde_json::Value = self.text(&head).await?;
-        if manifest.get("format").and_then(serde_json::Value::as_u64) != Some(FORMAT) {
+        let format = manifest.get("format").and_then(serde_json::Value::as_u64);
+        if !format.is_some_and(|format| [BARE, FORMAT].contains(&format)) {
             let program = manifest.get("program").and_then(serde_json::Value::as_str).unwrap_or("another version");
             return Err(refused(MANIFEST, format!("{program} wrote a format that this version does not know")));
         }

@@ -1,19 +1,22 @@
-//! The layout of an archive, version 1. All entries are regular files, in this order:
+//! The layout of an archive, version 2. All entries are regular files, in this order:
 //!
 //! | entry | has |
 //! |---|---|
 //! | `buildscale-workspace.json` | a [`Manifest`] |
-//! | `files/00000001.jsonl`, … | a [`Row`] a line: a folder stands before the entries in it, a file before its versions, from the first one on |
+//! | `files/00000001.jsonl`, … | a [`Row`] a line: a folder stands before the entries in it, a file before its versions, from the first one on; the marks and the mentions of both after all of them |
 //! | `contents/ab/abcd…` | the content with this SHA-256, once, after a version that has it |
 //! | `end.json` | a [`Count`] of all that came |
 //!
-//! Files of rows and contents may alternate. A program that does not know the format's number refuses the archive.
+//! Files of rows and contents may alternate. A program that does not know the format's number refuses the archive. Version 1 has neither marks nor mentions, and is read, too.
 
+use crate::mentions::Form;
 use domain::{CallId, FileId, FilePath, Sha256, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 /// The number of the format.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
+/// The number of the format without marks and mentions.
+pub(super) const BARE: u64 = 1;
 pub(super) const MANIFEST: &str = "buildscale-workspace.json";
 pub(super) const END: &str = "end.json";
 pub(super) const ROWS: &str = "files/";
@@ -37,9 +40,53 @@ pub(super) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Row {
-    Folder { path: FilePath, author: String, created_at: Timestamp },
-    File { path: FilePath, file_id: FileId, created_at: Timestamp },
+    Folder {
+        path: FilePath,
+        author: String,
+        created_at: Timestamp,
+    },
+    File {
+        path: FilePath,
+        file_id: FileId,
+        created_at: Timestamp,
+    },
     Version(Written),
+    /// The tags and the explicit links of a file or folder.
+    Marks {
+        path: FilePath,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        links: Vec<LinkRow>,
+    },
+    /// The links and the tags in the text of a version.
+    Mentions {
+        path: FilePath,
+        v: u64,
+        links: Vec<MentionRow>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<String>,
+    },
+}
+
+/// An explicit link to something in the archive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkRow {
+    pub to: FilePath,
+    pub kind: String,
+    pub by: String,
+    pub at: Timestamp,
+}
+
+/// A link in a text, with the file in the archive that it means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MentionRow {
+    pub form: Form,
+    pub target: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<FilePath>,
 }
 
 /// A version of the file that came before.
@@ -62,6 +109,9 @@ pub(super) struct Count {
     pub files: u64,
     pub versions: u64,
     pub contents: u64,
+    /// Files and folders with marks, and texts with mentions.
+    #[serde(default)]
+    pub relations: u64,
     /// The bytes of the contents.
     pub bytes: u64,
     /// Files that the party of the export may not read.
@@ -95,13 +145,24 @@ mod tests {
         let rows = vec![
             Row::Folder { path: path(), author: author.clone(), created_at: AT },
             Row::File { path: path(), file_id: FileId(id), created_at: AT },
-            Row::Version(Written { v: 1, sha256, size: 4, author, at: AT, call_id }),
+            Row::Version(Written { v: 1, sha256, size: 4, author: author.clone(), at: AT, call_id }),
+            Row::Marks {
+                path: path(),
+                tags: vec!["open".into()],
+                links: vec![LinkRow { to: path(), kind: "implements".into(), by: author, at: AT }],
+            },
+            Row::Mentions {
+                path: path(),
+                v: 1,
+                links: vec![MentionRow { form: Form::Wiki, target: "demo".into(), to: Some(path()) }],
+                tags: vec!["open".into()],
+            },
         ];
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_rows", &rows);
         let (program, name) = ("0.1.0".to_owned(), "demo".to_owned());
         let manifest = Manifest { format: FORMAT, program, name, workspace_id: WorkspaceId(id), made_at: AT };
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_manifests", &manifest);
-        let count = Count { folders: 1, files: 2, versions: 3, contents: 4, bytes: 5, left_out: 6 };
+        let count = Count { folders: 1, files: 2, versions: 3, contents: 4, relations: 7, bytes: 5, left_out: 6 };
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_counts", &count);
     }
 }

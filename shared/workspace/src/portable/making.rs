@@ -10,11 +10,12 @@ use super::{
 use crate::{
     FileKind, Result, Version, Workspace, Writer, error,
     index::MAX_DEPTH,
+    mentions,
     model::{Entry, Node, Record},
     taxonomy,
 };
 use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Timestamp};
-use ports::{Expect, LARGEST, Write};
+use ports::{Expect, Key, LARGEST, Write};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many writes are committed together, and about how many bytes.
@@ -45,6 +46,13 @@ pub(super) struct Making<'a> {
     pub count: Count,
     folders: HashMap<FilePath, FileId>,
     paths: HashSet<FilePath>,
+    /// The id and the last version of each file and folder.
+    known: HashMap<FilePath, (FileId, u64)>,
+    /// The items that rows of marks and mentions have made.
+    apart: HashSet<Key>,
+    /// The Markdown files whose texts are to be taken up; none where the source tells of them.
+    pub texts: Vec<(FilePath, Entry)>,
+    pub derives: bool,
     pub contents: HashMap<Sha256, Needed>,
     /// How many contents are still to come.
     pub missing: u64,
@@ -61,6 +69,10 @@ impl<'a> Making<'a> {
             count: Count::default(),
             folders: HashMap::from([(FilePath::root(), workspace.0.keys.root())]),
             paths: HashSet::from([FilePath::root()]),
+            known: HashMap::new(),
+            apart: HashSet::new(),
+            texts: Vec::new(),
+            derives: true,
             contents: HashMap::new(),
             missing: 0,
             policies: BTreeMap::new(),
@@ -99,6 +111,14 @@ impl<'a> Making<'a> {
                 self.count.files += 1;
             }
             Row::Version(version) => self.version(place, version).await?,
+            Row::Marks { path, tags, links } => {
+                self.finish_file().await?;
+                self.marks(place, &path, tags, links).await?;
+            }
+            Row::Mentions { path, v, links, tags } => {
+                self.finish_file().await?;
+                self.mentions(place, &path, v, links, tags).await?;
+            }
         }
         Ok(())
     }
@@ -134,6 +154,7 @@ impl<'a> Making<'a> {
         self.node(&path, folder, entry.file_id).await?;
         let key = self.workspace.0.keys.entry(folder, path.name());
         self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;
+        self.known.insert(path.clone(), (entry.file_id, 0));
         self.folders.insert(path, entry.file_id);
         Ok(())
     }
@@ -184,6 +205,10 @@ impl<'a> Making<'a> {
         let waits = self.workspace.unconverted_item(&entry, self.workspace.0.clock.now())?;
         let key = self.workspace.0.keys.entry(folder, path.name());
         self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;
+        self.known.insert(path.clone(), (entry.file_id, entry.v));
+        if self.derives && mentions::may_mention(&path, entry.size) {
+            self.texts.push((path, entry));
+        }
         match waits {
             Some(waits) => self.put(waits).await,
             None => Ok(()),
@@ -202,6 +227,8 @@ impl<'a> Making<'a> {
             self.made(path, folder, entry).await?;
         }
         self.flush().await?;
+        self.take_up_texts().await?;
+        self.flush().await?;
         let inner = &self.workspace.0;
         let policies = self.workspace.in_force(&self.policies, &BTreeMap::new()).await?;
         let is_cache = inner.shared.upgrade().is_none_or(|shared| shared.cache.get().is_some());
@@ -214,6 +241,28 @@ impl<'a> Making<'a> {
         inner.table.commit(vec![made, note]).await.map_err(error::port)?;
         let Count { files, versions, .. } = self.count;
         Ok(Imported { workspace: record.info(), files, versions, left_out: Vec::new() })
+    }
+
+    /// The id and the last version of something that came before.
+    pub(super) fn known(&self, place: &str, path: &FilePath) -> Result<(FileId, u64)> {
+        let known = self.known.get(path).copied();
+        known.ok_or_else(|| refused(place, format!("{path} does not come before it")))
+    }
+
+    /// The same as [`Making::put`], for an item that comes once.
+    pub(super) async fn put_apart(&mut self, write: Write, place: &str) -> Result<()> {
+        if !self.apart.insert(write.key().clone()) {
+            return Err(refused(place, "it is there twice"));
+        }
+        self.put(write).await
+    }
+
+    /// Writes an item that says no more than its key, once: a commit writes to a key once.
+    pub(super) async fn hint(&mut self, key: Key) -> Result<()> {
+        if !self.apart.insert(key.clone()) {
+            return Ok(());
+        }
+        self.put(Write::put(key, "{}", Expect::Any)).await
     }
 
     pub async fn put(&mut self, write: Write) -> Result<()> {
@@ -236,7 +285,7 @@ impl<'a> Making<'a> {
 }
 
 /// Authors are texts that the index keeps; an archive says who they are, and nobody vouches for it.
-fn author_can_be(place: &str, author: &str) -> Result<()> {
+pub(super) fn author_can_be(place: &str, author: &str) -> Result<()> {
     let length = author.chars().count();
     match (1..=MOST_AUTHOR).contains(&length) && !author.chars().any(char::is_control) {
         true => Ok(()),

@@ -18,7 +18,7 @@ pub(super) struct Exported {
 
 /// One step of the walk.
 pub(super) enum Step {
-    Folder(Row),
+    Folder(FileId, Row),
     File(Exported),
 }
 
@@ -61,8 +61,8 @@ impl Walk {
             match entry.kind {
                 FileKind::Folder => {
                     self.folders.push((path.clone(), entry.file_id));
-                    let (author, created_at) = (entry.author, entry.created_at);
-                    return Ok(Some(Step::Folder(Row::Folder { path, author, created_at })));
+                    let (id, author, created_at) = (entry.file_id, entry.author, entry.created_at);
+                    return Ok(Some(Step::Folder(id, Row::Folder { path, author, created_at })));
                 }
                 // It is made again from its document.
                 FileKind::File if entry.derived_from.is_some() => {}

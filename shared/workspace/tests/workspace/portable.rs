@@ -4,7 +4,7 @@ use crate::{
     common::{path, person},
     real::{Real, agent, fill},
 };
-use buildscale_workspace::{Access, Expect, Format, Imported, Role, Source, Version, Workspace};
+use buildscale_workspace::{Access, Expect, Format, Imported, Link, Mark, Relations, Role, Source, Version, Workspace};
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Principal, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -100,6 +100,86 @@ async fn an_import_has_the_same_files_versions_authors_and_times_as_what_was_exp
     assert_eq!(again.versions, imported.versions + 1);
     // The first one is a workspace of its own.
     assert_eq!(workspace.read(&path("/projects/demo/notes.md"), None).await.unwrap().bytes, "three");
+}
+
+/// A file with tags of both kinds and links of all kinds.
+async fn relate(workspace: &Workspace) {
+    let text = "---\ntags: [urgent]\n---\nSee [the notes](demo/notes.md), [[links]] and [[nothing]].";
+    let made = workspace.write(&path("/projects/links.md"), text, Expect::Absent, &person()).await.unwrap();
+    let notes = workspace.stat(&path("/projects/demo/notes.md")).await.unwrap().file_id;
+    for mark in [Mark::Tag(vec!["kept".into()]), Mark::Link(notes, "implements".into())] {
+        workspace.mark(made.file_id, mark, &person()).await.unwrap();
+    }
+    let folder = workspace.stat(&path("/projects/demo")).await.unwrap().file_id;
+    workspace.mark(folder, Mark::Tag(vec!["folder".into()]), &person()).await.unwrap();
+}
+
+/// The tags, links and backlinks of these, by path.
+async fn related(workspace: &Workspace) -> Vec<String> {
+    let mut told = Vec::new();
+    for at in ["/projects/links.md", "/projects/demo/notes.md", "/projects/demo"] {
+        let id = workspace.stat(&path(at)).await.unwrap().file_id;
+        let Relations { tags, links, backlinks, .. } = workspace.relations(id).await.unwrap();
+        let shown = |link: &Link| {
+            (link.kind.clone(), link.file.as_ref().map(|file| file.path.to_string()), link.target.clone())
+        };
+        let (links, backlinks): (Vec<_>, Vec<_>) =
+            (links.iter().map(shown).collect(), backlinks.iter().map(shown).collect());
+        told.push(format!("{at} {tags:?} {links:?} {backlinks:?}"));
+    }
+    told.push(format!("{:?}", workspace.tags().await.unwrap().tags));
+    told
+}
+
+#[tokio::test]
+async fn tags_and_links_go_along() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    relate(&workspace).await;
+    let before = related(&workspace).await;
+    assert!(
+        before[0].contains("implements") && before[0].contains("wiki") && before[0].contains("urgent"),
+        "{before:?}"
+    );
+    let archive = export(&workspace, &real, Format::Tar).await.unwrap();
+    let imported = import(&real, &archive).await.unwrap();
+    let other = real.open(imported.workspace.workspace_id).await;
+    assert_eq!(related(&other).await, before);
+    assert_eq!(export(&other, &real, Format::Tar).await.unwrap().len(), archive.len(), "the same again");
+    assert_eq!(real.told(false).await, [""; 0]);
+
+    // An archive of format 1 tells none: those in texts are taken up.
+    let mut old = Entries::of(&archive);
+    old.text("buildscale", "\"format\":2", "\"format\":1");
+    let at = old.find("files/");
+    let rows = String::from_utf8(old.0[at].2.clone()).unwrap();
+    let is_bare = |line: &&str| !line.starts_with("{\"marks\"") && !line.starts_with("{\"mentions\"");
+    old.0[at].2 = rows.lines().filter(is_bare).map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+    let end = old.find("end.json");
+    let mut count: serde_json::Value = serde_json::from_slice(&old.0[end].2).unwrap();
+    count.as_object_mut().unwrap().remove("relations");
+    old.0[end].2 = count.to_string().into_bytes();
+    let imported = import(&real, &old.pack()).await.unwrap();
+    let bare = related(&real.open(imported.workspace.workspace_id).await).await;
+    assert!(
+        bare[0].contains("urgent") && bare[0].contains("/projects/demo/notes.md") && bare[0].contains("wiki"),
+        "{bare:?}"
+    );
+    assert!(!bare[0].contains("implements") && !bare[0].contains("kept"), "{bare:?}");
+
+    // As are those of a repository.
+    let text = "data 21\n[[b]] and [b](b.md).\n\n";
+    let stream = format!(
+        "blob\nmark :1\n{text}\nblob\nmark :2\ndata 1\nb\ncommit refs/heads/main\ncommitter A <a@b> 1700000000 +0000\ndata 1\nx\nM 100644 :1 a.md\nM 100644 :2 b.md\n\ndone\n"
+    );
+    let source = Source::Git { folder: path("/projects/repo") };
+    let imported = import_from(&real, source, stream.as_bytes()).await.unwrap();
+    let other = real.open(imported.workspace.workspace_id).await;
+    let a = other.stat(&path("/projects/repo/a.md")).await.unwrap().file_id;
+    let links = other.relations(a).await.unwrap().links;
+    let targets: Vec<String> =
+        links.iter().filter_map(|link| link.file.as_ref()).map(|file| file.path.to_string()).collect();
+    assert_eq!(targets, ["/projects/repo/b.md", "/projects/repo/b.md"]);
 }
 
 #[tokio::test]
@@ -200,6 +280,7 @@ fn head(kind: EntryType, name: &str, size: u64) -> Vec<u8> {
 async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
     let (real, workspace) = Real::new().await;
     fill(&workspace).await;
+    relate(&workspace).await;
     let good = Entries::of(&export(&workspace, &real, Format::Tar).await.unwrap());
     let before = (real.disk(), real.names("workspaces").await);
     type Change = fn(&mut Entries);
@@ -286,12 +367,35 @@ async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
         ("an unknown key", "files/00000001.jsonl line", |all| {
             all.text("files/", "\"author\"", "\"mode\":511,\"author\"")
         }),
+        ("a link to nothing in the archive", "files/00000001.jsonl line", |all| {
+            all.text("files/", "\"to\":\"/projects/demo/notes.md\",\"kind\"", "\"to\":\"/projects/../x\",\"kind\"")
+        }),
+        ("tags of a file that is not there", "files/00000001.jsonl line", |all| {
+            all.text("files/", "{\"marks\":{\"path\":\"/projects/", "{\"marks\":{\"path\":\"/nowhere/")
+        }),
+        ("a tag that no file can have", "files/00000001.jsonl line", |all| all.text("files/", "[\"kept\"", "[\"a b\"")),
+        ("a link to itself", "files/00000001.jsonl line", |all| {
+            all.text("files/", "\"to\":\"/projects/demo/notes.md\",\"kind\"", "\"to\":\"/projects/links.md\",\"kind\"")
+        }),
+        ("links of a version that is not there", "files/00000001.jsonl line", |all| {
+            all.text(
+                "files/",
+                "{\"mentions\":{\"path\":\"/projects/links.md\",\"v\":1",
+                "{\"mentions\":{\"path\":\"/projects/links.md\",\"v\":2",
+            )
+        }),
+        ("marks twice", "files/00000001.jsonl line", |all| {
+            let at = all.find("files/");
+            let text = String::from_utf8(all.0[at].2.clone()).unwrap();
+            let row = text.lines().find(|line| line.starts_with("{\"marks\"")).unwrap().to_owned();
+            all.0[at].2.extend(format!("{row}\n").into_bytes());
+        }),
         ("no JSON", "files/00000001.jsonl line", |all| all.text("files/", "{\"folder\"", "{folder")),
         ("a file of rows out of turn", "files/00000002.jsonl", |all| {
             let at = all.find("files/");
             all.0[at].1 = "files/00000002.jsonl".into();
         }),
-        ("a later format", "buildscale-workspace.json", |all| all.text("buildscale", "\"format\":1", "\"format\":2")),
+        ("a later format", "buildscale-workspace.json", |all| all.text("buildscale", "\"format\":2", "\"format\":3")),
         ("no manifest", "the first entry", |all| drop(all.0.remove(0))),
         ("a name of a workspace with control characters", "buildscale-workspace.json", |all| {
             all.text("buildscale", "\"name\":\"real", "\"name\":\"\\u0007real")

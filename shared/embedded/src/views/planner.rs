@@ -82,6 +82,88 @@ pub(crate) const COUNTED: &str = "
         FROM items AS chat
         WHERE chat.pk LIKE '%/chats' AND json_valid(chat.body) AND json_extract(chat.body, '$.session') IS NOT NULL;";
 
+/// Makes messages have the results of tools, sums have the tokens of executors, and plans and executions end with their turn.
+pub(crate) const WHOLE: &str = "
+    DROP VIEW agents;
+    DROP VIEW agent_executions;
+    DROP VIEW agent_plans;
+    DROP VIEW chat_messages;
+    DROP VIEW chat_sessions;
+    CREATE VIEW chat_sessions AS
+        SELECT chat.sk AS id, substr(chat.pk, 1, 36) AS workspace_id, json_extract(chat.body, '$.user_id') AS user_id,
+            json_extract(chat.body, '$.session.context') AS context_type, json_extract(chat.body, '$.session.entity') AS entity_id,
+            json_extract(chat.body, '$.status') AS status, json_extract(chat.body, '$.title') AS title, json_extract(chat.body, '$.turns') AS turns,
+            json_extract(chat.body, '$.message_count') AS message_count,
+            json_extract(chat.body, '$.usage.input_tokens') + json_extract(chat.body, '$.usage.output_tokens')
+                + coalesce(json_extract(chat.body, '$.agents_usage.input_tokens') + json_extract(chat.body, '$.agents_usage.output_tokens'), 0)
+                AS total_tokens_used,
+            json_extract(chat.body, '$.session') AS agent_metadata,
+            json_extract(chat.body, '$.created_at') AS created_at, json_extract(chat.body, '$.active_at') AS updated_at
+        FROM items AS chat
+        WHERE chat.pk LIKE '%/chats' AND json_valid(chat.body) AND json_extract(chat.body, '$.session') IS NOT NULL;
+    CREATE VIEW chat_messages AS
+        SELECT coalesce(json_extract(event.data, '$.message.id'), json_extract(event.data, '$.message.call_id')) AS id,
+            session.workspace_id AS workspace_id, session.id AS session_id, session.user_id AS user_id, event.seq AS seq,
+            json_extract(event.data, '$.message.role') AS role,
+            coalesce(json_extract(event.data, '$.message.content'), json_extract(event.data, '$.message.output')) AS content,
+            json_extract(event.data, '$.message.calls') AS tool_calls, json_extract(event.data, '$.message.call_id') AS tool_call_id,
+            json_extract(event.data, '$.message.tool') AS tool_name, json_extract(event.data, '$.message.success') AS tool_success,
+            json_extract(event.data, '$.message.at') AS created_at
+        FROM chat_sessions AS session
+        JOIN events AS event ON event.workspace_id = session.workspace_id AND event.thread_id = session.id AND event.type = 'message_added'
+        UNION ALL
+        SELECT json_extract(event.data, '$.call_id'), session.workspace_id, session.id, session.user_id, event.seq, 'tool',
+            json_extract(event.data, '$.output'), NULL, json_extract(event.data, '$.call_id'), json_extract(event.data, '$.tool'),
+            json_extract(event.data, '$.success'), json_extract(event.data, '$.at')
+        FROM chat_sessions AS session
+        JOIN events AS event ON event.workspace_id = session.workspace_id AND event.thread_id = session.id AND event.type = 'observed';
+    CREATE VIEW agent_executions AS
+        SELECT json_extract(begun.data, '$.call_id') || '/' || json_extract(begun.data, '$.step') AS id,
+            session.workspace_id AS workspace_id, session.id AS session_id, json_extract(begun.data, '$.call_id') AS plan_id,
+            json_extract(begun.data, '$.executor') AS executor_id, json_extract(begun.data, '$.step') AS step,
+            json_extract(begun.data, '$.task') AS task,
+            CASE json_extract(ended.data, '$.result.success') WHEN 1 THEN 'completed' WHEN 0 THEN 'failed' ELSE
+                CASE WHEN EXISTS (
+                    SELECT 1 FROM events AS turn
+                    WHERE turn.workspace_id = session.workspace_id AND turn.thread_id = session.id AND turn.type IN ('done', 'stopped')
+                        AND turn.seq > begun.seq
+                ) THEN 'cancelled' ELSE 'executing' END
+            END AS status,
+            coalesce(json_extract(ended.data, '$.result.data'), json_extract(ended.data, '$.result.error')) AS result,
+            json_extract(ended.data, '$.result.tool_calls') AS tool_calls,
+            json_extract(ended.data, '$.result.usage.input_tokens') + json_extract(ended.data, '$.result.usage.output_tokens') AS tokens_used,
+            json_extract(ended.data, '$.result.duration_ms') AS duration_ms,
+            json_extract(begun.data, '$.at') AS created_at, json_extract(ended.data, '$.at') AS ended_at
+        FROM chat_sessions AS session
+        JOIN events AS begun ON begun.workspace_id = session.workspace_id AND begun.thread_id = session.id AND begun.type = 'step_started'
+        LEFT JOIN events AS ended
+            ON ended.workspace_id = session.workspace_id AND ended.thread_id = session.id AND ended.type = 'step_ended'
+                AND json_extract(ended.data, '$.call_id') = json_extract(begun.data, '$.call_id')
+                AND json_extract(ended.data, '$.step') = json_extract(begun.data, '$.step');
+    CREATE VIEW agents AS
+        SELECT executor_id AS id, workspace_id, session_id, plan_id, id AS execution_id, status, created_at, ended_at AS completed_at
+        FROM agent_executions;
+    CREATE VIEW agent_plans AS
+        SELECT json_extract(plan.data, '$.call_id') AS id, session.workspace_id AS workspace_id, session.id AS session_id,
+            'complex' AS strategy, json_extract(plan.data, '$.version') AS version, json_extract(plan.data, '$.steps') AS steps,
+            (
+                SELECT CASE
+                    WHEN count(*) < json_array_length(plan.data, '$.steps') THEN
+                        CASE WHEN EXISTS (
+                            SELECT 1 FROM events AS turn
+                            WHERE turn.workspace_id = session.workspace_id AND turn.thread_id = session.id
+                                AND turn.type IN ('done', 'stopped') AND turn.seq > plan.seq
+                        ) THEN 'cancelled' ELSE 'executing' END
+                    WHEN min(json_extract(ended.data, '$.result.success')) = 0 THEN 'failed'
+                    ELSE 'completed' END
+                FROM events AS ended
+                WHERE ended.workspace_id = session.workspace_id AND ended.thread_id = session.id AND ended.type = 'step_ended'
+                    AND json_extract(ended.data, '$.call_id') = json_extract(plan.data, '$.call_id')
+            ) AS status,
+            json_extract(plan.data, '$.at') AS created_at
+        FROM chat_sessions AS session
+        JOIN events AS plan ON plan.workspace_id = session.workspace_id AND plan.thread_id = session.id AND plan.type = 'planned';";
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -103,7 +185,7 @@ mod tests {
             let sql = "INSERT INTO items (pk, sk, rev, body) VALUES (?1, ?2, 1, ?3)";
             connection.execute(sql, [pk, sk, body]).unwrap();
         };
-        let session = r#"{"title": "Compare", "user_id": "u", "turns": 1, "message_count": 3, "usage": {"input_tokens": 10, "output_tokens": 5},
+        let session = r#"{"title": "Compare", "user_id": "u", "turns": 1, "message_count": 3, "usage": {"input_tokens": 10, "output_tokens": 5}, "agents_usage": {"input_tokens": 7, "output_tokens": 2}, "status": "idle",
             "session": {"context": "project", "entity": "atlas"}, "created_at": "a", "active_at": "b"}"#;
         put(&format!("{W}/chats"), S, session);
         put(&format!("{W}/chats"), "another", r#"{"title": "no session"}"#);
@@ -118,12 +200,12 @@ mod tests {
             {"type": "planned", "call_id": "p2", "version": 2, "steps": [{"step": 1}], "at": "i"},
             {"type": "step_ended", "call_id": "p2", "step": 1, "at": "j", "result": {"success": false, "error": {"code": "NOT_BEGUN"}}},
             {"type": "compacted", "compaction": {"message_id": "k1", "turns": 1, "last_line": 9, "summary": "short", "tokens_before": 400, "tokens_after": 100, "at": "k"}},
-            {"type": "message_added", "message": {"role": "tool", "call_id": "p1", "tool": "run_plan", "at": "l", "output": "done", "success": true}}
+            {"type": "observed", "call_id": "p1", "tool": "run_plan", "at": "l", "output": "done", "success": true}
         ]}"#;
         put(&format!("chat/{W}/{S}"), "log/00000000000000000001", log);
         put(&format!("chat/{W}/another"), "log/00000000000000000001", log);
-        let sessions = "SELECT id || ' ' || user_id || ' ' || context_type || ' ' || entity_id || ' ' || title || ' ' || total_tokens_used || ' ' || message_count FROM chat_sessions";
-        assert_eq!(rows(&connection, sessions), [format!("{S} u project atlas Compare 15 3")]);
+        let sessions = "SELECT id || ' ' || user_id || ' ' || context_type || ' ' || entity_id || ' ' || title || ' ' || total_tokens_used || ' ' || message_count || ' ' || status FROM chat_sessions";
+        assert_eq!(rows(&connection, sessions), [format!("{S} u project atlas Compare 24 3 idle")]);
         let messages = "SELECT seq || ' ' || role || ' ' || id || ' ' || content || coalesce(' ' || tool_name, '') FROM chat_messages ORDER BY seq";
         assert_eq!(
             rows(&connection, messages),
@@ -138,6 +220,11 @@ mod tests {
             rows(&connection, "SELECT id || ' ' || plan_id || ' ' || status FROM agents ORDER BY id"),
             ["x1 p1 completed", "x2 p1 executing"]
         );
+        // The turn ends, and with it all that was not done.
+        let end = r#"{"first": 11, "at": "x", "events": [{"type": "stopped", "turn_id": "t", "at": "m"}]}"#;
+        put(&format!("chat/{W}/{S}"), "log/00000000000000000011", end);
+        assert_eq!(rows(&connection, plans), ["p1 1 2 cancelled", "p2 2 1 failed"]);
+        assert_eq!(rows(&connection, executions), ["p1/1 x1 completed found 9", "p1/2 x2 cancelled  "]);
         assert_eq!(
             rows(&connection, "SELECT id || ' ' || summary || ' ' || ratio FROM chat_compressions"),
             ["k1 short 0.25"]

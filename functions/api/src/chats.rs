@@ -324,7 +324,7 @@ pub(crate) async fn configure_chat(
     let title = title.map(checked_title).transpose()?;
     check_model(&context, model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let setup = chat::Setup { title, model, mode, may_approve, session: None };
+    let setup = chat::Setup { title, model, mode, may_approve, session: None, options: None };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

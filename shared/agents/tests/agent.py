@@ -98,6 +98,8 @@ def work(session, blocks):
         output = ask("terminal/output", at)["result"]["output"]
         ask("terminal/release", at)
         say(session, json.dumps({"exit": ended["exitCode"], "output": output}))
+    elif verb == "settings":
+        say(session, json.dumps(dict(chosen, session=session), sort_keys=True))
     elif verb == "kinds":
         kinds = [block["type"] if block["type"] != "text" else "text: " + block["text"] for block in blocks]
         say(session, json.dumps(kinds))
@@ -141,8 +143,17 @@ def perform(message):
         send({"id": message["id"], "error": {"code": -32603, "message": str(error)}})
 
 
+chosen = {}
+
+
 def answer(message):
     method, params = message["method"], message["params"]
+    if method == "session/set_mode":
+        chosen["mode"] = params["modeId"]
+    if method == "session/set_model":
+        chosen["model"] = params["modelId"]
+    if method == "session/set_config_option":
+        chosen[params["configId"]] = params["value"]
     if method == "initialize":
         return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees"}}}
     if method == "session/new":

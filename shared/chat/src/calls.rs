@@ -21,6 +21,11 @@ impl Step<'_> {
         self.config().is_some_and(|config| config.is_unattended())
     }
 
+    /// Whether the chat is a session of the planner.
+    pub fn is_of_session(&self) -> bool {
+        self.config().is_some_and(|config| config.session.is_some())
+    }
+
     pub fn gate(&self, call: &ToolCall) -> GateDecision {
         self.gate_as(call, self.is_approved())
     }

@@ -272,7 +272,7 @@ impl Chats {
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        Setup { title, model, mode, may_approve, session }: Setup,
+        Setup { title, model, mode, may_approve, session, options }: Setup,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
@@ -281,7 +281,7 @@ impl Chats {
             return Err(error);
         }
         // The view may be behind: the chat itself asks the same again.
-        let command = ChatCommand::Configure { title, model, mode, may_approve, session };
+        let command = ChatCommand::Configure { title, model, mode, may_approve, session, options };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 }

@@ -2,16 +2,19 @@
 //! the chat itself, as the view at the API may be behind.
 
 use crate::{
-    chats::Chats,
+    chats::{Chats, internal},
     coding,
+    keys::decided_key,
     waits::{not_asked, waiting},
 };
 use domain::{
-    AgentOption, ChatCommand, ChatId, CommandId, Error, PermissionId, PermissionRule, Principal, WorkspaceId,
-    event::PermissionOutcome,
+    AgentOption, ChatCommand, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Timestamp,
+    WorkspaceId, event::PermissionOutcome,
 };
+use ports::{Expect, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1_000;
@@ -27,6 +30,28 @@ pub enum RuleScope {
     Person,
     /// All chats of the workspace.
     Workspace,
+}
+
+/// How long a decision that was accepted stands against another one, if the chat does not take it in.
+const DECIDED_FOR: Duration = Duration::from_secs(60);
+
+/// A decision that was accepted.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decided {
+    command: CommandId,
+    outcome: PermissionOutcome,
+    always: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    option_id: Option<String>,
+    at: Timestamp,
+}
+
+impl Decided {
+    fn says(&self, other: &Self) -> bool {
+        let same = |one: &Self| (one.outcome, one.always, one.option_id.clone());
+        self.command == other.command || same(self) == same(other)
+    }
 }
 
 /// A decision on a permission.
@@ -111,7 +136,7 @@ impl Chats {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
-    /// unless this very command decided on it.
+    /// unless this very command decided on it, and when another decision on it was accepted that the chat has not taken in yet.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -132,12 +157,59 @@ impl Chats {
         let rule = Some(decision.scope)
             .filter(|scope| *scope != RuleScope::Chat)
             .and_then(|scope| Some((serde_json::from_value::<PermissionRule>(asked["always"].clone()).ok()?, scope)));
+        self.claim_decision(workspace, chat, command, &decision).await?;
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
             self.demand_room(workspace).await?;
             self.grant_standing(workspace, chat, rule, by.user()).await?;
         }
         self.send_decision(workspace, chat, command, decision, by).await
+    }
+
+    /// Notes the decision beside the log of the chat: of two opposite ones at once the first is accepted, and the other is refused.
+    async fn claim_decision(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        decision: &Decision,
+    ) -> Result<(), Error> {
+        let key = decided_key(workspace, chat, decision.permission_id);
+        let at = self.clock.now();
+        let wanted = Decided {
+            command,
+            outcome: decision.outcome,
+            always: decision.always,
+            option_id: decision.option_id.clone(),
+            at,
+        };
+        // The second round reads the decision that was faster.
+        for _ in 0..2 {
+            let item = self.table.get(&key).await.map_err(internal)?;
+            let expect = match &item {
+                None => Expect::Absent,
+                Some(item) => {
+                    let before: Decided = serde_json::from_str(&item.body).map_err(internal)?;
+                    if before.says(&wanted) {
+                        return Ok(());
+                    }
+                    // One whose command was lost does not stand in the way for ever.
+                    if at.since(before.at) < DECIDED_FOR {
+                        break;
+                    }
+                    Expect::Rev(item.rev)
+                }
+            };
+            let body = serde_json::to_string(&wanted).map_err(internal)?;
+            let note = Write::put(key.clone(), body, expect).expiring(at + 2 * DECIDED_FOR);
+            match self.table.commit(vec![note]).await {
+                Ok(()) => return Ok(()),
+                Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(internal(error)),
+            }
+        }
+        let error = Error::new(Code::Conflict, "somebody else has just decided on this permission, and otherwise");
+        Err(error.hint("the event permission_resolved tells the decision that counts"))
     }
 
     pub(crate) async fn send_decision(

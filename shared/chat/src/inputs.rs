@@ -20,8 +20,8 @@ use crate::{
 };
 use actor::{Announcement, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
-    ActorKind, ActorRef, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent,
-    chat::SessionConfig, event::SteeringWords,
+    ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp,
+    WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
 };
 use ports::Key;
 use tools::ToolKind;
@@ -210,18 +210,18 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let words = SteeringWords { command_id: id, at, content, files, context };
             step.steer(turn_id, words, led_by);
         }
-        ChatCommand::Configure { title, model, mode, may_approve, session } => {
+        ChatCommand::Configure { title, model, mode, may_approve, session, options } => {
             let now = step.config().map(|config| config.mode);
             match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
                 Some(error) => step.push(ChatEvent::Failed { error }),
-                None => configure(step, Setup { title, model, mode, may_approve, session }, by),
+                None => configure(step, Setup { title, model, mode, may_approve, session, options }, by),
             }
         }
     }
 }
 
 fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
-    let Setup { title, model, mode, may_approve: _, session } = setup;
+    let Setup { title, model, mode, may_approve: _, session, options } = setup;
     let Some(config) = step.config().cloned() else { return };
     let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
@@ -234,6 +234,10 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
             session.read_at = config.session.as_ref().and_then(|known| known.read_at);
         }
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
+    }
+    if let (Some(options), Some(thread)) = (options, &mut changed.thread) {
+        let session_id = options.session_id.clone().or_else(|| thread.options.session_id.clone());
+        thread.options = AgentOptions { session_id, ..*options };
     }
     if changed != *config {
         step.push(ChatEvent::Configured { config: Box::new(changed) });

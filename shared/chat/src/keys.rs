@@ -1,7 +1,7 @@
 //! The keys of a chat: of its items in the table, and of its effects.
 
 use actor::{ActorId, EffectKey};
-use domain::{ActorRef, CallId, ChatConfig, ChatId, MessageId, TaskId, Timestamp, UserId, WorkspaceId};
+use domain::{ActorRef, CallId, ChatConfig, ChatId, MessageId, PermissionId, TaskId, Timestamp, UserId, WorkspaceId};
 use ports::Key;
 
 /// The actor of a chat.
@@ -21,6 +21,11 @@ pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
         None => Key::new(people_partition(config.workspace), format!("{active_at}/{}", config.chat)),
         Some(agent) => Key::new(task_partition(agent.task), format!("{}/{}", config.created_at, config.chat)),
     }
+}
+
+/// The key of a decision on a permission that was accepted, beside the log of the chat.
+pub(crate) fn decided_key(workspace: WorkspaceId, chat: ChatId, permission: PermissionId) -> Key {
+    Key::new(actor_id(workspace, chat).as_str(), format!("decided/{permission}"))
 }
 
 /// The index partition of the chats of people.

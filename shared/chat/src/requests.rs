@@ -2,8 +2,8 @@
 
 use crate::waits::QueuedBehind;
 use domain::{
-    ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId,
-    chat::SessionConfig, text,
+    AgentOptions, ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext,
+    TurnId, chat::SessionConfig, text,
 };
 use serde::Serialize;
 
@@ -62,6 +62,8 @@ pub struct Setup {
     pub may_approve: bool,
     /// Another context of a session.
     pub session: Option<Box<SessionConfig>>,
+    /// Other settings of a coding agent.
+    pub options: Option<Box<AgentOptions>>,
 }
 
 /// A message to a chat.

@@ -127,6 +127,7 @@ impl Threads {
         if options.as_ref().is_some_and(|new| new != before && !session_alone(new)) && self.is_active(&found) {
             return Err(active(thread, "wait for the turn to end or cancel it, then change its options"));
         }
+        let changed = options.clone().filter(|new| new != before).map(Box::new);
         let mut record = found.record.clone();
         record.updated_at = self.chats.clock.now();
         if let Some(title) = &title {
@@ -137,8 +138,8 @@ impl Threads {
         }
         self.write(workspace, &record, found.rev, Vec::new()).await?;
         let (model, mode, may_approve) = setup;
-        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some()) {
-            let setup = crate::Setup { title, model, mode, may_approve, session: None };
+        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some() || changed.is_some()) {
+            let setup = crate::Setup { title, model, mode, may_approve, session: None, options: changed };
             self.chats.configure(workspace, thread, setup, by).await?;
         }
         Ok(())

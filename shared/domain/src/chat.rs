@@ -8,9 +8,9 @@ pub use agent::{AgentOf, AgentTool, AgentToolRuns};
 pub use view::{ChatView, CompactionView, QueuedMessage};
 
 use crate::{
-    CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, NextPersona, PermissionId,
-    QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep, TraceContext,
-    TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome,
+    AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode, NextPersona,
+    PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep,
+    TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,6 +170,9 @@ pub enum ChatCommand {
         /// For a session: another context.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<Box<SessionConfig>>,
+        /// For a coding agent: other settings. Without a session of its own the present one stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        options: Option<Box<AgentOptions>>,
     },
     /// Summarise the oldest turns, in a turn of its own that is no part of the conversation.
     Compact {
@@ -238,31 +241,6 @@ pub enum OnBusy {
     Steer,
     /// Stop the turn and take its work back: its changes of files, and its part of the conversation. Then start.
     Rollback,
-}
-
-/// How far a chat may go (spec 000 §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Tools run at once; a person is asked before each command.
-    #[default]
-    Chat,
-    /// Only plan files may be written, and no command runs.
-    Plan,
-    /// An approved plan is carried out: commands run, too, while the plan is the one that was approved.
-    Build,
-}
-
-impl Mode {
-    /// Whether an agent may do more in this mode than in `other`.
-    pub fn is_wider_than(self, other: Self) -> bool {
-        let width = |mode| match mode {
-            Self::Plan => 0,
-            Self::Chat => 1,
-            Self::Build => 2,
-        };
-        width(self) > width(other)
-    }
 }
 
 /// A version of a plan that a person with the right to do so has approved (spec 000 §4.2).

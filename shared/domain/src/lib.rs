@@ -20,6 +20,7 @@ mod id;
 mod length;
 mod limits;
 pub mod message;
+mod mode;
 pub mod native;
 mod panic;
 mod path;
@@ -42,8 +43,8 @@ pub use answer::Resources;
 pub use budget::Budget;
 pub use change::{Announced, FileKind, FileOp, Looked, WorkspaceEvent, changes_channel};
 pub use chat::{
-    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatView, CompactionView, ForkOf, Mode,
-    OnBusy, QueuedMessage,
+    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatView, CompactionView, ForkOf, OnBusy,
+    QueuedMessage,
 };
 pub use conversion::{Conversion, ConversionStatus};
 pub use digest::{Hasher, Sha256};
@@ -59,6 +60,7 @@ pub use limits::Limits;
 pub use message::{
     CLIENT_PREFIX, ClientEffects, ClientFunction, Message, ToolCall, ToolSpec, Usage, name_for_providers,
 };
+pub use mode::Mode;
 pub use panic::panic_text;
 pub use path::{FilePath, PathError, check_new_name};
 pub use permission::PermissionRule;

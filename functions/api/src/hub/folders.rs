@@ -46,7 +46,7 @@ pub(crate) async fn search_paths(
         paths.extend(folders.search(&q, MOST).await.map_err(|error| refused("q", error))?);
         paths.truncate(MOST);
     }
-    Ok(Json(Paths { paths }))
+    Ok(Json(Paths { query: q, results: paths }))
 }
 
 /// The folders of the latest threads, each once.

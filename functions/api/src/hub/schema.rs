@@ -372,8 +372,10 @@ pub(crate) struct Command {
 #[derive(Serialize, ToSchema)]
 #[schema(as = HubPaths)]
 pub(crate) struct Paths {
+    /// The beginning that was asked for.
+    pub query: String,
     /// Absolute paths of folders.
-    pub paths: Vec<String>,
+    pub results: Vec<String>,
 }
 
 /// The folders of the latest threads.

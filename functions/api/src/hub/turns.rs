@@ -26,7 +26,7 @@ use domain::{ActorRef, Code, CommandId, Error};
 use doors::{Span, hub::Frames};
 use http::{HeaderMap, StatusCode};
 use identity::Action;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{sync::Arc, time::Duration};
 use utoipa::IntoParams;
 
@@ -36,13 +36,22 @@ use utoipa::IntoParams;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Parts {
     /// Whether each turn has the events of its stream.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     include_events: bool,
     /// Whether turns of the system itself are shown, too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     include_internal: bool,
     /// Only turns of this session of the coding agent.
     session_id: Option<String>,
+}
+
+/// A flag as clients write it: `true` and `1`, or `false` and `0`.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match &*String::deserialize(deserializer)? {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(D::Error::custom(format!("{other:?} is neither true nor false"))),
+    }
 }
 
 /// Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it; without, the turn is watched on

@@ -167,7 +167,10 @@ async fn section_8_threads_are_made_listed_changed_and_deleted() {
     get(&door, &path).await.refuses(404, "NOT_FOUND");
     get(&door, &second).await.is(200);
     assert_eq!(get(&door, "/v1/recent-directories").await.is(200).json, json!({ "directories": [cwd] }));
-    assert_eq!(get(&door, &format!("/v1/path-search?q={cwd}")).await.is(200).json, json!({ "paths": [cwd] }));
+    assert_eq!(
+        get(&door, &format!("/v1/path-search?q={cwd}")).await.is(200).json,
+        json!({ "query": cwd, "results": [cwd] })
+    );
 }
 
 #[tokio::test]
@@ -255,7 +258,8 @@ async fn section_7_a_turn_is_streamed_and_its_past_is_replayed_from_the_log() {
         door.ask("GET", &format!("/v1/turns/{turn_id}/events"), &[CLIENT, ("last-event-id", "2")], "").await.is(200);
     assert_eq!(frames(&String::from_utf8_lossy(&rest.bytes)), expected[expected.find("id: 3").unwrap()..]);
     get(&door, &format!("/v1/turns/{turn_id}/events?after=4")).await.is(204);
-    let history = get(&door, &format!("{thread}/history?includeEvents=true")).await.is(200).json;
+    let history = get(&door, &format!("{thread}/history?includeEvents=1&includeInternal=0")).await.is(200).json;
+    get(&door, &format!("{thread}/history?includeEvents=yes")).await.refuses(400, "INVALID_ARGUMENT");
     let turn = &history["turns"][0];
     assert_eq!(
         (&turn["turnId"], &turn["responseText"], &turn["status"]),
@@ -292,11 +296,19 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
     for body in [json!({}), json!({ "optionId": "allow_all" }), json!({ "outcome": "perhaps" })] {
         answer(open, body).await.refuses(400, "INVALID_ARGUMENT");
     }
+    // Of two opposite answers that come before the chat has taken one in, the first counts.
+    answer(open, json!({ "outcome": "approved" })).await.is(200);
+    answer(open, json!({ "outcome": "approved" })).await.is(200);
+    answer(open, json!({ "outcome": "declined" })).await.refuses(409, "CONFLICT");
+    door.take_messages().await;
     for (body, outcome, sent) in [
         (json!({ "outcome": "approved" }), "approved", "\"outcome\":\"approved\""),
         (json!({ "outcome": "approved", "optionId": "reject_once" }), "declined", "\"outcome\":\"declined\""),
         (json!({ "optionId": "allow_always" }), "approved", "\"always\":true"),
     ] {
+        let open = SystemClock.id();
+        let waiting = json!([{ "event": "permission_required", "data": { "permission_id": open, "always": rule } }]);
+        door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
         let reply = answer(open, body).await.is(200);
         assert_eq!(reply.json, json!({ "permissionId": open, "status": "recorded", "outcome": outcome }));
         assert!(door.take_messages().await[0].contains(sent));

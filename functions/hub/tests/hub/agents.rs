@@ -81,6 +81,39 @@ async fn an_agent_performs_the_turns_of_a_chat_and_its_calls_are_shown() -> Resu
     Ok(())
 }
 
+/// The words of an agent in a turn of a thread.
+async fn said(client: &Client, thread: &str, words: &str) -> Result<String> {
+    let request = client.request(Method::POST, &format!("{thread}/turns")).header("x-client-id", "story");
+    let frames = request.json(&json!({ "input": words, "stream": true })).send().await?.text().await?;
+    let data = frames.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    Ok(data.filter_map(|data| data["delta"].as_str().map(str::to_owned)).collect())
+}
+
+#[tokio::test]
+async fn the_settings_of_a_thread_reach_its_agent_with_the_next_turn() -> Result {
+    let world = world().await?;
+    let asked = async |method: Method, path: &str, body: Value| -> Result<Value> {
+        let request = world.client.request(method, path).header("x-client-id", "story").json(&body);
+        Ok(request.send().await?.error_for_status()?.json().await?)
+    };
+    let new = json!({ "agent": "test", "cwd": world.cwd, "agentOptions": { "mode": "ask" } });
+    let made = asked(Method::POST, "/v1/threads", new).await?;
+    let thread = format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?);
+    let first: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
+    assert_eq!(first["mode"], "ask");
+    let options = json!({ "mode": "plan", "modelId": "large", "configOverrides": { "effort": "high" } });
+    asked(Method::PATCH, &thread, json!({ "agentOptions": options })).await?;
+    let second: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
+    let told = json!({ "mode": "plan", "model": "large", "effort": "high", "session": first["session"] });
+    assert_eq!(second, told, "the same conversation goes on with them");
+    // The agent's own session can be chosen, too.
+    let options = json!({ "mode": "plan", "sessionId": "another" });
+    asked(Method::PATCH, &thread, json!({ "agentOptions": options })).await?;
+    let third: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
+    assert_eq!(third, json!({ "mode": "plan", "session": "another" }));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_person_decides_on_the_requests_of_an_agent_and_a_rule_answers_the_next() -> Result {
     let world = world().await?;

@@ -31,12 +31,15 @@ pub(crate) fn messages(history: &VecDeque<PastTurn>, mut room: usize) -> Vec<Arc
     let all = || history.iter().rev().flat_map(|turn| turn.messages.iter().rev());
     let (mut id, mut at, mut words) = (MessageId(uuid::Uuid::nil()), Timestamp::default(), String::new());
     let mut earlier = Vec::new();
-    let mut is_last = true;
+    let (mut is_last, mut given) = (true, String::new());
     for message in all() {
         let (who, said) = match message.as_ref() {
-            Message::User { id: of, at: when, content, .. } if is_last => {
+            Message::User { id: of, at: when, content, context, .. } if is_last => {
                 (id, at, words) = (*of, *when, cut(content, room));
                 room = room.saturating_sub(words.len());
+                // The words that the client says were said before.
+                given = cut(context, room);
+                room = room.saturating_sub(given.len());
                 is_last = false;
                 continue;
             }
@@ -53,8 +56,11 @@ pub(crate) fn messages(history: &VecDeque<PastTurn>, mut room: usize) -> Vec<Arc
     }
     earlier.reverse();
     let context = match earlier.is_empty() {
-        true => String::new(),
-        false => format!("The conversation before this message:\n{}", earlier.join("\n")),
+        true => given,
+        false => [format!("The conversation before this message:\n{}", earlier.join("\n")), given]
+            .join("\n\n")
+            .trim_end()
+            .to_owned(),
     };
     vec![Arc::new(Message::User { id, at, content: words, files: Vec::new(), context })]
 }

@@ -125,8 +125,35 @@ const LOOKS: &[&str] = &[
     "where did i save",
 ];
 
-/// The analysis of a message about which a rule is certain.
-pub(crate) fn certain(message: &str) -> Option<Analysis> {
+/// Courtesies that may be the answer to a question: what they ask for is in the words before them.
+const ANSWERS: &[&str] = &[
+    "yes", "no", "ok", "okay", "sure", "fine", "right", "sounds", "good", "great", "please", "perfect", "again",
+    "done", "it", "got",
+];
+/// Words that point at something that was said, or at what the conversation is about.
+const POINTERS: &[&str] = &[
+    "we", "us", "it", "its", "this", "that", "these", "those", "they", "them", "he", "she", "next", "here", "above",
+    "again",
+];
+
+/// The place of a message in its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Whether words were said before it.
+    pub follows: bool,
+    /// Whether the session is about nothing in particular.
+    pub is_global: bool,
+}
+
+impl Place {
+    /// The first message of a session about nothing in particular.
+    #[cfg(test)]
+    pub const FIRST: Self = Self { follows: false, is_global: true };
+}
+
+/// The analysis of a message about which a rule is certain. An answer to what was said before asks for something that no rule sees; and a
+/// question in a session about something is about that, and not about the world.
+pub(crate) fn certain(message: &str, place: Place) -> Option<Analysis> {
     let text = message.trim().to_lowercase();
     let words: Vec<&str> = text
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
@@ -138,6 +165,9 @@ pub(crate) fn certain(message: &str) -> Option<Analysis> {
         return None;
     }
     if words.len() <= 8 && words.iter().all(|word| COURTESIES.contains(word)) {
+        if place.follows && words.iter().any(|word| ANSWERS.contains(word)) && !has(&["thanks", "thank", "bye"]) {
+            return None;
+        }
         return Some(analysis(Strategy::Simple, COURTESY, 0));
     }
     let acts: Vec<usize> = positions(&words, |word| OPERATIONS.contains(&word) || WORKS.contains(&word));
@@ -152,7 +182,8 @@ pub(crate) fn certain(message: &str) -> Option<Analysis> {
         return Some(analysis(Strategy::Complex, "it has several steps", operations));
     }
     let is_one = acts.len() <= 1 && joints == 0 && !ranges && !has(&["all", "each", "every"]);
-    if !names_a_path && is_one && !has(OWN) && QUESTIONS.iter().any(|begin| text.starts_with(begin)) {
+    let is_of_the_world = place.is_global && !has(OWN) && !has(POINTERS);
+    if !names_a_path && is_one && is_of_the_world && QUESTIONS.iter().any(|begin| text.starts_with(begin)) {
         return Some(analysis(Strategy::Simple, "a question about the world", 0));
     }
     if is_one && LOOKS.iter().any(|begin| text.starts_with(begin)) {
@@ -208,7 +239,7 @@ mod tests {
         for line in MESSAGES.lines() {
             let (label, message) = line.split_once('\t').unwrap_or_default();
             all += 1;
-            let Some(analysis) = certain(message) else { continue };
+            let Some(analysis) = certain(message, Place::FIRST) else { continue };
             spoken += 1;
             let told = format!("{:?}", analysis.strategy).to_lowercase();
             if told != label {
@@ -225,7 +256,33 @@ mod tests {
         for message in
             ["", "…", "Vergleiche die drei Berichte und schreibe eine Empfehlung", "これを要約して", "apollo"]
         {
-            assert_eq!(certain(message), None, "{message}");
+            assert_eq!(certain(message, Place::FIRST), None, "{message}");
         }
+    }
+
+    #[test]
+    fn an_answer_and_a_question_about_what_a_session_is_about_are_left_to_the_model() {
+        let answers = Place { follows: true, is_global: true };
+        for message in ["Yes", "Yes please", "ok", "Sure", "No", "sounds good", "Do it again please", "great"] {
+            assert_eq!(certain(message, answers), None, "{message}");
+        }
+        for message in ["Thank you so much", "Thanks, that helps a lot", "good night, bye"] {
+            assert!(certain(message, answers).is_some(), "{message}");
+        }
+        let project = Place { follows: false, is_global: false };
+        for message in [
+            "Why do we miss the dates?",
+            "Explain the risks",
+            "What does Atlas cost so far?",
+            "What does it say about paper?",
+            "Define the next milestone",
+            "How does the launch look?",
+        ] {
+            assert_eq!(certain(message, project), None, "{message}");
+        }
+        for message in ["Why do we miss the dates?", "What does it say about paper?", "Define the next milestone"] {
+            assert_eq!(certain(message, Place::FIRST), None, "{message}");
+        }
+        assert!(certain("Hello", project).is_some());
     }
 }

@@ -387,6 +387,7 @@ fn people_do_not_post_into_it_nor_change_it() {
         mode: Some(Mode::Plan),
         may_approve: true,
         session: None,
+        options: None,
     };
     assert_eq!(play.command(configure), ["failed CONFLICT"]);
     play.answer("ok", &[]);

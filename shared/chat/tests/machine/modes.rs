@@ -17,7 +17,7 @@ fn exec() -> (&'static str, Value) {
 }
 
 fn configure(mode: Mode, may_approve: bool) -> ChatCommand {
-    ChatCommand::Configure { title: None, model: None, mode: Some(mode), may_approve, session: None }
+    ChatCommand::Configure { title: None, model: None, mode: Some(mode), may_approve, session: None, options: None }
 }
 
 #[test]

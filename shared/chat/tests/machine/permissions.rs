@@ -211,8 +211,14 @@ fn rules_count_in_turns_of_people_who_may_approve() {
 fn rules_do_not_count_in_plan_mode() {
     let mut play = granted("exec", &line("cargo test"));
     play.answer("done", &[]);
-    let plan =
-        ChatCommand::Configure { title: None, model: None, mode: Some(Mode::Plan), may_approve: true, session: None };
+    let plan = ChatCommand::Configure {
+        title: None,
+        model: None,
+        mode: Some(Mode::Plan),
+        may_approve: true,
+        session: None,
+        options: None,
+    };
     play.command(plan);
     play.say("plan it");
     let happened = play.answer("", &[("exec", line("cargo test"))]);

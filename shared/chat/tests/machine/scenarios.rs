@@ -287,7 +287,14 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
     play.by = domain::Principal::System;
     play.say("work");
     play.by = domain::Principal::local();
-    let told = ChatCommand::Configure { title: None, model: None, mode: None, may_approve: true, session: None };
+    let told = ChatCommand::Configure {
+        title: None,
+        model: None,
+        mode: None,
+        may_approve: true,
+        session: None,
+        options: None,
+    };
     assert_eq!(play.command(told), ["failed CONFLICT"]);
     let told = play.words("do this", false);
     assert_eq!(play.command(told), ["failed CONFLICT"]);

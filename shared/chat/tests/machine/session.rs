@@ -265,6 +265,7 @@ fn a_context_changes_for_sessions_alone() {
         mode: None,
         may_approve: false,
         session: Some(Box::new(setup.clone())),
+        options: None,
     };
     let mut play = session();
     play.say("Hello!");

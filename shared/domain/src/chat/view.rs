@@ -1,9 +1,9 @@
 //! The view of a chat: what lists and clients see of it.
 
-use super::{Approval, ChatStatus, ForkOf, Mode};
+use super::{Approval, ChatStatus, ForkOf};
 use crate::{
-    CallId, ChatId, ExecutorOf, FileId, FilePath, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp, TurnId,
-    Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
+    CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp,
+    TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

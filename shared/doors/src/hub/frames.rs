@@ -110,7 +110,7 @@ impl Frames {
                 vec![(
                     "permission_required",
                     json!({
-                        "permissionId": permission_id, "approval": category, "command": tool::title(tool, None, &args),
+                        "permissionId": permission_id, "approval": category, "command": tool::asked(tool, &args, agent.is_some()),
                         "requestId": call_id, "options": permission::options(always.as_ref(), agent.as_deref()), "reason": reason,
                         "rawInput": args, "expiresAt": expires_at,
                     }),

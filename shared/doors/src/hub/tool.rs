@@ -45,6 +45,31 @@ pub(crate) fn title(tool: &str, path: Option<&str>, args: &Value) -> String {
     cut
 }
 
+/// The longest words about a request for permission, in characters.
+const MAX_ASKED: usize = 4_000;
+
+/// The words for people about a request for permission: the whole command, so that its end is not approved unseen. A coding agent's call
+/// has the input of its tool, and words of its own.
+pub(crate) fn asked(tool: &str, call: &Value, is_of_agent: bool) -> String {
+    let input = if is_of_agent { &call["rawInput"] } else { call };
+    let words = |list: &Vec<Value>| list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
+    let command = match &input["command"] {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(list) => Some(words(list)),
+        _ if is_of_agent => {
+            let told = [&input["url"], &call["title"]];
+            told.into_iter().filter_map(Value::as_str).find(|text| !text.is_empty()).map(str::to_owned)
+        }
+        _ => None,
+    };
+    let Some(command) = command.filter(|command| !command.is_empty()) else { return title(tool, None, call) };
+    let mut cut: String = command.chars().take(MAX_ASKED).collect();
+    if cut.len() < command.len() {
+        cut.push('…');
+    }
+    cut
+}
+
 /// A text as the content of a tool call.
 pub(crate) fn content(text: &str) -> Value {
     json!([{ "type": "content", "content": { "type": "text", "text": text } }])

@@ -5470,8 +5470,10 @@ export interface components {
         };
         /** @description Folders that complete a path. */
         HubPaths: {
+            /** @description The beginning that was asked for. */
+            query: string;
             /** @description Absolute paths of folders. */
-            paths: string[];
+            results: string[];
         };
         /** @description A rule that is revoked. */
         HubRevoked: {
@@ -6454,6 +6456,10 @@ export interface components {
             /** @description Whether to give up the failed turn instead of trying it again. */
             drop?: boolean;
         };
+        /** @description Options of a retry. */
+        RetryNodes: {
+            budget?: components["schemas"]["TaskBudget"] | null;
+        };
         /** @description A rewind, or its preview. */
         Rewind: {
             /**
@@ -6729,6 +6735,7 @@ export interface components {
         RuleScope: "chat" | "person" | "workspace";
         /** @description Options of a re-run. */
         RunAgain: {
+            budget?: components["schemas"]["TaskBudget"] | null;
             /**
              * @description The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
              *     runs, with the recorded answers of models, tools and people.
@@ -7500,6 +7507,7 @@ export interface components {
         };
         /** @description A task. */
         Task: {
+            budget?: components["schemas"]["TaskBudget"] | null;
             /**
              * Format: int64
              * @description Clones and subtasks made.
@@ -7547,6 +7555,7 @@ export interface components {
             task_id: string;
             /** @description Its usage, without its clones' and subtasks'. */
             usage: components["schemas"]["Usage"];
+            usage_below?: components["schemas"]["Usage"] | null;
             wait?: components["schemas"]["TaskWait"] | null;
             /** @description The open question to people, as `{event, data}`. */
             waiting_for?: Record<string, unknown>[];
@@ -7669,6 +7678,24 @@ export interface components {
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
              */
             id: number;
+        };
+        /** @description A budget of a task and all tasks below it; a part that is left out has no limit. */
+        TaskBudget: {
+            /**
+             * Format: double
+             * @description US dollars.
+             */
+            max_cost_usd?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens read and written.
+             */
+            max_tokens?: number | null;
+            /**
+             * Format: int64
+             * @description Milliseconds since the task was made, waits included.
+             */
+            max_wall_ms?: number | null;
         };
         /** @description A failure of the node that has just ended is taken by an edge of its own. */
         TaskCaught: {
@@ -8477,6 +8504,7 @@ export interface components {
         TaskToMake: {
             /** @description Nodes that it pauses before, in each clone and subtask too. */
             breakpoints?: string[];
+            budget?: components["schemas"]["TaskBudget"] | null;
             /** @description Files to give along, by id. */
             files?: string[];
             /** @description The input: any JSON, at most 192 KiB. */
@@ -8543,10 +8571,15 @@ export interface components {
             queue_ms?: number | null;
             /**
              * @description `backoff`: it failed, and is tried again at `until`. `slots`: as many are at work as may be. `place`: the machine of its
-             *     command has as many as it takes, or starts.
+             *     command has as many as it takes, or starts. `budget`: nothing is left of the budget for its agent, until a clone or subtask gives back its rest.
              */
             reason: string;
             retry?: components["schemas"]["TaskRetry"] | null;
+            /**
+             * Format: int32
+             * @description Of `budget`: the answers of its agent so far.
+             */
+            round?: number | null;
             /**
              * Format: date-time
              * @description When it goes on at the latest.
@@ -8603,6 +8636,26 @@ export interface components {
             /** @enum {string} */
             reason: "slots";
             retry?: components["schemas"]["TaskRetry"] | null;
+        } | {
+            /**
+             * Format: date-time
+             * @description The start of the wait.
+             */
+            at: string;
+            /**
+             * Format: int32
+             * @description The attempt that waits.
+             */
+            attempt: number;
+            /** @description The node. */
+            node: string;
+            /** @enum {string} */
+            reason: "budget";
+            /**
+             * Format: int32
+             * @description The answers of its agent so far; 0 if it is not asked yet.
+             */
+            round: number;
         } | {
             /**
              * Format: date-time
@@ -9302,7 +9355,7 @@ export interface components {
              */
             id: number;
         };
-        /** @description A chat was made, has another status or title, or began or ended a turn. */
+        /** @description A chat was made, has another status, title, model or mode, or began or ended a turn. */
         WorkspaceChatUpdated: {
             /**
              * Format: date-time
@@ -9319,6 +9372,10 @@ export interface components {
              * @description The call that waits for a program, if one does.
              */
             handed_out?: string | null;
+            /** @description Its mode. */
+            mode: components["schemas"]["Mode"];
+            /** @description Its model, if one was chosen. */
+            model?: string | null;
             /** @description Its status. */
             status: components["schemas"]["ChatStatus"];
             /** @description Its title. */
@@ -15053,7 +15110,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryNodes"];
+            };
+        };
         responses: {
             /** @description The new task is accepted. */
             202: {
@@ -15070,6 +15131,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];

@@ -341,10 +341,33 @@ fn misfit(words: &str, whole: &str) -> Error {
             (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
         };
     }
-    match path {
+    let (words, remedy) = remedied(words, known);
+    let error = match path {
         Some(path) => Error::invalid(path, format!("{path}: {words}")),
         None => Error::invalid(whole, words),
+    };
+    match remedy {
+        Some(remedy) => error.hint(remedy),
+        None => error,
     }
+}
+
+/// The words without names of our types, and what to do about it.
+fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
+    if words.starts_with("unknown variant") {
+        return (words.to_owned(), Some(format!("one of {}", known.join(", "))));
+    }
+    if let Some((said, rest)) = words.split_once("expected struct ") {
+        let rest = rest.trim_start_matches(|letter: char| letter.is_alphanumeric());
+        let hint = "give an object with the fields that the API reference names";
+        return (format!("{said}expected an object{rest}"), Some(hint.to_owned()));
+    }
+    let is_of_a_time =
+        words.contains("failed to parse") && ["year", "date", "time"].iter().any(|word| words.contains(word));
+    if is_of_a_time {
+        return ("it is no time".to_owned(), Some("a time is written as 2026-11-01T12:00:00Z (RFC 3339)".to_owned()));
+    }
+    (words.to_owned(), None)
 }
 
 fn inside(path: Option<&str>, name: &str) -> String {
@@ -354,6 +377,33 @@ fn inside(path: Option<&str>, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_that_does_not_fit_is_refused_with_a_remedy_and_without_names_of_our_types() {
+        let told = |words: &str| {
+            let error = misfit(words, "body");
+            format!(
+                "{} | {} | {}",
+                error.details["field"].as_str().unwrap_or_default(),
+                error.message,
+                error.hint.unwrap_or_default()
+            )
+        };
+        assert_eq!(
+            told(
+                "to.time: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y at line 1 column 9"
+            ),
+            "to.time | to.time: it is no time | a time is written as 2026-11-01T12:00:00Z (RFC 3339)"
+        );
+        assert_eq!(
+            told("to: invalid type: string \"yesterday\", expected struct RewindPoint"),
+            "to | to: invalid type: string \"yesterday\", expected an object | give an object with the fields that the API reference names"
+        );
+        assert_eq!(
+            told("kinds[0]: unknown variant `bogus`, expected one of `file`, `chat`"),
+            "kinds[0] | kinds[0]: unknown variant `bogus`, expected one of `file`, `chat` | one of file, chat"
+        );
+    }
 
     #[test]
     fn values_are_counted_outside_of_texts() {
@@ -385,7 +435,11 @@ mod tests {
             None,
         );
         check("files[0]: UUID parsing failed: invalid length", "files[0]", None);
-        check("invalid type: sequence, expected struct NewChat", "body", None);
+        check(
+            "invalid type: sequence, expected struct NewChat",
+            "body",
+            Some("give an object with the fields that the API reference names"),
+        );
     }
 
     #[tokio::test(start_paused = true)]

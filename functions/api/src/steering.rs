@@ -11,7 +11,7 @@ use crate::{
     tasks::{InTask, accepted},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, TaskId, WorkspaceId};
+use domain::{CommandId, TaskId, WorkspaceId, task::TaskBudget};
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -43,6 +43,20 @@ pub(crate) struct RunAgain {
     /// The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
     /// runs, with the recorded answers of models, tools and people.
     from: Option<String>,
+    /// The budget of the new task; a part that is left out is that of the recorded one.
+    #[serde(default)]
+    #[schema(value_type = Option<schema::TaskBudget>)]
+    budget: TaskBudget,
+}
+
+/// Options of a retry.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryNodes {
+    /// The budget of the new task; a part that is left out is that of the recorded one.
+    #[serde(default)]
+    #[schema(value_type = Option<schema::TaskBudget>)]
+    budget: TaskBudget,
 }
 
 /// Answers to a human step, one by each question's name.
@@ -158,20 +172,22 @@ pub(crate) async fn replay_task(
     Json(again): Json<RunAgain>,
 ) -> Answer<impl IntoResponse> {
     let new = TaskId::root(ids.id("task"));
-    let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), &by).await?;
+    let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), again.budget, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
 
 /// Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
 /// nodes that run now give them another input. `CONFLICT` when no node failed.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
+    request_body = RetryNodes,
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn retry_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InTask>,
     _: Paced,
     ids: Ids,
+    Json(RetryNodes { budget }): Json<RetryNodes>,
 ) -> Answer<impl IntoResponse> {
-    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId::root(ids.id("task")), &by).await?;
+    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId::root(ids.id("task")), budget, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }

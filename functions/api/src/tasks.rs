@@ -12,7 +12,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
+use domain::{CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId, task::TaskBudget};
 use engine::{AcceptedTask, NewTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
@@ -56,6 +56,10 @@ pub(crate) struct TaskToMake {
     /// Nodes that it pauses before, in each clone and subtask too.
     #[serde(default)]
     breakpoints: Vec<String>,
+    /// The budget for its agents and those of all clones and subtasks below it; a part that is left out is that of the flow.
+    #[serde(default)]
+    #[schema(value_type = Option<schema::TaskBudget>)]
+    budget: TaskBudget,
 }
 
 fn usual_priority() -> Number {
@@ -122,9 +126,9 @@ pub(crate) async fn create_task(
     Traced(trace): Traced,
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
-    let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
+    let TaskToMake { input, start, files, priority, stepping, breakpoints, budget } = new;
     let priority = priority_of(&priority);
-    let new = NewTask { input, start, files, priority, stepping, breakpoints, trace, handoff: None };
+    let new = NewTask { input, start, files, priority, stepping, breakpoints, budget, trace, handoff: None };
     let task = context.tasks.create(at.workspace_id, TaskId::root(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }

@@ -268,6 +268,9 @@ impl Desk {
         if let Some(priority) = args.priority {
             body.insert("priority".into(), json!(priority));
         }
+        if let Some(budget) = args.budget.body() {
+            body.insert("budget".into(), budget);
+        }
         if args.stepping {
             body.insert("stepping".into(), json!(true));
         }

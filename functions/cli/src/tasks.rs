@@ -59,11 +59,17 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliErr
             desk.change(Method::PATCH, Body::Json(json!({ "priority": priority })), "accepted", out).await
         }
         TaskCommand::Delete { .. } => desk.change(Method::DELETE, Body::None, "deleted", out).await,
-        TaskCommand::Replay { from, follow, .. } => {
-            let body = from.map_or_else(|| json!({}), |node| json!({ "from": node }));
+        TaskCommand::Replay { from, budget, follow, .. } => {
+            let mut body = from.map_or_else(|| json!({}), |node| json!({ "from": node }));
+            if let Some(budget) = budget.body() {
+                body["budget"] = budget;
+            }
             desk.again("replay", &body, follow, out).await
         }
-        TaskCommand::Retry { follow, .. } => desk.again("retry", &json!({}), follow, out).await,
+        TaskCommand::Retry { budget, follow, .. } => {
+            let body = budget.body().map_or_else(|| json!({}), |budget| json!({ "budget": budget }));
+            desk.again("retry", &body, follow, out).await
+        }
         TaskCommand::Answer { node, approve, decline, comment, answers, .. } => {
             desk.answer(answer::Given { node, approve, decline, comment, answers }, out).await
         }

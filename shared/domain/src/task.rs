@@ -1,6 +1,7 @@
 //! Tasks (spec 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
 //! and subtasks are tasks of their own.
 
+mod budget;
 mod event;
 mod handoff;
 mod view;
@@ -11,6 +12,7 @@ pub use crate::{
     flow::{FlowRef, NodeId},
     status::{Status, TaskPhase},
 };
+pub use budget::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, LEAST_TOKENS, TaskBudget};
 pub use event::TaskEvent;
 pub use handoff::{Handoff, HandoffLink};
 pub use view::TaskView;
@@ -151,6 +153,9 @@ pub struct TaskConfig {
     /// The version of a file that started it, where one did; clones and subtasks have that of their root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Box<Handoff>>,
+    /// The tokens, the money and the time for its agents and those of all tasks below it.
+    #[serde(default, skip_serializing_if = "TaskBudget::is_none")]
+    pub budget: TaskBudget,
     /// The reason for which it ends before its first node, where a version of a file asked for a task that may not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Error>>,
@@ -276,6 +281,11 @@ pub enum TaskCommand {
     Prioritize {
         /// Higher ones go first; -100 to 100.
         priority: i8,
+    },
+    /// A child, or the task above, tells something about the budget.
+    Budget {
+        /// The message.
+        told: Box<BudgetMessage>,
     },
     /// Delete the task: stop it, and take the records that it and its children left off the lists.
     Delete,

@@ -45,6 +45,7 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
         | TaskEvent::Archived { .. }
         | TaskEvent::PauseRequested { .. }
         | TaskEvent::StopRequested { .. }
+        | TaskEvent::Budget { .. }
         | TaskEvent::Prioritized { .. }
         | TaskEvent::Deleted { .. }
         | TaskEvent::Cleared

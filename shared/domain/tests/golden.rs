@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "wire/budget_values.rs"]
+mod budget_values;
 #[path = "wire/session_values.rs"]
 mod session_values;
 #[path = "wire/team_commands.rs"]
@@ -23,6 +25,7 @@ use buildscale_domain::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
 use session_values::{executor, session};
+use std::collections::BTreeSet;
 use testkit::golden;
 use uuid::Uuid;
 
@@ -190,6 +193,7 @@ fn commands_of_chats_are_read_for_ever() {
                 system: "You are a planner.".into(),
                 tools: vec!["read".into()],
             })),
+            options: Some(Box::new(AgentOptions { mode: Some("plan".into()), ..AgentOptions::default() })),
         },
         ChatCommand::Wake { message_id: MessageId(id(9)) },
         ChatCommand::AskAgain { message_id: MessageId(id(9)), failures: 2 },
@@ -248,7 +252,7 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::AnswerCall { .. } => 19,
         ChatCommand::ExpireCall { .. } => 20,
     };
-    let known: std::collections::BTreeSet<usize> = commands.iter().map(known).collect();
+    let known: BTreeSet<usize> = commands.iter().map(known).collect();
     assert_eq!(known, (0..21).collect());
     check("chat_commands", &commands);
 }
@@ -286,6 +290,7 @@ fn task_config() -> TaskConfig {
         counted: true,
         trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
         handoff: None,
+        budget: budget_values::budget(),
         refused: None,
         created_at: AT,
     }
@@ -335,7 +340,7 @@ fn commands_of_tasks_are_read_for_ever() {
         lost: 2,
         error: Some(Error::new(Code::Internal, "it broke")),
     };
-    let commands = vec![
+    let mut commands = vec![
         TaskCommand::Start { config: Box::new(task_config()) },
         TaskCommand::Arrived { arrival: Box::new(arrival) },
         TaskCommand::ChildEnded { child: origin().name(), end: Box::new(end) },
@@ -353,6 +358,7 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Prioritize { priority: -7 },
         TaskCommand::Delete,
     ];
+    commands.extend(budget_values::commands(usage()));
     let known = |command: &TaskCommand| match command {
         TaskCommand::Start { .. } => 0,
         TaskCommand::Arrived { .. } => 1,
@@ -370,8 +376,9 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::RefuseCommand { .. } => 13,
         TaskCommand::Prioritize { .. } => 14,
         TaskCommand::Delete => 15,
+        TaskCommand::Budget { .. } => 16,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<BTreeSet<_>>(), (0..17).collect());
     check("task_commands", &commands);
 }
 
@@ -456,6 +463,8 @@ fn views_are_read_for_ever() {
         }),
         origin: Some(origin()),
         handoff: None,
+        budget: budget_values::budget(),
+        usage_below: usage(),
         output: Some(json!("text")),
         error: Some(Error::new(Code::Cancelled, "stopped: user_cancelled")),
         priority: 5,

@@ -7,8 +7,8 @@ use buildscale_domain::{
     Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
-        AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, ContextItem, FlowRef, NodeMetrics,
-        Origin, Replay, Resources, Retry, TaskCommand, ToolUse, Wait, stopped,
+        AgentAnswer, Arrival, AssembledContext, BudgetChild, BudgetFact, ChildEnd, ChildKind, ChildName, ContextItem,
+        FlowRef, NodeMetrics, Origin, Replay, Resources, Retry, TaskBudget, TaskCommand, ToolUse, Wait, stopped,
     },
     task_native,
 };
@@ -72,6 +72,7 @@ fn config() -> TaskConfig {
         counted: false,
         trace: None,
         handoff: None,
+        budget: TaskBudget::default(),
         refused: None,
         created_at: AT,
     }
@@ -273,7 +274,28 @@ fn events() -> Vec<TaskEvent> {
                 ..tool_use()
             }),
         },
+        TaskEvent::Waiting { node: node(), attempt: 1, wait: Wait::Budget { round: 1 }, at: AT },
+        budget(BudgetFact::SetAside { node: node(), each: part(), children: 40 }),
+        budget(BudgetFact::Asked { child: budget_child() }),
+        budget(BudgetFact::Given { child: budget_child(), more: part() }),
+        budget(BudgetFact::Refused { child: budget_child() }),
+        budget(BudgetFact::Returned { child: budget_child(), used: Usage { output_tokens: 5, ..Usage::default() } }),
+        budget(BudgetFact::AskedAbove),
+        budget(BudgetFact::Granted { more: part() }),
+        budget(BudgetFact::RefusedAbove),
     ]
+}
+
+fn budget(fact: BudgetFact) -> TaskEvent {
+    TaskEvent::Budget { fact: Box::new(fact) }
+}
+
+fn part() -> TaskBudget {
+    TaskBudget { max_tokens: Some(300), max_cost_usd: Some(0.25), max_wall_ms: None }
+}
+
+fn budget_child() -> BudgetChild {
+    BudgetChild { node: "writer".into(), index: 3, task: TaskId(id(21)) }
 }
 
 /// A number a variant: a variant that is not in [`events`] does not compile here or fails below.
@@ -314,13 +336,14 @@ fn place(event: &TaskEvent) -> usize {
         TaskEvent::Prioritized { .. } => 32,
         TaskEvent::Deleted { .. } => 33,
         TaskEvent::Cleared => 34,
+        TaskEvent::Budget { .. } => 35,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..35).collect());
+    assert_eq!(places, (0..36).collect());
 }
 
 #[test]

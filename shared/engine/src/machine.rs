@@ -8,6 +8,7 @@
 //! ```
 
 mod agent;
+mod budget;
 mod delete;
 mod follow;
 mod human;
@@ -16,9 +17,14 @@ pub(crate) mod slots;
 mod spawn;
 mod state;
 mod step;
+mod view;
 
+pub use budget::{Aside, Spending};
 pub use delete::Left;
 pub use state::{Execution, Given, Mode, TaskState};
+
+pub use view::phase;
+pub(crate) use view::view;
 
 use self::slots::Held;
 use crate::{admitted, cache::FlowCache};
@@ -26,13 +32,13 @@ use ::slots::Places;
 use actor::{ActorId, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, Tree, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
-    TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
+    TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceEvent, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
 use flow::router::Router;
 use ports::Key;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use step::Step;
 
@@ -196,7 +202,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = ActorKind::Task.as_str();
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -369,6 +375,8 @@ impl TaskMachine {
             TaskCommand::Step => self.with(step, stamp, |step| step.go_on(true)),
             TaskCommand::Resume => self.with(step, stamp, |step| step.go_on(false)),
             TaskCommand::Prioritize { priority } => self.with(step, stamp, |step| step.prioritize(priority)),
+            TaskCommand::Budget { told } if step.state().finished.is_some() => budget::told_late(step, *told),
+            TaskCommand::Budget { told } => self.with(step, stamp, |step| step.budget_told(*told)),
             TaskCommand::Delete => self.delete(step, stamp),
         }
     }
@@ -410,7 +418,7 @@ impl TaskMachine {
     fn with(&self, step: &mut actor::Step<Self>, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) {
         let state = step.state();
         let Some(config) = state.config.clone().filter(|_| state.finished.is_none() || state.archiving) else { return };
-        let (held, record) = (Held::by(state), self.follows(state));
+        let (held, record, was_settled) = (Held::by(state), self.follows(state), budget::is_settled(state));
         match self.flows.get(&config.flow) {
             Some(flow) => {
                 act(&mut Step { step, config: &config, flow: &flow, stamp, record, places: self.places });
@@ -421,6 +429,7 @@ impl TaskMachine {
             }
         }
         held.give_back(step, &config, self.places);
+        budget::close(was_settled, step, &config);
     }
 }
 
@@ -442,54 +451,5 @@ fn end_without_a_flow(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, 
             let to = actor_id(config.workspace, origin.parent);
             step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
         }
-    }
-}
-
-/// The phase of a task.
-pub fn phase(state: &TaskState) -> TaskPhase {
-    match state.execution.as_ref().map(|execution| &execution.mode) {
-        _ if state.parked.is_some() => TaskPhase::Parked,
-        _ if state.finished.is_some() => TaskPhase::Finished,
-        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
-        Some(Mode::Agent { .. } | Mode::Asking { .. } | Mode::Waiting { .. }) => TaskPhase::Suspended,
-        Some(Mode::Running) | None => TaskPhase::Running,
-    }
-}
-
-/// A task as lists and clients see it.
-pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
-    let execution = state.execution.as_ref();
-    let asked = execution.and_then(|execution| match &execution.mode {
-        Mode::Asking { question_id, questions, expires_at } => Some(json!({
-            "event": "question",
-            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
-        })),
-        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
-    });
-    let wait = execution.and_then(|execution| match &execution.mode {
-        Mode::Waiting { wait } => Some(wait.clone()),
-        Mode::Running | Mode::Agent { .. } | Mode::Asking { .. } => None,
-    });
-    let finished = state.finished.as_ref();
-    TaskView {
-        task_id: config.task,
-        workspace_id: config.workspace,
-        flow: config.flow.clone(),
-        phase: phase(state),
-        status: state.place.status(),
-        node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
-        parked_reason: state.parked.clone(),
-        waiting_for: asked.into_iter().collect(),
-        wait,
-        origin: config.origin.clone(),
-        handoff: config.handoff.clone(),
-        output: finished.map(|_| (*state.place.current).clone()),
-        error: finished.and_then(|finished| finished.error.clone()),
-        priority: config.priority,
-        steps: state.steps,
-        children: state.place.made,
-        usage: state.usage,
-        created_at: config.created_at,
-        finished_at: finished.map(|finished| finished.at),
     }
 }

@@ -4,6 +4,7 @@
 
 mod admission;
 mod again;
+mod asked;
 mod delete;
 mod forgotten;
 mod paint;
@@ -15,14 +16,15 @@ pub use admission::{AdmissionObserver, MOST_WAITING};
 pub use reading::{TaskFilter, TaskPage, TaskReader};
 pub use start::START_SHARDS;
 
+use self::asked::{check_priority, checked, node_of, start_of};
 use crate::{error::internal, flows::Flows, machine::actor_id};
 use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest, read_after};
 use domain::{
     Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
     TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
-    task::{FlowRef, Handoff, Origin, start_command},
+    task::{FlowRef, Handoff, Origin, TaskBudget, start_command},
 };
-use flow::{Flow, flow::Op, graph::Role, manifest::QueuePolicy};
+use flow::{Flow, flow::Op, manifest::QueuePolicy};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,6 +68,8 @@ pub struct NewTask {
     pub stepping: bool,
     /// Nodes that it pauses before.
     pub breakpoints: Vec<String>,
+    /// Its budget, and that of all tasks below it; the flow's where a part is left out.
+    pub budget: TaskBudget,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
     /// The version of a file that starts it.
@@ -198,6 +202,7 @@ impl Tasks {
             counted: false,
             trace: new.trace,
             handoff: new.handoff.map(Box::new),
+            budget: checked(new.budget)?.or(flow.limits.budget),
             refused: None,
             created_at: self.clock.now(),
         };
@@ -446,35 +451,6 @@ fn root_of(view: &TaskView) -> ActorId {
     actor_id(view.workspace_id, root)
 }
 
-fn check_priority(priority: i8) -> Result<(), Error> {
-    if (-100..=100).contains(&priority) {
-        return Ok(());
-    }
-    Err(Error::invalid("priority", "a priority is a number from -100 to 100"))
-}
-
-fn start_of(flow: &Flow, name: Option<&str>) -> Result<NodeId, Error> {
-    let Some(name) = name else { return Ok(flow.default_start.clone()) };
-    let node = node_of(flow, name, "start")?;
-    if flow.graph.node(&node).is_some_and(|node| node.role == Role::Start) {
-        return Ok(node);
-    }
-    let starts = flow.graph.nodes().iter().filter(|node| node.role == Role::Start);
-    let names: Vec<&str> = starts.map(|node| node.id.as_str()).collect();
-    Err(Error::invalid("start", format!("{name} is no start node")).hint(format!("start nodes: {}", names.join(", "))))
-}
-
-fn node_of(flow: &Flow, name: &str, field: &str) -> Result<NodeId, Error> {
-    let id = NodeId::from(name);
-    if flow.nodes.contains_key(&id) {
-        return Ok(id);
-    }
-    let shown: String = name.chars().take(64).collect();
-    let names: Vec<&str> = flow.graph.nodes().iter().map(|node| node.id.as_str()).take(50).collect();
-    Err(Error::invalid(field, format!("the flow has no node {shown:?}"))
-        .hint(format!("its nodes: {}", names.join(", "))))
-}
-
 fn first_view(config: &TaskConfig) -> TaskView {
     TaskView {
         task_id: config.task,
@@ -494,6 +470,8 @@ fn first_view(config: &TaskConfig) -> TaskView {
         steps: 0,
         children: 0,
         usage: Usage::default(),
+        budget: config.budget,
+        usage_below: Usage::default(),
         created_at: config.created_at,
         finished_at: None::<Timestamp>,
     }

@@ -8,7 +8,10 @@ use crate::{
     report::Fault,
     trigger::Trigger,
 };
-use domain::{NodeId, Sha256, task::FlowRef};
+use domain::{
+    NodeId, Sha256,
+    task::{FlowRef, TaskBudget},
+};
 use schema::SchemaError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -190,6 +193,14 @@ pub struct Agent {
     pub limits: domain::Limits,
 }
 
+impl Agent {
+    /// The limits of the conversation of this node, which may have less time than the agent.
+    pub fn limits_in(&self, node: &Node) -> domain::Limits {
+        let wall_ms = node.timeout.map_or(u64::MAX, |timeout| timeout.as_millis() as u64);
+        domain::Limits { max_wall_ms: self.limits.max_wall_ms.min(wall_ms), ..self.limits }
+    }
+}
+
 /// One tool of `tools.yaml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolBinding {
@@ -284,8 +295,8 @@ pub struct PolicyRule {
     pub reason: Option<String>,
 }
 
-/// How many tasks of a flow may run and wait (spec 002 §10.8, §10.12).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How many tasks of a flow may run and wait, and how much each may use (spec 002 §10.8, §10.12).
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowLimits {
     /// Nodes of it that execute at once, over all its tasks; the others wait.
     pub max_concurrency: Option<u32>,
@@ -293,6 +304,8 @@ pub struct FlowLimits {
     pub max_queued: Option<u32>,
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
+    /// The budget of a root task and all tasks below it.
+    pub budget: TaskBudget,
 }
 
 /// A JSON Schema (2020-12) of a flow.

@@ -16,7 +16,7 @@ pub use agents::{AgentConfig, AgentLimits, AgentManifest, Agents, Root, ToolMani
 pub use config::{
     Bootstrap, CliProfile, CliProfiles, CustomCommand, Deployment, EngineMetadata, EnvironmentVariable, Execution,
     Fingerprint, InputMapping, Inspector, Policies, PolicyManifest, PolicyTarget, QueuePolicy, SessionPolicies,
-    TelemetryOverlay,
+    TaskBudgetManifest, TelemetryOverlay,
 };
 pub use evaluations::{Assertion, AssertionKind, Case, Evaluations, Suite};
 pub use memory::{

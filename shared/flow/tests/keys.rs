@@ -30,6 +30,7 @@ const HOLDS: &str = "s10_3_assertions_that_hold";
 const BIND: &str = "s10_6_providers_are_bound_to_adapters_and_keys_before_anything_runs";
 const RECORDS: &str = "s10_2_every_run_keeps_the_hashes_of_what_it_was_made_with";
 const ROUTES: &str = "a_failure_of_a_linear_node_goes_along_the_edge_that_names_it_once_no_retry_is_left";
+const BUDGET: &str = "s10_12_the_budget_of_a_task_is_that_of_execution_yaml_and_a_request_may_name_another";
 const SINKS: &str = "s10_6_sinks_are_validated_when_a_flow_is_loaded";
 
 /// Type, keys, test.
@@ -66,6 +67,8 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Execution", "max_queued", "s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_again"),
     ("Execution", "queue_policy", "s10_12_a_task_of_higher_priority_begins_first_unless_the_flow_takes_turns"),
     ("Execution", "providers", "s10_12_a_provider_is_asked_so_many_times_at_once"),
+    ("Execution", "budget", BUDGET),
+    ("TaskBudgetManifest", "max_tokens max_cost_usd max_seconds", BUDGET),
     ("Inspector", "version", VERSION),
     ("Inspector", "enabled breakpoints stepping", INSPECTOR),
     ("CliProfiles", "version", VERSION),

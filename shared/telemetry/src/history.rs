@@ -192,6 +192,7 @@ impl<'a> History<'a> {
             | TaskEvent::Deleted { .. }
             | TaskEvent::Cleared
             | TaskEvent::PlanStep { .. }
+            | TaskEvent::Budget { .. }
             | TaskEvent::Waiting { .. }
             | TaskEvent::Caught { .. }
             | TaskEvent::StatusSet { .. }

@@ -169,6 +169,7 @@ impl Open {
             | TaskEvent::AgentReplied { .. }
             | TaskEvent::ToolUsed { .. }
             | TaskEvent::PlanStep { .. }
+            | TaskEvent::Budget { .. }
             | TaskEvent::OutputRejected { .. }
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }

@@ -1855,8 +1855,10 @@ class HubOneThread(TypedDict):
 class HubPaths(TypedDict):
     """Folders that complete a path."""
 
+    # The beginning that was asked for.
+    query: str
     # Absolute paths of folders.
-    paths: list[str]
+    results: list[str]
 
 
 class HubRevoked(TypedDict):
@@ -2709,6 +2711,12 @@ class Resume(TypedDict):
     drop: NotRequired[bool]
 
 
+class RetryNodes(TypedDict):
+    """Options of a retry."""
+
+    budget: NotRequired[TaskBudget | None]
+
+
 class Rewind(TypedDict):
     """A rewind, or its preview."""
 
@@ -2929,6 +2937,7 @@ class Rules(TypedDict):
 
 # Options of a re-run.
 RunAgain = TypedDict('RunAgain', {
+    'budget': 'NotRequired[TaskBudget | None]',
     # The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
     # runs, with the recorded answers of models, tools and people.
     'from': 'NotRequired[str | None]',
@@ -3546,6 +3555,7 @@ class Taker(TypedDict):
 class Task(TypedDict):
     """A task."""
 
+    budget: NotRequired[TaskBudget | None]
     # Clones and subtasks made.
     children: int
     # When it was made.
@@ -3575,6 +3585,7 @@ class Task(TypedDict):
     task_id: str
     # Its usage, without its clones' and subtasks'.
     usage: Usage
+    usage_below: NotRequired[Usage | None]
     wait: NotRequired[TaskWait | None]
     # The open question to people, as `{event, data}`.
     waiting_for: NotRequired[list[dict[str, Any]]]
@@ -3669,6 +3680,17 @@ class TaskAnsweredEvent(TypedDict):
     event: Literal['answered']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
+
+
+class TaskBudget(TypedDict):
+    """A budget of a task and all tasks below it; a part that is left out has no limit."""
+
+    # US dollars.
+    max_cost_usd: NotRequired[float | None]
+    # Tokens read and written.
+    max_tokens: NotRequired[int | None]
+    # Milliseconds since the task was made, waits included.
+    max_wall_ms: NotRequired[int | None]
 
 
 class TaskCaught(TypedDict):
@@ -4327,6 +4349,7 @@ class TaskToMake(TypedDict):
 
     # Nodes that it pauses before, in each clone and subtask too.
     breakpoints: NotRequired[list[str]]
+    budget: NotRequired[TaskBudget | None]
     # Files to give along, by id.
     files: NotRequired[list[str]]
     # The input: any JSON, at most 192 KiB.
@@ -4389,9 +4412,11 @@ class TaskWait(TypedDict):
     # How long it waited before, in milliseconds.
     queue_ms: NotRequired[int | None]
     # `backoff`: it failed, and is tried again at `until`. `slots`: as many are at work as may be. `place`: the machine of its
-    # command has as many as it takes, or starts.
+    # command has as many as it takes, or starts. `budget`: nothing is left of the budget for its agent, until a clone or subtask gives back its rest.
     reason: str
     retry: NotRequired[TaskRetry | None]
+    # Of `budget`: the answers of its agent so far.
+    round: NotRequired[int | None]
     # When it goes on at the latest.
     until: NotRequired[str | None]
     # Why it could not begin, where the machine is not ready.
@@ -4399,7 +4424,7 @@ class TaskWait(TypedDict):
 
 
 # A node waits, and nothing is held for it.
-TaskWaiting: TypeAlias = "TaskWaitingBackoff | TaskWaitingSlots | TaskWaitingPlace"
+TaskWaiting: TypeAlias = "TaskWaitingBackoff | TaskWaitingSlots | TaskWaitingBudget | TaskWaitingPlace"
 
 
 class TaskWaitingBackoff(TypedDict):
@@ -4416,6 +4441,20 @@ class TaskWaitingBackoff(TypedDict):
     retry: TaskRetry
     # The end of the wait.
     until: str
+
+
+class TaskWaitingBudget(TypedDict):
+    """Nothing is left of the budget for its agent. It goes on when a clone or subtask gives back its rest, or the task above gives more."""
+
+    # The start of the wait.
+    at: str
+    # The attempt that waits.
+    attempt: int
+    # The node.
+    node: str
+    reason: Literal['budget']
+    # The answers of its agent so far; 0 if it is not asked yet.
+    round: int
 
 
 class TaskWaitingEvent(TypedDict):
@@ -4995,7 +5034,7 @@ class WorkspaceChatEventEvent(TypedDict):
 
 
 class WorkspaceChatUpdated(TypedDict):
-    """A chat was made, has another status or title, or began or ended a turn."""
+    """A chat was made, has another status, title, model or mode, or began or ended a turn."""
 
     # The time at which it last began or ended a turn.
     active_at: str
@@ -5003,6 +5042,10 @@ class WorkspaceChatUpdated(TypedDict):
     chat_id: str
     # The call that waits for a program, if one does.
     handed_out: NotRequired[str | None]
+    # Its mode.
+    mode: Mode
+    # Its model, if one was chosen.
+    model: NotRequired[str | None]
     # Its status.
     status: ChatStatus
     # Its title.

@@ -156,6 +156,10 @@ pub struct Task {
     pub children: u64,
     /// Its usage, without its clones' and subtasks'.
     pub usage: Usage,
+    /// The budget for its agents and those of all clones and subtasks below it, where there is one.
+    pub budget: Option<TaskBudget>,
+    /// Where there is a budget: the usage of clones and subtasks that have ended, and of all below them.
+    pub usage_below: Option<Usage>,
     /// When it was made.
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -187,12 +191,28 @@ pub struct HandoffLink {
     pub task: Uuid,
 }
 
+/// A budget of a task and all tasks below it; a part that is left out has no limit.
+#[derive(Serialize, ToSchema)]
+pub struct TaskBudget {
+    /// Tokens read and written.
+    #[schema(minimum = 1)]
+    pub max_tokens: Option<u64>,
+    /// US dollars.
+    #[schema(exclusive_minimum = 0.0)]
+    pub max_cost_usd: Option<f64>,
+    /// Milliseconds since the task was made, waits included.
+    #[schema(minimum = 1)]
+    pub max_wall_ms: Option<u64>,
+}
+
 /// A wait of a node; it holds no worker.
 #[derive(Serialize, ToSchema)]
 pub struct TaskWait {
     /// `backoff`: it failed, and is tried again at `until`. `slots`: as many are at work as may be. `place`: the machine of its
-    /// command has as many as it takes, or starts.
+    /// command has as many as it takes, or starts. `budget`: nothing is left of the budget for its agent, until a clone or subtask gives back its rest.
     pub reason: String,
+    /// Of `budget`: the answers of its agent so far.
+    pub round: Option<u32>,
     /// When it goes on at the latest.
     #[schema(format = DateTime)]
     pub until: Option<String>,

@@ -3,6 +3,7 @@
 use super::{Connection, EXIT_CODES};
 use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// A chat or a task: its id, as much of its beginning as no other one has, or `-` for the last one.
@@ -201,9 +202,39 @@ pub struct RunArgs {
     /// Pause before this node; can be repeated
     #[arg(long = "break", value_name = "NODE")]
     pub(crate) breakpoints: Vec<String>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
     /// Print the task's id and leave it to itself
     #[arg(long)]
     pub(crate) detach: bool,
+}
+
+/// The budget of a task and all clones and subtasks below it.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct BudgetArgs {
+    /// The most tokens for the agents of the task and of all below it [default: that of the flow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// The most US dollars for them
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<f64>,
+    /// No agent is asked after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) max_seconds: Option<u64>,
+}
+
+impl BudgetArgs {
+    /// As the API takes it; none where nothing is said.
+    pub(crate) fn body(self) -> Option<Value> {
+        let parts = [
+            ("max_tokens", self.max_tokens.map(Value::from)),
+            ("max_cost_usd", self.max_cost.map(Value::from)),
+            ("max_wall_ms", self.max_seconds.map(|seconds| Value::from(seconds * 1000))),
+        ];
+        let said: Map<String, Value> =
+            parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?))).collect();
+        (!said.is_empty()).then_some(Value::Object(said))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -333,6 +364,8 @@ pub(crate) enum TaskCommand {
         /// Nodes that do not come after this one keep their recorded output; it and the nodes after it run for real
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
+        #[command(flatten)]
+        budget: BudgetArgs,
         /// Follow the new task to its end
         #[arg(long)]
         follow: bool,
@@ -341,6 +374,8 @@ pub(crate) enum TaskCommand {
     Retry {
         /// The task
         task: Reference,
+        #[command(flatten)]
+        budget: BudgetArgs,
         /// Follow the new task to its end
         #[arg(long)]
         follow: bool,

@@ -1,8 +1,8 @@
 //! The events of a task: past-tense facts, one enum, one sequence a task.
 
 use super::{
-    AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
-    TaskCommand, TaskConfig, ToolUse, Wait,
+    AgentAnswer, Arrival, AssembledContext, BudgetFact, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry,
+    Status, TaskCommand, TaskConfig, ToolUse, Wait,
 };
 use crate::{ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, question::Question};
 use serde::{Deserialize, Serialize};
@@ -275,6 +275,11 @@ pub enum TaskEvent {
     Prioritized {
         /// Higher ones go first.
         priority: i8,
+    },
+    /// Something about its budget.
+    Budget {
+        /// The fact.
+        fact: Box<BudgetFact>,
     },
     /// It is off the lists, and its records are removed once it has ended.
     Deleted {

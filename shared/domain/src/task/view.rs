@@ -1,6 +1,6 @@
 //! A task as lists and clients see it.
 
-use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskPhase, Wait};
+use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskBudget, TaskPhase, Wait};
 use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +51,12 @@ pub struct TaskView {
     pub children: u64,
     /// Its usage, without its children's.
     pub usage: Usage,
+    /// The budget of its agents and of those of all tasks below it, where there is one.
+    #[serde(default, skip_serializing_if = "TaskBudget::is_none")]
+    pub budget: TaskBudget,
+    /// Where there is a budget: the usage of children that have ended, and of all below them.
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub usage_below: Usage,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ended.

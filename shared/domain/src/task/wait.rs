@@ -35,6 +35,11 @@ pub enum Wait {
         /// How long the task waited in the queue before, in milliseconds.
         queue_ms: u64,
     },
+    /// Nothing is left of the budget for its agent. It goes on when the task above gives more, or a child gives back its rest.
+    Budget {
+        /// The answers of its agent so far; 0 if it is not asked yet.
+        round: u32,
+    },
     /// The machine that its command runs on has as many as it takes, or starts. It begins when its turn comes.
     Place {
         /// The name under which it waits.

@@ -2,11 +2,11 @@
 
 use crate::{
     call::cut,
-    machine::{AgentReady, Done, Mode, TaskEffect, step::Step},
+    machine::{AgentReady, Done, Mode, TaskEffect, chat_of, step::Step},
 };
 use actor::{EffectKey, StopRequest};
 use domain::{
-    ChatCommand, ChatId, Code, Error, NodeId, Status, StopId, TaskEvent,
+    ChatCommand, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent,
     task::{AgentAnswer, ToolUse},
     trace::node_span,
 };
@@ -22,6 +22,9 @@ impl Step<'_> {
         if self.state().execution.as_ref().is_none_or(|execution| execution.node != node) {
             return;
         }
+        let stops = self.state().stopping.is_some();
+        let limits = if stops { Some(config.limits) } else { self.limits_of_round(config.limits, 0) };
+        let Some(limits) = limits else { return };
         if let Some(context) = context {
             self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
         }
@@ -37,10 +40,26 @@ impl Step<'_> {
         let chat = config.chat;
         let asking = node.clone();
         self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(&prompt) });
-        self.say(&asking, chat, prompt, Some(config));
+        self.say(&asking, chat, prompt, limits, Some(config));
     }
 
-    fn say(&mut self, node: &NodeId, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
+    /// Asks the agent of a node once more, in the same conversation; the node waits or fails if nothing is left of its budget.
+    pub(super) fn ask_again(&mut self, node: &NodeId, round: u32, prompt: String) {
+        let (Some(limits), Some(execution)) = (self.limits_of(node), &self.state().execution) else { return };
+        let chat = chat_of(self.config.task, node, execution.retries);
+        let Some(limits) = self.limits_of_round(limits, round) else { return };
+        self.push(TaskEvent::AgentAsked { node: node.clone(), chat, round: round + 1, prompt: cut(&prompt) });
+        self.say(node, chat, prompt, limits, None);
+    }
+
+    fn say(
+        &mut self,
+        node: &NodeId,
+        chat: ChatId,
+        content: String,
+        limits: Limits,
+        create: Option<Box<domain::ChatConfig>>,
+    ) {
         let (files, context) = (Vec::new(), String::new());
         let trace = self.config.trace.map(|trace| trace.below(node_span(self.config.task, node)));
         let command = ChatCommand::StartTurn {
@@ -48,7 +67,7 @@ impl Step<'_> {
             files,
             context,
             create,
-            limits: None,
+            limits: Some(limits),
             interrupt: false,
             rolls_back: None,
             approval: None,
@@ -69,6 +88,10 @@ impl Step<'_> {
         }
         let node = execution.node.clone();
         self.push(TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer.clone()) });
+        self.share();
+        if self.limits_of(&node).is_some_and(|own| self.is_end_of_budget(&answer.stop_reason, own)) {
+            return self.wait_for_budget(round);
+        }
         if answer.stop_reason != "end_turn" {
             let error = answer.error.unwrap_or_else(|| self.not_to_its_end(&node, &answer.stop_reason));
             return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
@@ -84,7 +107,7 @@ impl Step<'_> {
             return self.end_with(node, output);
         }
         self.push(TaskEvent::OutputRejected { node: node.clone(), round, errors: errors.clone() });
-        if round > SECOND_CHANCES {
+        if self.state().execution.as_ref().is_none_or(|execution| execution.rejected > SECOND_CHANCES) {
             let error =
                 Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
                     .hint("the schema and the answers are in the task's history");
@@ -94,9 +117,13 @@ impl Step<'_> {
             "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
             errors.join("\n- ")
         );
-        let asking = node.clone();
-        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(&prompt) });
-        self.say(&asking, chat, prompt, None);
+        self.ask_again(&node, round, prompt);
+    }
+
+    /// The limits of the conversation of a node by the manifests.
+    fn limits_of(&self, node: &NodeId) -> Option<Limits> {
+        let (agent, node) = self.agent_of(node)?;
+        Some(agent.limits_in(node))
     }
 
     /// The output that an answer is, and why it does not fit.

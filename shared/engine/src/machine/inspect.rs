@@ -59,6 +59,7 @@ impl Step<'_> {
         };
         let (attempt, wait) = (*attempt, wait.clone());
         self.begin_node(match wait {
+            Wait::Budget { .. } => return self.share(),
             Wait::Backoff { retry, .. } => Beginning { attempt: attempt + 1, retry: Some(retry), ..begins },
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
                 Beginning { attempt, retry, queue_ms, ..begins }

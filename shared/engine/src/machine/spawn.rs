@@ -33,6 +33,7 @@ impl Step<'_> {
         let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
         let item = rule.and_then(|rule| rule.item.clone());
         let until = total.min(from + SPAWNED_AT_ONCE);
+        let budget = self.part_of_each(node, total);
         for index in from..until {
             let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
             let input = match (over, &item) {
@@ -43,7 +44,7 @@ impl Step<'_> {
                     Value::Object(Map::from_iter([(name.clone(), element)]))
                 }
             };
-            let config = self.child(node, kind, target, index, input);
+            let config = TaskConfig { budget, ..self.child(node, kind, target, index, input) };
             let task = config.task;
             self.tell(task, &TaskCommand::Start { config: Box::new(config) });
         }

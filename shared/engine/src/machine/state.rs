@@ -1,8 +1,10 @@
 //! The state of a task: the fold of its events.
 
+use super::budget::Spending;
 use domain::{
     ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
-    event::Question, task::Wait,
+    event::Question,
+    task::{BudgetFact, Wait},
 };
 use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,9 @@ pub struct TaskState {
     pub steps: u64,
     /// Their usage.
     pub usage: Usage,
+    /// The use of its budget by the tasks below it.
+    #[serde(default, skip_serializing_if = "Spending::is_none")]
+    pub spending: Spending,
     /// Why it is parked.
     pub parked: Option<String>,
 }
@@ -73,6 +78,9 @@ pub struct Execution {
     pub context_tokens: u64,
     /// Its usage so far.
     pub usage: Usage,
+    /// How many answers of its agent did not fit its schema.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub rejected: u32,
     /// Tools called so far.
     pub tool_calls: u32,
     /// The name under which it has slots or waits for them.
@@ -148,6 +156,11 @@ pub struct Inspector {
     pub heard: Vec<HoldId>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
+}
+
 /// How many requests to hold its tree a task remembers: a request is there until a command lets the tree go on.
 const HEARD: usize = 32;
 
@@ -172,6 +185,7 @@ impl Execution {
             mode,
             context_tokens: 0,
             usage: Usage::default(),
+            rejected: 0,
             tool_calls: 0,
             slots: None,
             place: None,
@@ -315,6 +329,13 @@ impl TaskState {
                     Arc::make_mut(config).priority = *priority;
                 }
             }
+            TaskEvent::Budget { fact } => {
+                if let (BudgetFact::Granted { more }, Some(config)) = (&**fact, &mut self.config) {
+                    let config = Arc::make_mut(config);
+                    config.budget = config.budget.with(*more);
+                }
+                self.spending.apply(fact);
+            }
             TaskEvent::Deleted { .. } => self.deleted = true,
             TaskEvent::Cleared => self.cleared = true,
             TaskEvent::StopRequested { stop_id, reason } => self.stopping = Some((*stop_id, reason.clone())),
@@ -341,8 +362,12 @@ impl TaskState {
             TaskEvent::ChildFinished { child, .. } => {
                 self.held.retain(|held| !matches!(held, TaskCommand::ChildEnded { child: kept, .. } if kept == child));
             }
+            TaskEvent::OutputRejected { .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.rejected += 1;
+                }
+            }
             TaskEvent::Denied { .. }
-            | TaskEvent::OutputRejected { .. }
             | TaskEvent::Caught { .. }
             | TaskEvent::StatusSet { .. }
             | TaskEvent::Routed { .. }
@@ -363,6 +388,7 @@ impl TaskState {
                 match retry {
                     Some(retries) => {
                         (execution.retries, execution.crashes, execution.given) = (retries, 0, None);
+                        execution.rejected = 0;
                     }
                     None if waited => {}
                     None => execution.crashes += 1,
@@ -386,6 +412,7 @@ impl TaskState {
         execution.mode = mode;
         execution.waiting_since = Some(at);
         match wait {
+            Wait::Budget { .. } => execution.given = None,
             Wait::Backoff { .. } => (execution.slots, execution.place, execution.unready_since) = (None, None, None),
             Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
             Wait::Place { holder, until, .. } => {

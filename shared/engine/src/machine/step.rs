@@ -324,6 +324,7 @@ impl<'a> Step<'a> {
             Wait::Backoff { retry, .. } => {
                 self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
             }
+            Wait::Budget { .. } => {}
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
                 let queue_ms = queue_ms + waited_ms;
                 self.begin_with_slots(Beginning { attempt, retry, queue_ms, ..begins });

@@ -73,10 +73,6 @@ impl TaskEffects {
             let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
         }
         content.push_str(&prompt);
-        let mut limits = agent.limits;
-        if let Some(timeout) = node.timeout {
-            limits.max_wall_ms = limits.max_wall_ms.min(timeout.as_millis() as u64);
-        }
         let settings = ChatConfig {
             workspace: config.workspace,
             chat,
@@ -85,7 +81,7 @@ impl TaskEffects {
             role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
             model: agent.model.clone(),
             mode: Mode::Chat,
-            limits,
+            limits: agent.limits_in(node),
             system: system.trim().to_owned(),
             tools: None,
             plan: None,

@@ -1,9 +1,9 @@
 //! Running a task again, as a new one (spec 002 §10.7). The recorded task is never changed.
 
-use super::{AcceptedTask, Tasks, node_of};
+use super::{AcceptedTask, Tasks, checked, node_of};
 use domain::{
     Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
-    task::{ChildEnd, Handoff, Replay},
+    task::{ChildEnd, Handoff, Replay, TaskBudget},
 };
 use flow::Flow;
 use std::sync::Arc;
@@ -22,11 +22,12 @@ impl Tasks {
         of: TaskId,
         task: TaskId,
         from: Option<&str>,
+        budget: TaskBudget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
         let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
-        self.again(&flow, &recorded, task, Replay { of, from, retry: false }, by).await
+        self.again(&flow, &recorded, task, Replay { of, from, retry: false }, budget, by).await
     }
 
     /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in
@@ -39,6 +40,7 @@ impl Tasks {
         workspace: WorkspaceId,
         of: TaskId,
         task: TaskId,
+        budget: TaskBudget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
@@ -47,7 +49,7 @@ impl Tasks {
         if !failed {
             return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
         }
-        self.again(&flow, &recorded, task, Replay { of, from: None, retry: true }, by).await
+        self.again(&flow, &recorded, task, Replay { of, from: None, retry: true }, budget, by).await
     }
 
     /// A root task that has ended, with its flow.
@@ -72,12 +74,15 @@ impl Tasks {
         recorded: &TaskConfig,
         task: TaskId,
         replay: Replay,
+        budget: TaskBudget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let config = TaskConfig {
             task,
             user: by.user(),
             replay: Some(replay),
+            // More than the recorded run had, where that was not enough.
+            budget: checked(budget)?.or(recorded.budget),
             stepping: false,
             breakpoints: Vec::new(),
             // That of the request for the recorded run is another one.

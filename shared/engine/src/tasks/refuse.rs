@@ -8,7 +8,7 @@ use crate::{
 };
 use domain::{
     Error, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
-    task::{FlowRef, Handoff, start_command},
+    task::{FlowRef, Handoff, TaskBudget, start_command},
 };
 use ports::{Error as PortError, Expect, Write};
 use serde_json::Value;
@@ -47,6 +47,7 @@ impl Tasks {
             counted: false,
             trace: None,
             handoff: Some(Box::new(handoff)),
+            budget: TaskBudget::default(),
             refused: Some(Box::new(why)),
             created_at: self.clock.now(),
         };

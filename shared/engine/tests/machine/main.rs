@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agents;
+mod budget;
 mod crashes;
 mod gone;
 mod inspect;

@@ -3,9 +3,9 @@
 use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
     flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
-    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings},
+    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, TaskBudgetManifest},
 };
-use domain::Limits;
+use domain::{Limits, task::TaskBudget};
 use std::collections::BTreeMap;
 
 impl Loader<'_> {
@@ -218,10 +218,17 @@ pub(super) fn policy_rule(rule: &PolicyManifest) -> PolicyRule {
     }
 }
 
-/// The limits on concurrency. `execution.yaml` goes before the provider's own limit.
+/// The limits on concurrency and of tasks. `execution.yaml` goes before the provider's own limit.
 pub(super) fn limits(execution: &Execution, providers: &[ProviderManifest]) -> FlowLimits {
     let own = providers.iter().filter_map(|provider| Some((provider.id.clone(), provider.max_concurrency?)));
     let mut all: BTreeMap<String, u32> = own.collect();
     all.extend(execution.providers.clone());
-    FlowLimits { max_concurrency: execution.max_concurrency, max_queued: execution.max_queued, providers: all }
+    let TaskBudgetManifest { max_tokens, max_cost_usd, max_seconds } = &execution.budget;
+    let max_wall_ms = max_seconds.map(|seconds| (seconds * 1000.0) as u64);
+    FlowLimits {
+        max_concurrency: execution.max_concurrency,
+        max_queued: execution.max_queued,
+        providers: all,
+        budget: TaskBudget { max_tokens: *max_tokens, max_cost_usd: *max_cost_usd, max_wall_ms },
+    }
 }

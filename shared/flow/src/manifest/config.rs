@@ -37,7 +37,7 @@ pub struct PolicyManifest {
     pub reason: Option<String>,
 }
 
-/// `execution.yaml` or `scheduler.yaml`: how much runs at once (spec 002 §10.8, §10.12).
+/// `execution.yaml` or `scheduler.yaml`: how much runs at once, and how much a task may use (spec 002 §10.8, §10.12).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Execution {
@@ -53,6 +53,23 @@ pub struct Execution {
     pub queue_policy: QueuePolicy,
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
+    /// The budget of a task: of its agents, and of those of all clones and subtasks below it. A request for a task may name another one.
+    pub budget: TaskBudgetManifest,
+}
+
+/// The budget of a task and all tasks below it; a limit that is left out is none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskBudgetManifest {
+    /// Tokens read and written by its agents, all model calls together.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// US dollars for its agents.
+    #[schemars(range(min = 0.000001))]
+    pub max_cost_usd: Option<f64>,
+    /// Seconds since the task was made, waits included: no agent is asked after them.
+    #[schemars(range(min = 0.001, max = 31536000.0))]
+    pub max_seconds: Option<f64>,
 }
 
 /// The order of waiting tasks.

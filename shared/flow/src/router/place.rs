@@ -350,6 +350,7 @@ impl RouteState {
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
             | TaskEvent::Prioritized { .. }
+            | TaskEvent::Budget { .. }
             | TaskEvent::Deleted { .. }
             | TaskEvent::Cleared
             | TaskEvent::Waiting { .. }

@@ -175,7 +175,10 @@ const REST: &[(&str, &str)] = &[
         "policy.yaml",
         "rules:\n  - {id: no_rm, target: tool, names: [\"rm*\"], nodes: [think], allow: false, reason: no}\n",
     ),
-    ("execution.yaml", "max_concurrency: 8\nmax_queued: 100\nproviders: {openai: 4}\n"),
+    (
+        "execution.yaml",
+        "max_concurrency: 8\nmax_queued: 100\nproviders: {openai: 4}\nbudget: {max_tokens: 100000, max_cost_usd: 2.5, max_seconds: 3600}\n",
+    ),
     (
         "plugins.yaml",
         "plugins:\n  - {id: hook, type: webhook, config: {url: \"https://example.com\", secret: {env: HOOK}}}\n",

@@ -2,6 +2,7 @@
 
 mod admission;
 mod agents;
+mod budget;
 mod commands;
 mod evaluate;
 mod handoff;

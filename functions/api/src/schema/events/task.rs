@@ -306,6 +306,18 @@ pub enum TaskWaiting {
         /// How long the task waited in the queue before, in milliseconds.
         queue_ms: u64,
     },
+    /// Nothing is left of the budget for its agent. It goes on when a clone or subtask gives back its rest, or the task above gives more.
+    Budget {
+        /// The node.
+        node: String,
+        /// The attempt that waits.
+        attempt: u32,
+        /// The start of the wait.
+        #[schema(format = DateTime)]
+        at: String,
+        /// The answers of its agent so far; 0 if it is not asked yet.
+        round: u32,
+    },
     /// The machine of its command has as many as it takes, or starts.
     Place {
         /// The node.

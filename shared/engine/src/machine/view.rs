@@ -1,0 +1,56 @@
+//! A task as lists and clients see it.
+
+use super::{Mode, TaskState};
+use domain::{TaskConfig, TaskPhase, TaskView};
+use serde_json::json;
+
+/// The phase of a task.
+pub fn phase(state: &TaskState) -> TaskPhase {
+    match state.execution.as_ref().map(|execution| &execution.mode) {
+        _ if state.parked.is_some() => TaskPhase::Parked,
+        _ if state.finished.is_some() => TaskPhase::Finished,
+        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
+        Some(Mode::Agent { .. } | Mode::Asking { .. } | Mode::Waiting { .. }) => TaskPhase::Suspended,
+        Some(Mode::Running) | None => TaskPhase::Running,
+    }
+}
+
+/// A task as lists and clients see it.
+pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
+    let execution = state.execution.as_ref();
+    let asked = execution.and_then(|execution| match &execution.mode {
+        Mode::Asking { question_id, questions, expires_at } => Some(json!({
+            "event": "question",
+            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
+        })),
+        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
+    });
+    let wait = execution.and_then(|execution| match &execution.mode {
+        Mode::Waiting { wait } => Some(wait.clone()),
+        Mode::Running | Mode::Agent { .. } | Mode::Asking { .. } => None,
+    });
+    let finished = state.finished.as_ref();
+    TaskView {
+        task_id: config.task,
+        workspace_id: config.workspace,
+        flow: config.flow.clone(),
+        phase: phase(state),
+        status: state.place.status(),
+        node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
+        parked_reason: state.parked.clone(),
+        waiting_for: asked.into_iter().collect(),
+        wait,
+        origin: config.origin.clone(),
+        handoff: config.handoff.clone(),
+        output: finished.map(|_| (*state.place.current).clone()),
+        error: finished.and_then(|finished| finished.error.clone()),
+        priority: config.priority,
+        steps: state.steps,
+        children: state.place.made,
+        usage: state.usage,
+        budget: config.budget,
+        usage_below: state.spending.below,
+        created_at: config.created_at,
+        finished_at: finished.map(|finished| finished.at),
+    }
+}

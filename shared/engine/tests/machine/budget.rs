@@ -1,0 +1,247 @@
+//! The budgets of a tree of tasks: agents of random appetite on messages in random order.
+
+use crate::play::{Play, node};
+use actor::ActorId;
+use buildscale_engine::machine::{TaskEffect, actor_id};
+use domain::{
+    ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
+    task::{AgentAnswer, BudgetFact, LEAST_TOKENS, TaskBudget},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use testkit::Random;
+
+/// The most tokens of one call of a model.
+const CALL: u64 = 90;
+
+/// A tree of tasks, with the messages between them and to the chats of their agents.
+struct Tree {
+    tasks: BTreeMap<TaskId, Play>,
+    messages: Vec<(ActorId, Value)>,
+    chats: BTreeMap<ActorId, Chat>,
+    random: Random,
+    root: TaskId,
+}
+
+/// The conversation of an agent.
+struct Chat {
+    task: TaskId,
+    chat: ChatId,
+    /// The tokens that it needs for its whole work.
+    needs: u64,
+    round: u32,
+}
+
+fn flow() -> Play {
+    let agent = |id: &str| {
+        let mut agent = node(id, "linear", json!({ "continue_on_failure": true }));
+        agent["kind"] = json!("agent");
+        agent["agent_id"] = json!("writer");
+        agent
+    };
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("each", "split", json!({ "split": { "over": "input" } })),
+        agent("first"),
+        node("more", "split", json!({ "split": { "over": "input" } })),
+        agent("second"),
+        node("inner", "merge", json!({ "merge": { "on_failure": "include" } })),
+        agent("third"),
+        node("outer", "merge", json!({ "merge": { "on_failure": "include" } })),
+        node("done", "exit", json!({})),
+    ]);
+    let edges = [
+        ("s", "each"),
+        ("each", "first"),
+        ("first", "more"),
+        ("more", "second"),
+        ("second", "inner"),
+        ("inner", "third"),
+        ("third", "outer"),
+        ("outer", "done"),
+    ];
+    Play::new(nodes, &edges)
+}
+
+impl Tree {
+    fn new(seed: u64, budget: u64) -> Self {
+        let mut root = flow();
+        root.config.budget = TaskBudget { max_tokens: Some(budget), ..TaskBudget::default() };
+        let task = root.config.task;
+        let mut tree = Self {
+            tasks: BTreeMap::new(),
+            messages: Vec::new(),
+            chats: BTreeMap::new(),
+            random: Random::new(seed),
+            root: task,
+        };
+        root.start();
+        tree.tasks.insert(task, root);
+        tree.settle(task);
+        tree
+    }
+
+    /// Does all that a task asks of its worker, and sends its messages.
+    fn settle(&mut self, task: TaskId) {
+        let Some(play) = self.tasks.get_mut(&task) else { return };
+        while play.running.values().any(|effect| matches!(effect, TaskEffect::Run(_))) {
+            let run = play.run();
+            match run.node.as_str() {
+                "first" | "second" | "third" => drop(play.agent_ready()),
+                "each" | "more" => {
+                    let many: Vec<u32> = (0..self.random.below(3) as u32 + 1).collect();
+                    play.ends(buildscale_engine::machine::Done {
+                        elements: Some(many.len() as u32),
+                        output: json!(many),
+                        ..Default::default()
+                    });
+                }
+                _ => drop(play.gives((*run.input).clone())),
+            }
+        }
+        if !play.running.is_empty() {
+            play.reports(buildscale_engine::machine::TaskReport::Archived { files: 0 });
+        }
+        for message in std::mem::take(&mut play.sent) {
+            self.messages.push((message.to, message.command));
+        }
+    }
+
+    /// Delivers one of the messages; false if there is none.
+    fn deliver(&mut self) -> bool {
+        if self.messages.is_empty() {
+            return false;
+        }
+        let at = self.random.below(self.messages.len() as u64) as usize;
+        let (to, command) = self.messages.swap_remove(at);
+        let known = self.tasks.keys().find(|task| actor_id(self.tasks[&self.root].config.workspace, **task) == to);
+        if let Some(task) = known.copied() {
+            let command: TaskCommand = serde_json::from_value(command).unwrap();
+            self.tasks.get_mut(&task).unwrap().command(command);
+            self.settle(task);
+        } else if let Ok(TaskCommand::Start { config }) = serde_json::from_value(command.clone()) {
+            self.begin(*config);
+        } else if let Ok(ChatCommand::StartTurn { limits, create, .. }) = serde_json::from_value(command) {
+            self.turn(&to, limits.expect("each turn has the limits of its part"), create.map(|chat| chat.chat));
+        }
+        true
+    }
+
+    fn begin(&mut self, config: TaskConfig) {
+        let task = config.task;
+        let mut play = flow();
+        play.machine = self.tasks[&self.root].machine.clone();
+        play.config = config;
+        play.start();
+        self.tasks.insert(task, play);
+        self.settle(task);
+    }
+
+    /// An agent works until it is done, or at its limit: the last call may end above it.
+    fn turn(&mut self, to: &ActorId, limits: Limits, begins: Option<ChatId>) {
+        assert!(limits.max_tokens >= LEAST_TOKENS, "no agent begins with less than a call is worth");
+        if let Some(chat) = begins {
+            let asked = |play: &Play| {
+                play.log
+                    .iter()
+                    .any(|event| matches!(event, TaskEvent::AgentAsked { chat: asked, .. } if *asked == chat))
+            };
+            let task = self.tasks.iter().find(|(_, play)| asked(play)).map(|(task, _)| *task).unwrap();
+            let needs = self.random.below(1_500);
+            self.chats.insert(to.clone(), Chat { task, chat, needs, round: 0 });
+        }
+        let talk = self.chats.get_mut(to).unwrap();
+        talk.round += 1;
+        let mut used = 0;
+        while talk.needs > 0 && used < limits.max_tokens {
+            let call = (self.random.below(CALL) + 1).min(talk.needs);
+            used += call;
+            talk.needs -= call;
+        }
+        let is_done = talk.needs == 0;
+        let answer = AgentAnswer {
+            chat: talk.chat,
+            round: talk.round,
+            text: "[]".into(),
+            stop_reason: if is_done { "end_turn" } else { "token_limit" }.into(),
+            usage: Usage { input_tokens: used, ..Usage::default() },
+            model: None,
+            steps: 1,
+            tools: Vec::new(),
+            error: None,
+        };
+        let to = actor_id(self.tasks[&self.root].config.workspace, talk.task);
+        self.messages.push((to, json!(TaskCommand::AgentAnswered { answer: Box::new(answer) })));
+    }
+
+    fn used(&self) -> u64 {
+        self.tasks.values().map(|play| play.state.usage.input_tokens).sum()
+    }
+}
+
+fn refused(play: &Play) -> Option<&Error> {
+    play.log.iter().find_map(|event| match event {
+        TaskEvent::NodeFinished { error: Some(error), .. } => Some(error),
+        _ => None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Every tree ends, whatever its budget and the order of its messages; all of it stays within the budget but for the last call of each
+    /// agent, the root knows all that was used, and a node fails for nothing but the budget.
+    #[test]
+    fn a_tree_stays_within_its_budget_and_comes_to_its_end(seed: u64, budget in 1_u64..20_000) {
+        let mut tree = Tree::new(seed, budget);
+        let mut steps = 0;
+        while tree.deliver() {
+            steps += 1;
+            prop_assert!(steps < 10_000, "it goes round in circles");
+        }
+        let calls = tree.chats.values().map(|chat| u64::from(chat.round)).sum::<u64>();
+        for (task, play) in &tree.tasks {
+            prop_assert!(play.end().is_some(), "{task} waits for ever: {:?}", play.state.execution);
+            play.check_fold();
+            if let Some(error) = refused(play) {
+                prop_assert_eq!(error.code, Code::LimitReached);
+            }
+        }
+        prop_assert!(tree.used() <= budget + calls * CALL, "{} of {budget} in {calls} turns", tree.used());
+        let root = &tree.tasks[&tree.root];
+        let known = root.state.usage.input_tokens + root.state.spending.below.input_tokens;
+        prop_assert_eq!(known, tree.used(), "nothing is lost or counted twice");
+        prop_assert!(root.state.spending.asking.is_empty());
+        let needed = tree.chats.values().all(|chat| chat.needs == 0);
+        let full = root.end().unwrap().0 == Status::Success;
+        prop_assert!(full || !needed || tree.tasks.values().any(|play| refused(play).is_some()));
+    }
+}
+
+#[test]
+fn a_task_without_a_budget_sends_no_messages_about_one() {
+    let mut play = flow();
+    play.start();
+    play.gives(json!([1, 2]));
+    assert!(!play.log.iter().any(|event| matches!(event, TaskEvent::Budget { .. })));
+}
+
+#[test]
+fn the_parts_of_children_are_set_aside_and_their_rest_is_free_again() {
+    let mut tree = Tree::new(1, 9_000);
+    let root = &tree.tasks[&tree.root];
+    let Some((each, children)) = root.log.iter().find_map(|event| match event {
+        TaskEvent::Budget { fact } => match &**fact {
+            BudgetFact::SetAside { each, children, .. } => Some((*each, *children)),
+            _ => None,
+        },
+        _ => None,
+    }) else {
+        panic!("{:?}", root.log)
+    };
+    assert_eq!(each.max_tokens, Some(9_000 / u64::from(children)));
+    while tree.deliver() {}
+    let root = &tree.tasks[&tree.root];
+    assert_eq!(root.state.usage.input_tokens + root.state.spending.below.input_tokens, tree.used());
+}

@@ -16,14 +16,10 @@ use std::time::Duration;
 use tools::{Effects, ToolKind};
 
 impl Step<'_> {
-    /// Whether nobody is there who could be asked.
+    /// Whether nobody can be asked: nobody is there, or the chat is a session, whose protocol has no questions, and requests for
+    /// permission for plans alone.
     pub fn is_unattended(&self) -> bool {
-        self.config().is_some_and(|config| config.is_unattended())
-    }
-
-    /// Whether the chat is a session of the planner.
-    pub fn is_of_session(&self) -> bool {
-        self.config().is_some_and(|config| config.session.is_some())
+        self.config().is_some_and(|config| config.is_unattended() || config.session.is_some())
     }
 
     pub fn gate(&self, call: &ToolCall) -> GateDecision {

@@ -177,8 +177,7 @@ impl Step<'_> {
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
                 }
-                // The protocol of sessions has no request for permission: its client would wait for an end that does not come.
-                GateDecision::Ask { reason, .. } if self.is_unattended() || self.is_of_session() => {
+                GateDecision::Ask { reason, .. } if self.is_unattended() => {
                     self.refuse(&call, &unpermitted(&reason), Status::Partial);
                 }
                 GateDecision::Ask { category, reason, always, timeout } => {

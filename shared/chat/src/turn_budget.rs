@@ -6,11 +6,8 @@
 //! for more, and the turn decides.
 
 use crate::state::{ChatState, Turn};
-use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage};
+use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage, task::LEAST_TOKENS};
 use std::time::Duration;
-
-/// Fewer tokens are not worth a call of a model.
-const LEAST_TOKENS: u64 = 200;
 
 impl Turn {
     /// When its wall time is up; a wait that still lasts counts until `now`.

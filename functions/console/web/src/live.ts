@@ -5,7 +5,7 @@
 import {useQueryClient} from '@tanstack/react-query';
 import {WorkspaceStream, type Connection} from 'buildscale';
 import {useEffect, useState} from 'react';
-import {hub, setLink, wake} from './hub.ts';
+import {hub, setLink, wake, type Schemas} from './hub.ts';
 
 /** How long a hidden page keeps its streams, in milliseconds. */
 const HIDDEN_MS = 5_000;
@@ -65,8 +65,12 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
       for await (const {event, data} of streamOf(workspace).changes({signal: controller.signal})) {
         if (event === 'file_updated') mark('files', 'flows');
         if (event === 'chat_updated' || event === 'chat_deleted') mark('chats', 'usage');
-        // A new title or model is no event of the chat's own stream.
-        if (event === 'chat_updated') markOne('chat', data.chat_id);
+        if (event === 'chat_updated') {
+          // A new title, model or mode: the chat's own stream, which tells of turns, has no event of these.
+          const shown = client.getQueryData<Schemas['ChatWithHistory']>([workspace, 'chat', data.chat_id]);
+          const isSame = shown?.title === data.title && shown.mode === data.mode && (shown.model ?? undefined) === (data.model ?? undefined);
+          if (!isSame) markOne('chat', data.chat_id);
+        }
         if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage');
         if (event === 'reset') mark('chats', 'chat', 'files', 'tasks', 'flows');
       }

@@ -99,20 +99,20 @@ impl Step<'_> {
     /// Begins the turn of a session: with the rules, and with the model where no rule is certain.
     pub fn analyse(&mut self, content: &str) {
         self.name_session(content);
-        match rules::certain(content, self.place()) {
+        match rules::certain(content, self.message_place()) {
             Some(analysis) => self.analysed(analysis, AnalysisOrigin::Rule),
             None => self.call_model(),
         }
     }
 
     /// The place of the last message in its session.
-    fn place(&self) -> rules::Place {
+    fn message_place(&self) -> rules::MessagePlace {
         let state = self.state();
         let is_global = self
             .config()
             .and_then(|config| config.session.as_ref())
             .is_none_or(|session| session.context == SessionContext::Global && session.entity.is_none());
-        rules::Place { follows: state.turns > 0 || self.has_context(), is_global }
+        rules::MessagePlace { follows: state.turns > 0 || self.has_context(), is_global }
     }
 
     /// Whether the client gave words that were said before, with the last message.
@@ -124,7 +124,7 @@ impl Step<'_> {
     /// A session that began with a greeting is named after the first message that says more, of the first five.
     fn name_session(&mut self, content: &str) {
         let says_more = |text: &str| {
-            rules::certain(text, rules::Place::default()).is_none_or(|one| one.reasoning != rules::COURTESY)
+            rules::certain(text, rules::MessagePlace::default()).is_none_or(|one| one.reasoning != rules::COURTESY)
         };
         let Some(config) = self.config().cloned() else { return };
         if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {

@@ -138,14 +138,14 @@ const POINTERS: &[&str] = &[
 
 /// The place of a message in its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MessagePlace {
     /// Whether words were said before it.
     pub follows: bool,
     /// Whether the session is about nothing in particular.
     pub is_global: bool,
 }
 
-impl Place {
+impl MessagePlace {
     /// The first message of a session about nothing in particular.
     #[cfg(test)]
     pub const FIRST: Self = Self { follows: false, is_global: true };
@@ -153,7 +153,7 @@ impl Place {
 
 /// The analysis of a message about which a rule is certain. An answer to what was said before asks for something that no rule sees; and a
 /// question in a session about something is about that, and not about the world.
-pub(crate) fn certain(message: &str, place: Place) -> Option<Analysis> {
+pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
     let text = message.trim().to_lowercase();
     let words: Vec<&str> = text
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
@@ -239,7 +239,7 @@ mod tests {
         for line in MESSAGES.lines() {
             let (label, message) = line.split_once('\t').unwrap_or_default();
             all += 1;
-            let Some(analysis) = certain(message, Place::FIRST) else { continue };
+            let Some(analysis) = certain(message, MessagePlace::FIRST) else { continue };
             spoken += 1;
             let told = format!("{:?}", analysis.strategy).to_lowercase();
             if told != label {
@@ -256,20 +256,20 @@ mod tests {
         for message in
             ["", "…", "Vergleiche die drei Berichte und schreibe eine Empfehlung", "これを要約して", "apollo"]
         {
-            assert_eq!(certain(message, Place::FIRST), None, "{message}");
+            assert_eq!(certain(message, MessagePlace::FIRST), None, "{message}");
         }
     }
 
     #[test]
     fn an_answer_and_a_question_about_what_a_session_is_about_are_left_to_the_model() {
-        let answers = Place { follows: true, is_global: true };
+        let answers = MessagePlace { follows: true, is_global: true };
         for message in ["Yes", "Yes please", "ok", "Sure", "No", "sounds good", "Do it again please", "great"] {
             assert_eq!(certain(message, answers), None, "{message}");
         }
         for message in ["Thank you so much", "Thanks, that helps a lot", "good night, bye"] {
             assert!(certain(message, answers).is_some(), "{message}");
         }
-        let project = Place { follows: false, is_global: false };
+        let project = MessagePlace { follows: false, is_global: false };
         for message in [
             "Why do we miss the dates?",
             "Explain the risks",
@@ -281,7 +281,7 @@ mod tests {
             assert_eq!(certain(message, project), None, "{message}");
         }
         for message in ["Why do we miss the dates?", "What does it say about paper?", "Define the next milestone"] {
-            assert_eq!(certain(message, Place::FIRST), None, "{message}");
+            assert_eq!(certain(message, MessagePlace::FIRST), None, "{message}");
         }
         assert!(certain("Hello", project).is_some());
     }

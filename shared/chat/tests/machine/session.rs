@@ -19,6 +19,21 @@ fn session() -> Play {
     })
 }
 
+#[test]
+fn a_session_waits_for_no_permission_whether_the_gate_or_a_policy_wants_one() {
+    let mut play = session();
+    play.say("put it where it belongs");
+    play.answer(r#"{"strategy": "tool", "reasoning": "one write"}"#, &[]);
+    let write = |path: &str| [("write", json!({ "path": path, "content": "x" }))];
+    let told = play.answer("", &write("/system/skills/x/SKILL.md"));
+    assert!(told.iter().any(|word| word.starts_with("observed false: not permitted: nobody is there")), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("model_started 1"), "the model reads it, and goes on");
+    play.answer("", &write("/data/a.md"));
+    let told = play.tool_ends(Error::new(Code::Forbidden, "a policy asks").detail("access", "ask").into());
+    assert_eq!(told.last().map(String::as_str), Some("model_started 1"), "{told:?}");
+    assert_eq!(play.count(|event| matches!(event, ChatEvent::PermissionRequired { .. })), 0);
+}
+
 /// A session in which the model found a message hard.
 fn complex() -> Play {
     let mut play = session();

@@ -9,6 +9,8 @@ const STYLE = `
   @font-face { font-family: Look; font-weight: 100 900; src: url(data:font/woff2;base64,${FONT.toString('base64')}) format('woff2'); }
   :root:root { --font: Look; --mono: Look; caret-color: transparent; }
   time, .bars, .bars-axis, .changing { visibility: hidden !important; }
+  /* "now" and "2 min. ago" take the same room: none. */
+  time { font-size: 0 !important; }
 `;
 /** Half of the size: the pictures are small, and the edges of letters count for less. */
 const SCALE = 0.5;

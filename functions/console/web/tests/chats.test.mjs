@@ -54,10 +54,15 @@ test('a fold that is pressed while an answer streams stays in place, and stays o
   await conversation(page).getByText('I count slowly').waitFor();
   const fold = conversation(page).getByRole('button', {name: /^grep/});
   await fold.waitFor();
-  const {x, y, width, height: tall} = await fold.boundingBox();
-  await page.mouse.move(x + width / 2, y + tall / 2);
   const height = () => conversation(page).evaluate(element => element.scrollHeight);
-  await page.mouse.down();
+  // The answer that streams may move it away from below the pointer, until it is pressed.
+  for (;;) {
+    await fold.hover();
+    await page.mouse.down();
+    if (await fold.evaluate(element => element.matches(':active'))) break;
+    await page.mouse.move(0, 0);
+    await page.mouse.up();
+  }
   const pressed = await height();
   await page.waitForFunction(least => document.querySelector('[role=log]').scrollHeight > least, pressed + 80);
   await page.mouse.up();

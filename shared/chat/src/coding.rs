@@ -92,7 +92,7 @@ impl Step<'_> {
     pub(crate) fn prompt_agent(&mut self, thread: ThreadAgent, leg: MessageId) {
         let Some(turn) = self.agent_turn() else { return };
         let compacting = self.compacting();
-        if let Some(context) = assemble(self.state()).filter(|context| context.cut > 0 && compacting.is_none()) {
+        if let Some(context) = assemble(self.state(), 0).filter(|context| context.cut > 0 && compacting.is_none()) {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
         let content = match compacting {

@@ -85,7 +85,7 @@ impl ChatState {
         if self.turn.as_ref().is_some_and(|turn| turn.compacted) {
             return false;
         }
-        let budget = self.budget();
+        let budget = self.words_budget(self.tools_tokens);
         // One that is far over its budget is cut first: a request for a summary would not fit either.
         let (now, most) = (self.context_tokens(), budget / 100 * FAR_OVER_PERCENT);
         let worth = (budget / 100 * WORTH_PERCENT).max(2 * u64::from(SUMMARY) / 4);

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// After a cut this many percent of the budget may be used.
 const KEPT_PERCENT: u64 = 60;
 
+/// Words have at least this part of a budget, however many tools there are: so a chat is compacted before turns are left out.
+const WORDS_PART: u64 = 4;
+
 /// The provider's count is at most this many times our estimate; more is not the text's.
 const MOST_TIMES: u64 = 4;
 /// A context of less than this part of the budget says little about text: tools and frames are most of it.
@@ -31,6 +34,12 @@ impl ChatState {
             let scaled = u128::from(budget) * u128::from(estimated) / u128::from(counted.max(1));
             u64::try_from(scaled).unwrap_or(u64::MAX).min(budget)
         })
+    }
+
+    /// The part of the budget that is left for words beside tools of this size; those of the system text are among them.
+    pub(crate) fn words_budget(&self, tools: u64) -> u64 {
+        let budget = self.budget();
+        budget.saturating_sub(tools).max(budget / WORDS_PART)
     }
 
     /// Compares our estimate of a context with the provider's count.
@@ -114,17 +123,18 @@ pub(crate) struct Context {
     pub cut: u32,
 }
 
-/// The context of the next model call. None when the last turn, which is the one that asks, is over the budget by itself.
-pub(crate) fn assemble(state: &ChatState) -> Option<Context> {
+/// The context of the next model call, which has tools of this size. None when the last turn, which is the one that asks, is over the budget by
+/// itself. The tools leave less room for earlier turns, and end no turn.
+pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let config = state.config.as_ref();
-    let budget = state.budget();
+    let (whole, budget) = (state.budget(), state.words_budget(tools));
     // The summary of earlier turns is read first, and is never left out.
     let summary = state.summary.as_ref();
     let system =
         config.map_or(0, |config| config.system.len() as u64 / 4) + summary.map_or(0, |summary| summary.tokens);
     let turns = &state.history;
     let fixed = system + turns.back().map_or(0, |turn| turn.tokens);
-    if fixed > budget {
+    if fixed > whole {
         return None;
     }
     let mut tokens = system + turns.iter().map(|turn| turn.tokens).sum::<u64>();

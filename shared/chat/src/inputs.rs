@@ -28,7 +28,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 9;
+    const VERSION: u32 = 10;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;

@@ -46,6 +46,9 @@ pub struct ChatState {
     /// The provider's own count of the last context, where our estimate was too small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
+    /// The size of the tools of the last call of the model, in tokens.
+    #[serde(default, skip_serializing_if = "history::is_zero")]
+    pub tools_tokens: u64,
     /// The lines of the chat's file.
     #[serde(default, skip_serializing_if = "history::is_zero")]
     pub lines: u64,
@@ -137,6 +140,9 @@ impl ChatState {
                 }
             }
             ChatEvent::ModelStarted { message_id, attempt, at, context, .. } => {
+                if let Some(record) = context {
+                    self.tools_tokens = record.tools();
+                }
                 if let Some(turn) = &mut self.turn {
                     turn.estimated = context.as_ref().map_or(0, |record| record.tokens());
                     if turn.started_at.is_none() {

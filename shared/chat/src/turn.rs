@@ -104,7 +104,9 @@ impl Step<'_> {
         if self.waits_for_slots(&config, message_id) {
             return;
         }
-        let Some(context) = assemble(self.state()) else {
+        let tools = self.offered(&config);
+        let bytes = self.machine.tools.bytes(&tools);
+        let Some(context) = assemble(self.state(), bytes as u64 / 4) else {
             let message =
                 format!("this turn alone is longer than the chat's context of {} tokens", config.context_tokens);
             let error = Error::new(Code::LimitReached, message)
@@ -115,9 +117,8 @@ impl Step<'_> {
         if context.cut > 0 {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
-        let (system, tools) = (context::system(&config, self.state()), self.offered(&config));
+        let (system, size) = (context::system(&config, self.state()), (tools.len(), bytes));
         // An analysis has a context of its own, which is small.
-        let size = (tools.len(), self.machine.tools.bytes(&tools));
         let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, size)));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
         let Some(turn) = self.turn() else { return };

@@ -23,6 +23,11 @@ impl ContextRecord {
     pub fn tokens(&self) -> u64 {
         self.parts.iter().map(|part| part.tokens).sum()
     }
+
+    /// The size of the tools in tokens, estimated.
+    pub fn tools(&self) -> u64 {
+        self.parts.iter().filter(|part| part.part == ContextKind::Tools).map(|part| part.tokens).sum()
+    }
 }
 
 /// A part of a context.

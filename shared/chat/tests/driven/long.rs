@@ -155,7 +155,8 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let Content::Command { body: ChatCommand::StartTurn { create: Some(config), .. } } = envelope.content else {
         panic!("no chat was made")
     };
-    let config = ChatConfig { context_tokens: 4_000, ..*config };
+    // Tools are the larger part of it.
+    let config = ChatConfig { context_tokens: 10_000, ..*config };
     write_log(&*hub.log, &actor_id(hub.workspace, chat), config).await;
     // A turn over all of it: a cold start folds the log, and brings the file up to date.
     hub.drive().await;
@@ -207,7 +208,7 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let point = ForkPoint::Seq(whole.messages[0].seq);
     let fork = hub.chats.fork(hub.workspace, chat, point, ids, None, &by).await.unwrap();
     reads("a fork", 400);
-    assert!((10..200).contains(&fork.turns), "{}", fork.turns);
+    assert!((10..400).contains(&fork.turns), "{}", fork.turns);
     let post = NewMessage { content: "In the fork.".into(), ..NewMessage::default() };
     hub.chats.post(hub.workspace, fork.chat_id, CommandId(hub.clock.id()), post, &by).await.unwrap();
     hub.drive().await;

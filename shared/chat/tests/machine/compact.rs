@@ -1,6 +1,6 @@
 //! Compactions: asked for and by themselves, what stays whole, failures, crashes, stops, and taking one back.
 
-use crate::play::{Play, ls};
+use crate::play::{Play, ls, tools_tokens};
 use domain::{ChatCommand, ChatEvent, Code, Message, Usage, event::CompactionRecord};
 use serde_json::json;
 use std::time::Duration;
@@ -149,7 +149,7 @@ fn without_a_summary_the_last_ten_messages_stay_and_it_can_be_taken_back() {
 
 #[test]
 fn a_context_that_is_nearly_full_is_compacted_before_the_model_is_asked() {
-    let mut play = Play::with(|config| config.context_tokens = 10_000);
+    let mut play = Play::with(|config| config.context_tokens = 10_000 + tools_tokens());
     with_turns(&mut play, 17, 1_000);
     let before = play.texts();
     assert_eq!(play.count(|event| matches!(event, ChatEvent::CompactionBegan { .. })), 0);
@@ -170,7 +170,7 @@ fn a_context_that_is_nearly_full_is_compacted_before_the_model_is_asked() {
 
 #[test]
 fn words_that_stay_too_long_are_left_out_as_whole_turns_and_no_second_summary_is_asked_for() {
-    let mut play = Play::with(|config| config.context_tokens = 10_000);
+    let mut play = Play::with(|config| config.context_tokens = 10_000 + tools_tokens());
     with_turns(&mut play, 17, 1_000);
     play.say(&format!("question 18 {}", "x".repeat(2_000)));
     let happened = play.answer(&"y".repeat(40_000), &[]);
@@ -271,7 +271,8 @@ fn the_record_of_a_turn_names_the_model_that_answered() {
 #[test]
 fn a_context_is_compacted_earlier_where_the_provider_counts_more_tokens_than_we_do() {
     let turns_until_compaction = |times: u64| {
-        let mut play = Play::new();
+        // With few tools, which are a part of each context.
+        let mut play = Play::with(|config| config.tools = Some(vec!["ls".into()]));
         for turn in 1..60 {
             play.say(&format!("question {turn} {}", "x".repeat(800)));
             let is_less =
@@ -292,4 +293,35 @@ fn a_context_is_compacted_earlier_where_the_provider_counts_more_tokens_than_we_
     assert_eq!(less, same, "a count below ours gives no more room");
     assert!(twice < same && twice * 2 + 2 >= same, "{twice} {same}");
     assert!(nonsense > 2 && nonsense <= twice, "{nonsense}");
+}
+
+/// Tools are a part of each context, so less room is left for words beside many of them.
+#[test]
+fn tools_count_in_the_budget_and_end_no_turn() {
+    let tools = tools_tokens();
+    assert!(tools > 1_000, "{tools}");
+    let record = |play: &Play| match play
+        .log
+        .iter()
+        .rev()
+        .find(|event| matches!(event, ChatEvent::ModelStarted { context: Some(_), .. }))
+    {
+        Some(ChatEvent::ModelStarted { context: Some(record), .. }) => record.clone(),
+        _ => panic!("no record"),
+    };
+    let budget = tools + 2_000;
+    let mut play = Play::with(|config| config.context_tokens = budget);
+    for number in 1..=12 {
+        play.say(&format!("question {number} {}", "x".repeat(1_200)));
+        assert!(record(&play).tokens() <= budget, "turn {number}: {:?}", record(&play));
+        play.answer(&"y".repeat(1_200), &[]);
+    }
+    // Where the tools alone are more than the budget, words have a quarter of it, and no turn ends because of the tools.
+    let mut play = Play::with(|config| config.context_tokens = tools / 2);
+    for number in 1..=6 {
+        let said = play.say(&format!("question {number} {}", "x".repeat(tools as usize / 4)));
+        assert_eq!(said.last().map(String::as_str), Some("model_started 1"), "turn {number}");
+        play.answer("ok", &[]);
+    }
+    assert!((2..10).contains(&play.texts().len()), "{}", play.texts().len());
 }

@@ -22,7 +22,7 @@ mod thread;
 use actor::{Input, Machine, StopRequest, Target};
 use buildscale_chat::{ChatMachine, Report};
 use domain::{ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, Usage, event::PermissionOutcome};
-use play::{Play, ask, ls};
+use play::{Play, ask, ls, tools_tokens};
 use serde_json::{Map, json};
 
 const MARKER: &str = "[System: Response was interrupted by user (user_cancelled)]";
@@ -262,7 +262,8 @@ fn a_failed_model_ends_the_turn_and_the_chat_goes_on() {
 
 #[test]
 fn the_oldest_whole_turns_are_left_out_and_seldom() {
-    let mut play = Play::with(|config| config.context_tokens = 1_000);
+    let tools = tools_tokens();
+    let mut play = Play::with(|config| config.context_tokens = 1_000 + tools);
     let long = "x".repeat(400);
     let mut cuts = 0;
     for turn in 0..40 {
@@ -274,7 +275,7 @@ fn the_oldest_whole_turns_are_left_out_and_seldom() {
         play.answer("ok", &[]);
     }
     assert!((5..=12).contains(&cuts), "{cuts} cuts in 40 turns");
-    let too_long = "x".repeat(5_000);
+    let too_long = "x".repeat(5_000 + 4 * tools as usize);
     let happened = play.say(&too_long);
     assert_eq!(happened[2..], ["failed LIMIT_REACHED".to_owned(), "done ContextLimit: ".to_owned()], "{happened:?}");
     assert_eq!(play.say("short").last().map(String::as_str), Some("model_started 1"));

@@ -444,6 +444,13 @@ impl Play {
     }
 }
 
+/// The size of the tools of a chat, in tokens.
+pub fn tools_tokens() -> u64 {
+    let mut play = Play::new();
+    play.say("go");
+    play.state.tools_tokens
+}
+
 pub fn line(message: &Message) -> String {
     match message {
         Message::User { content, .. } => format!("user: {content}"),

@@ -44,7 +44,11 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             attempt: 1,
             at,
             context: Some(Box::new(ContextRecord {
-                parts: vec![part(ContextKind::System, 700), part(ContextKind::Summary, 90)],
+                parts: vec![
+                    part(ContextKind::System, 700),
+                    part(ContextKind::Tools, 6_000),
+                    part(ContextKind::Summary, 90),
+                ],
                 budget: 100_000,
                 left_out_turns: 3,
                 left_out_lines: 40,

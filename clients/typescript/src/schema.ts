@@ -115,6 +115,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The plans of a session with the executions of their steps, and its compressions. */
+        get: operations["agent_plans"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent/stream": {
         parameters: {
             query?: never;
@@ -2044,6 +2061,27 @@ export interface paths {
          *     descriptions of documents.
          */
         get: operations["get_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The chats and tasks with open questions or requests for permission, those included that are on no other list: agents of tasks, clones,
+         *     subtasks. Each says where it is from. A question of a chat is answered at the chat, a question of a node at its task, and
+         *     a permission at its chat or at `POST /v1/permissions/{permission_id}`.
+         */
+        get: operations["list_waiting"];
         put?: never;
         post?: never;
         delete?: never;
@@ -5403,6 +5441,8 @@ export interface components {
             /** @description One of the options of the request. It wins over `outcome`. */
             optionId?: string | null;
             outcome?: components["schemas"]["Outcome"] | null;
+            /** @description With `allow_always`: how far the granted rule goes [default: `chat`, the thread]. */
+            scope?: components["schemas"]["RuleScope"];
         };
         /** @description A thread that was deleted. */
         HubDeletedThread: {
@@ -7129,6 +7169,17 @@ export interface components {
              *     meaning; 0 for a regular expression.
              */
             total: number;
+        };
+        /** @description The plans and the compressions of a session: the latest 100 of each, the oldest first. */
+        SessionRecords: {
+            /** @description Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`. */
+            compressions: Record<string, unknown>[];
+            /**
+             * @description Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
+             *     `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
+             *     has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+             */
+            plans: Record<string, unknown>[];
         };
         /** @description Changes of a chat's setup; at least one field. */
         Setup: {
@@ -9060,6 +9111,44 @@ export interface components {
             /** @description The versions, newest first. */
             versions: components["schemas"]["Version"][];
         };
+        /** @description A chat or task that waits for people: its requests, and where they are from. */
+        Waiting: {
+            /** @description The tasks above that one, the root first. */
+            above?: string[];
+            /**
+             * Format: uuid
+             * @description The chat, where a chat asks.
+             */
+            chat_id?: string | null;
+            /** @description The node. */
+            node?: string | null;
+            /**
+             * Format: uuid
+             * @description The task, where a node or its agent asks.
+             */
+            task_id?: string | null;
+            /** @description The title of the chat, or the name of the flow. */
+            title: string;
+            /**
+             * Format: uuid
+             * @description The person that it works for.
+             */
+            user_id: string;
+            /** @description The open questions and requests for permission, each as `{event, data}`: `question` or `permission_required`. */
+            waiting_for: Record<string, unknown>[];
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+        };
+        /** @description A page of what waits for people. */
+        WaitingPage: {
+            /** @description The cursor of the next page; none at the end. */
+            next_cursor?: string | null;
+            /** @description The chats and tasks. */
+            waiting: components["schemas"]["Waiting"][];
+        };
         /** @description A webhook. Its secret is shown when it is made, and never again. */
         Webhook: {
             /**
@@ -9406,7 +9495,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a workspace's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        WorkspaceEvent: components["schemas"]["WorkspaceFileUpdatedEvent"] | components["schemas"]["WorkspaceChatUpdatedEvent"] | components["schemas"]["WorkspaceChatDeletedEvent"] | components["schemas"]["WorkspaceTaskUpdatedEvent"] | components["schemas"]["WorkspaceTaskDeletedEvent"] | components["schemas"]["WorkspacePresenceEvent"] | components["schemas"]["WorkspaceChatEventEvent"] | components["schemas"]["WorkspaceTaskEventEvent"] | components["schemas"]["WorkspaceResetEvent"];
+        WorkspaceEvent: components["schemas"]["WorkspaceFileUpdatedEvent"] | components["schemas"]["WorkspaceChatUpdatedEvent"] | components["schemas"]["WorkspaceChatDeletedEvent"] | components["schemas"]["WorkspaceTaskUpdatedEvent"] | components["schemas"]["WorkspaceTaskDeletedEvent"] | components["schemas"]["WorkspaceWaitingUpdatedEvent"] | components["schemas"]["WorkspacePresenceEvent"] | components["schemas"]["WorkspaceChatEventEvent"] | components["schemas"]["WorkspaceTaskEventEvent"] | components["schemas"]["WorkspaceResetEvent"];
         /** @description A file or folder was made, written, moved, removed or restored, by any author. */
         WorkspaceFileUpdated: {
             /**
@@ -9587,6 +9676,45 @@ export interface components {
              * @enum {string}
              */
             event: "task_updated";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /**
+         * @description An agent of a task, or a clone or subtask, waits for a person, or does so no more. Their states are not told otherwise; a task that people
+         *     made and a chat of people tell it by theirs.
+         */
+        WorkspaceWaitingUpdated: {
+            /**
+             * Format: uuid
+             * @description The chat of its agent, where that asks.
+             */
+            chat_id?: string | null;
+            /** @description The node. */
+            node?: string | null;
+            /** @description The ids of its open questions and requests for permission; none when it waits no more. */
+            requests: string[];
+            /**
+             * Format: uuid
+             * @description The task that people made.
+             */
+            root_task_id: string;
+            /**
+             * Format: uuid
+             * @description The task.
+             */
+            task_id: string;
+        };
+        /** @description The event `waiting_updated` of a workspace. */
+        WorkspaceWaitingUpdatedEvent: {
+            data: components["schemas"]["WorkspaceWaitingUpdated"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "waiting_updated";
             /**
              * Format: int64
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -9969,6 +10097,38 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    agent_plans: {
+        parameters: {
+            query: {
+                /** @description The session; it is needed. */
+                session_id: string;
+                /** @description The workspace; the first one of the caller without it. */
+                workspace_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionRecords"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -10625,7 +10785,7 @@ export interface operations {
                 path: string;
                 /**
                  * @description `me`, `user:<id>`, `agent:<persona>`, `task`, or one of these two for another person: `agent:<persona>:<id>`, `task:<id>`. Admins ask about
-                 *     others.
+                 *     others. `service:sandbox` fills the mirrors that commands see, `service:handoff` looks at files that start flows.
                  * @example agent:assistant
                  */
                 principal?: string;
@@ -15405,6 +15565,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsedIn"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_waiting: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description At most this many; 1 to 200. A page may have fewer and still have a next one. */
+                limit?: number;
+                /** @description Only this task, its clones and subtasks, and their agents. */
+                task?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them, in the order of their ids. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitingPage"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];

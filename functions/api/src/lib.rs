@@ -79,6 +79,7 @@ mod trash;
 mod turns;
 mod usage;
 mod versions;
+mod waiting;
 mod webhooks;
 mod workspaces;
 mod writes;

@@ -6,8 +6,8 @@ use crate::{
     description::described,
     evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
     mcp_servers, members, models, openai, personas, planner, portable, presence, relations, rewinds, sandbox,
-    schedules, search, standing, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, webhooks,
-    workspaces,
+    schedules, search, standing, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, waiting,
+    webhooks, workspaces,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(portable::export_workspace))
         .routes(routes!(portable::import_workspace))
         .routes(routes!(presence::put_presence))
+        .routes(routes!(waiting::list_waiting))
         .routes(routes!(members::list_members, members::add_member))
         .routes(routes!(members::get_me))
         .routes(routes!(members::change_member, members::remove_member))

@@ -23,6 +23,7 @@ mod rewinds;
 mod schedules;
 mod search;
 mod tasks;
+mod waiting;
 mod webhooks;
 
 pub(crate) use access::*;
@@ -44,4 +45,5 @@ pub use rewinds::*;
 pub use schedules::*;
 pub use search::*;
 pub use tasks::*;
+pub use waiting::*;
 pub use webhooks::*;

@@ -1,8 +1,9 @@
 //! The changes of a workspace out of its parts: records of files, and the lists of chats and tasks.
 
 use crate::Readers;
+use actor::waiting;
 use async_trait::async_trait;
-use domain::{ChatView, Code, TaskView, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
+use domain::{ChatView, Code, TaskView, Timestamp, Waiting, WorkspaceEvent, WorkspaceId, changes_channel};
 use engine::tasks::TaskFilter;
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,6 +15,9 @@ use workspace::{Access, Workspace};
 /// The chats that were active last, and the newest tasks, whose states a stream compares with what it has told. It hears of the others
 /// by the bus alone.
 const LISTED: usize = 100;
+/// How much of what waits is read at once, and at most.
+const WAITING_PAGE: usize = 200;
+const MOST_WAITING: usize = 2_000;
 
 /// The changes of one workspace, as its watcher may see them.
 pub(crate) struct WorkspaceChanges {
@@ -57,8 +61,27 @@ impl Changes for WorkspaceChanges {
         let chats = self.readers.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;
         let tasks =
             self.readers.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
+        let waiting = self.waiting().await?;
         let chats = chats.chats.iter().filter_map(ChatView::event);
-        Ok(chats.chain(tasks.tasks.iter().filter_map(TaskView::event)).collect())
+        let tasks = tasks.tasks.iter().filter_map(TaskView::event);
+        let waiting = waiting.iter().filter_map(|waiting| waiting.event(false));
+        Ok(chats.chain(tasks).chain(waiting).collect())
+    }
+}
+
+impl WorkspaceChanges {
+    /// All that waits, up to a bound: a stream tells of those that are not among them that they wait no more.
+    async fn waiting(&self) -> ports::Result<Vec<Waiting>> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = waiting::list(&*self.readers.table, self.workspace, None, WAITING_PAGE, cursor).await;
+            let page = page.map_err(unreadable)?;
+            all.extend(page.waiting);
+            cursor = page.next_cursor;
+            if cursor.is_none() || all.len() >= MOST_WAITING {
+                return Ok(all);
+            }
+        }
     }
 }
 

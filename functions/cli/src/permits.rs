@@ -8,13 +8,14 @@ use crate::{
     locate,
     output::{Look, Output, one_line},
     table::{Table, when},
-    value::{list, shown, text},
+    tasks::call,
+    value::{list, text},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// How many chats are looked through for open requests: those that were last active.
-const LOOKED_THROUGH: usize = 500;
+/// The most requests that are listed.
+const MOST: usize = 2_000;
 
 /// Answers a request, or lists those that wait.
 pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), CliError> {
@@ -22,38 +23,47 @@ pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), Cli
     let (Some(permission), Some(answer)) = (args.permission, args.answer) else {
         return list_open(&door, out).await;
     };
-    let decision = match answer.as_str() {
+    let mut decision = match answer.as_str() {
         "yes" | "y" => json!({ "outcome": "approved" }),
         "no" | "n" => json!({ "outcome": "declined" }),
         option => json!({ "optionId": option }),
     };
+    if let Some(scope) = &args.scope {
+        decision["scope"] = json!(scope);
+    }
     let told = door.post(&format!("/v1/permissions/{permission}"), &decision).await?;
     if out.is_json() { out.json(&told) } else { out.notice(text(&told, "outcome")) }
 }
 
 async fn list_open(door: &Door, out: &mut Output) -> Result<(), CliError> {
-    let path = ["workspaces", door.workspace.as_str(), "chats"];
-    let chats = door.client.list(&path, "chats", &[], LOOKED_THROUGH).await?;
-    let of_chat = |chat: &Value| {
-        let waits = list(chat, "waiting_for").iter().filter(|one| text(one, "event") == "permission_required");
-        let id = text(chat, "chat_id").to_owned();
-        waits.map(move |one| (id.clone(), one.get("data").unwrap_or(one).clone())).collect::<Vec<_>>()
+    let path = ["workspaces", door.workspace.as_str(), "waiting"];
+    let waiting = door.client.list(&path, "waiting", &[], MOST).await?;
+    let of_entry = |entry: &Value| {
+        let asked = list(entry, "waiting_for").iter().filter(|one| text(one, "event") == "permission_required");
+        let entry = entry.clone();
+        asked.map(move |one| (entry.clone(), one.get("data").unwrap_or(one).clone())).collect::<Vec<_>>()
     };
-    let open: Vec<(String, Value)> = chats.iter().flat_map(of_chat).collect();
+    let open: Vec<(Value, Value)> = waiting.iter().flat_map(of_entry).collect();
     if out.is_json() {
-        let all: Vec<Value> = open.iter().map(|(chat, data)| json!({ "chat_id": chat, "request": data })).collect();
-        return out.json(&json!({ "permissions": all }));
+        let told = |(from, data): &(Value, Value)| {
+            let mut told = json!({ "request": data });
+            for name in ["chat_id", "task_id", "above", "node", "title"] {
+                if let Some(value) = from.get(name) {
+                    told[name] = value.clone();
+                }
+            }
+            told
+        };
+        return out.json(&json!({ "permissions": open.iter().map(told).collect::<Vec<_>>() }));
     }
-    let mut table = Table::new(&["permission", "category", "expires", "chat", "call"]);
-    for (chat, data) in &open {
-        let args = data.get("args").unwrap_or(&Value::Null);
-        let call = args.get("command").or_else(|| args.get("title")).map_or_else(|| shown(args), shown);
+    let mut table = Table::new(&["permission", "category", "expires", "from", "call"]);
+    for (from, data) in &open {
         table.row(vec![
             (text(data, "permission_id").to_owned(), None),
             (text(data, "category").to_owned(), Some(Look::Ask)),
             (when(text(data, "expires_at"), out), None),
-            (chat.clone(), Some(Look::Dim)),
-            (one_line(&format!("{} {call}", text(data, "tool")), 100), Some(Look::Bold)),
+            (one_line(text(from, "title"), 40), Some(Look::Dim)),
+            (call(text(data, "tool"), data.get("args").unwrap_or(&Value::Null)), Some(Look::Bold)),
         ]);
     }
     table.print(out)?;

@@ -25,6 +25,8 @@ mod tests;
 const LINE: usize = 100;
 /// The most changed lines of an edit that are shown.
 const DIFF: usize = 12;
+/// The lines of a change that a person sees who is asked for permission. A cut is told.
+const CHANGE: usize = 400;
 /// The characters of the arguments that a person sees who is asked for permission. A cut is told.
 const ARGUMENT: usize = 2_000;
 
@@ -322,6 +324,10 @@ impl Renderer {
         let tool = style.paint(Look::Bold, one_line(text(data, "tool"), LINE));
         let reason = one_line(text(data, "reason"), ARGUMENT);
         self.line(out, format_args!("{} The agent asks to run {tool}: {reason}", style.paint(Look::Ask, "?")))?;
+        let changes = data.get("args").map(words::changes).unwrap_or_default();
+        if !changes.is_empty() {
+            return changes.iter().try_for_each(|diff| told_diff(diff, out));
+        }
         match data.get("args") {
             Some(Value::Object(args)) => {
                 for (name, value) in args {
@@ -340,13 +346,7 @@ impl Renderer {
         let path = one_line(text(&data["args"], "path"), LINE);
         let path = style.paint(Look::Bold, path);
         self.line(out, format_args!("{} The agent asks to change {path}:", style.paint(Look::Ask, "?")))?;
-        for line in diff.lines() {
-            let line = clean(line);
-            match words::of_diff(&line) {
-                Some(look) => out.tell(style.paint(look, &line))?,
-                None => out.tell(line)?,
-            }
-        }
+        told_diff(diff, out)?;
         out.flush()
     }
 
@@ -399,5 +399,22 @@ impl Renderer {
         let style: Style = out.told_style();
         out.tell(format_args!("{} {message}", style.paint(Look::Bad, "error:")))?;
         hint.map_or(Ok(()), |hint| out.tell(format_args!("{} {hint}", style.paint(Look::Dim, "hint:"))))
+    }
+}
+
+/// A diff, in colours.
+fn told_diff(diff: &str, out: &mut Output) -> Result<(), CliError> {
+    let style = out.told_style();
+    let mut lines = diff.lines();
+    for line in lines.by_ref().take(CHANGE) {
+        let line = clean(line);
+        match words::of_diff(&line) {
+            Some(look) => out.tell(style.paint(look, &line))?,
+            None => out.tell(line)?,
+        }
+    }
+    match lines.count() {
+        0 => Ok(()),
+        more => out.tell(style.paint(Look::Dim, format_args!("… {more} more lines"))),
     }
 }

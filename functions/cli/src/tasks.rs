@@ -8,6 +8,7 @@ mod tree;
 mod waiting;
 mod watch;
 
+pub(crate) use waiting::call;
 pub(crate) use watch::{Manner, Watch};
 
 use crate::{

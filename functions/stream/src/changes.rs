@@ -391,8 +391,13 @@ impl Watcher {
         for event in &states {
             self.tell_state(event, since);
         }
+        let listed: HashSet<_> = states.iter().filter_map(WorkspaceEvent::subject).collect();
+        let told = self.told.states.iter().filter(|(subject, _)| !listed.contains(*subject));
+        let over: Vec<_> = told.filter_map(|(_, event)| event.waiting_over()).collect();
+        for event in &over {
+            self.tell_state(event, Timestamp::default());
+        }
         if self.told.states.len() > REMEMBERED {
-            let listed: HashSet<_> = states.iter().filter_map(WorkspaceEvent::subject).collect();
             self.told.states.retain(|subject, _| listed.contains(subject));
         }
         if let Some(reading) = &mut self.reading {

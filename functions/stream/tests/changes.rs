@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use axum::body::BodyDataStream;
 use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Followed, Metrics, Records, Start};
 use domain::{
-    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Mode, Status, TaskEvent, Timestamp,
-    UserId, WorkspaceEvent,
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Mode, Status, TaskEvent, TaskId,
+    Timestamp, UserId, WorkspaceEvent,
 };
 use futures::StreamExt;
 use ports::Bus;
@@ -177,7 +177,9 @@ impl Client {
                     let data: serde_json::Value = serde_json::from_str(&data).unwrap();
                     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
                     let here = data["here"].as_bool().map_or("", |here| if here { " here" } else { " gone" });
-                    let what = [&*text("path"), &text("title"), &text("status"), &text("reason"), here].concat();
+                    let requests = data.get("requests").map(ToString::to_string).unwrap_or_default();
+                    let what =
+                        [&*text("path"), &text("title"), &text("status"), &text("reason"), here, &requests].concat();
                     self.seen.push((id.parse().unwrap(), what));
                 }
                 self.text = rest.to_owned();
@@ -228,6 +230,30 @@ async fn a_deletion_is_told_after_any_state_and_a_list_that_lags_brings_nothing_
     world.workspace.write("z", Duration::ZERO).await;
     assert!(client.until(|client| client.has("/z")).await);
     assert_eq!(client.names(), ["oldidle", "", "/z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_told_with_each_request_and_is_over_when_it_is_on_the_list_no_more() {
+    let world = world(9, Faults::default());
+    let mut client = world.watch(Cursor::None).await;
+    let task = TaskId(Uuid::from_u128(8));
+    let told = async |request: u128| {
+        let chat_id = Some(ChatId(Uuid::from_u128(7)));
+        let requests = vec![Uuid::from_u128(request)];
+        let event = WorkspaceEvent::WaitingUpdated { root_task_id: task, task_id: task, chat_id, node: None, requests };
+        *world.workspace.chats.lock().unwrap() = vec![event.clone()];
+        world.workspace.announce(&Announced { id: None, event }).await;
+    };
+    // A request that takes the place of another one in the same commit is as many requests as before.
+    for request in [1, 2] {
+        told(request).await;
+        let requests = format!("[\"{}\"]", Uuid::from_u128(request));
+        assert!(client.until(|client| client.has(&requests)).await);
+    }
+    // Nobody heard of its end.
+    world.workspace.chats.lock().unwrap().clear();
+    assert!(client.until(|client| client.has("[]")).await);
+    assert_eq!(client.names().len(), 3, "{:?}", client.names());
 }
 
 #[tokio::test(start_paused = true)]

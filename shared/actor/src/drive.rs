@@ -13,6 +13,7 @@ use crate::{
     mailbox::Unreadable,
     retry::while_unavailable,
     trial::Trial,
+    waiting,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
@@ -294,6 +295,11 @@ impl<'a, M: Machine> Drive<'a, M> {
         let view = if transient { None } else { M::view(&self.loaded.state) };
         let view = view.filter(|view| self.loaded.view.as_ref() != Some(view));
         beside.extend(view.clone());
+        let waits = if transient { self.loaded.waiting.clone() } else { M::waiting(&self.loaded.state) };
+        let waits_otherwise = waits != self.loaded.waiting;
+        if waits_otherwise {
+            beside.extend(waiting::written(self.loaded.waiting.as_ref(), waits.as_ref()));
+        }
         let mut writes = vec![put];
         writes.extend(beside.into_iter().map(|View { key, index, body }| match body {
             Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
@@ -312,6 +318,10 @@ impl<'a, M: Machine> Drive<'a, M> {
         if has_new_view {
             self.announce().await;
         }
+        if waits_otherwise {
+            let before = std::mem::replace(&mut self.loaded.waiting, waits);
+            self.publish(waiting::told(before.as_ref(), self.loaded.waiting.as_ref())).await;
+        }
         if !entry.outbox.is_empty() {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;
         }
@@ -323,12 +333,16 @@ impl<'a, M: Machine> Drive<'a, M> {
         if news.is_none() || news == self.loaded.announced {
             return;
         }
-        if let Some(Announcement { channel, message }) = &news
-            && let Err(error) = self.ports.bus.publish(channel, message.clone()).await
+        self.publish(news.clone()).await;
+        self.loaded.announced = news;
+    }
+
+    async fn publish(&self, news: Option<Announcement>) {
+        if let Some(Announcement { channel, message }) = news
+            && let Err(error) = self.ports.bus.publish(&channel, message).await
         {
             tracing::warn!(actor = %self.actor, %error, "a change of state was not announced");
         }
-        self.loaded.announced = news;
     }
 
     /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.

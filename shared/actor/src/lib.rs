@@ -25,6 +25,7 @@ mod retry;
 mod runtime;
 mod target;
 mod trial;
+pub mod waiting;
 mod warm;
 
 pub use effect::{EffectContext, EffectRunner};

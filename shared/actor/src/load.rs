@@ -1,7 +1,7 @@
 //! Rehydration: the newest snapshot and the log after it, folded into a state; and the way back, a snapshot.
 
 use crate::{ActorId, Announcement, Entry, Machine, View, log};
-use domain::{CommandId, Timestamp};
+use domain::{CommandId, Timestamp, Waiting};
 use ports::{Expect, QueueMessage, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{HashSet, VecDeque};
@@ -30,6 +30,8 @@ pub(crate) struct Loaded<M: Machine> {
     pub view: Option<View>,
     /// The announcement that was sent last, once that is known.
     pub announced: Option<Announcement>,
+    /// The requests to people, as they are in the list of what waits in the workspace.
+    pub waiting: Option<Waiting>,
     /// When the newest entry was written.
     pub newest_at: Timestamp,
     /// Bytes of log since the newest snapshot, and the size of that.
@@ -155,6 +157,7 @@ impl<M: Machine> Loaded<M> {
             unsettled_outbox: Vec::new(),
             view: None,
             announced: None,
+            waiting: None,
             newest_at: Timestamp::default(),
             logged_bytes: 0,
             snapshot_bytes: 0,
@@ -180,6 +183,7 @@ impl<M: Machine> Loaded<M> {
                 loaded.apply(&entry, item.body.len());
             }
             if page.next.is_none() {
+                loaded.waiting = M::waiting(&loaded.state);
                 return Ok(loaded);
             }
         }

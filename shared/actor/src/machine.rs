@@ -8,7 +8,9 @@ pub use step::Step;
 use crate::{ActorId, Entry, Target};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
+use domain::{
+    Announced, CommandId, Principal, Stamp, StopId, Timestamp, Waiting, WorkspaceEvent, WorkspaceId, changes_channel,
+};
 use ports::{Key, QueueMessage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -127,6 +129,11 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// The message that tells watchers of the actor's surroundings about its present state, with its bus channel. It is a hint, sent
     /// after the commit of a view that changed, if it differs from the last one.
     fn announce(state: &Self::State) -> Option<Announcement> {
+        let _ = state;
+        None
+    }
+    /// The actor as the list of what waits for people has it, while it does ([`crate::waiting`]).
+    fn waiting(state: &Self::State) -> Option<Waiting> {
         let _ = state;
         None
     }

@@ -6,7 +6,7 @@ use crate::{
     cancel,
     decide::Decision,
     handed,
-    keys::{actor_id, spent_partition, usage_partition, view_index, view_key},
+    keys::{actor_id, permission_key, spent_partition, usage_partition, view_index, view_key},
     machine::{ChatEffect, ChatMachine, Report},
     reading::TurnUsage,
     reported,
@@ -16,11 +16,11 @@ use crate::{
     steer,
     step::Step,
     turn,
-    view::view,
+    view::{view, waiting},
 };
 use actor::{Announcement, Input, Machine, StopRequest, Target, Tree, View};
 use domain::{
-    ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp,
+    ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, Waiting,
     WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
 };
 use ports::Key;
@@ -127,7 +127,16 @@ impl Machine for ChatMachine {
         Announcement::of_workspace(config.workspace, event)
     }
 
+    fn waiting(state: &ChatState) -> Option<Waiting> {
+        waiting(state, state.config.as_ref().filter(|_| !state.deleted)?)
+    }
+
     fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {
+        if let ChatEvent::PermissionRequired { permission_id, .. } = event {
+            let config = state.config.as_ref()?;
+            let key = permission_key(config.workspace, *permission_id);
+            return Some(View { key, index: None, body: Some(serde_json::to_string(&config.chat).ok()?) });
+        }
         let (ChatEvent::Done { at, .. } | ChatEvent::Stopped { at, .. }) = event else { return None };
         let (config, turn) = (state.config.as_ref()?, state.turn.as_ref()?);
         if turn.steps == 0 {

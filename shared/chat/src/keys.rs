@@ -23,6 +23,11 @@ pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
     }
 }
 
+/// The key of the chat that asked for a permission: an answer names the permission alone.
+pub(crate) fn permission_key(workspace: WorkspaceId, permission: PermissionId) -> Key {
+    Key::new(format!("{workspace}/permissions"), permission.to_string())
+}
+
 /// The key of a decision on a permission that was accepted, beside the log of the chat.
 pub(crate) fn decided_key(workspace: WorkspaceId, chat: ChatId, permission: PermissionId) -> Key {
     Key::new(actor_id(workspace, chat).as_str(), format!("decided/{permission}"))

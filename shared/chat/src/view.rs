@@ -4,7 +4,8 @@ use crate::{
     phase::Phase,
     state::{ChatState, QueuedTurn},
 };
-use domain::{ChatConfig, ChatStatus, ChatView, FileId, native};
+use domain::{ChatConfig, ChatStatus, ChatView, FileId, Waiting, native};
+use serde_json::{Value, json};
 
 /// How many of the messages that wait are shown.
 pub(crate) const QUEUED_SHOWN: usize = 50;
@@ -45,10 +46,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         paused_reason: state.paused.clone(),
         turn_id: turn.map(|turn| turn.id),
         turn_seq: turn.map(|turn| turn.number),
-        waiting_for: asked
-            .into_iter()
-            .map(|(event, data)| serde_json::json!({ "event": event, "data": data }))
-            .collect(),
+        waiting_for: asked.into_iter().map(|(event, data)| asked_of(event, &data)).collect(),
         compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
         queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
         usage: state.usage,
@@ -70,4 +68,27 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         created_at: config.created_at,
         active_at: state.active_at,
     }
+}
+
+/// A chat as the list of what waits for people has it; none that waits for nobody, or for a program elsewhere.
+pub(crate) fn waiting(state: &ChatState, config: &ChatConfig) -> Option<Waiting> {
+    let (Phase::Permission { asked, .. } | Phase::Question { asked, .. }) = &state.turn.as_ref()?.phase else {
+        return None;
+    };
+    let (event, data) = native::encode(asked)?;
+    let agent = config.agent.as_ref();
+    Some(Waiting {
+        workspace_id: config.workspace,
+        chat_id: Some(config.chat),
+        task_id: agent.and_then(|agent| agent.of_task()),
+        above: agent.map(|agent| agent.above.clone()).unwrap_or_default(),
+        node: agent.filter(|agent| agent.executor.is_none()).map(|agent| agent.node.clone()),
+        title: config.title.clone(),
+        user_id: config.user,
+        waiting_for: vec![asked_of(event, &data)],
+    })
+}
+
+fn asked_of(event: &str, data: &Value) -> Value {
+    json!({ "event": event, "data": data })
 }

@@ -121,6 +121,21 @@ pub enum WorkspaceEvent {
         /// The task.
         task_id: TaskId,
     },
+    /// An agent of a task, or a clone or subtask, waits for a person, or does so no more. Their states are not told otherwise.
+    WaitingUpdated {
+        /// The task that people made.
+        root_task_id: TaskId,
+        /// The task.
+        task_id: TaskId,
+        /// The chat of its agent, where that asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chat_id: Option<ChatId>,
+        /// The node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// The ids of its open questions and requests for permission; none when it waits no more.
+        requests: Vec<uuid::Uuid>,
+    },
     /// A person looks at something, or has looked away. It is on the bus alone: no record keeps it.
     Presence {
         /// The person.
@@ -177,8 +192,22 @@ impl WorkspaceEvent {
         match self {
             Self::FileUpdated { at, .. } | Self::ChatUpdated { active_at: at, .. } => Some(*at),
             Self::TaskUpdated { finished_at, .. } => *finished_at,
-            Self::ChatDeleted { .. } | Self::TaskDeleted { .. } | Self::Presence { .. } => None,
+            Self::ChatDeleted { .. }
+            | Self::TaskDeleted { .. }
+            | Self::WaitingUpdated { .. }
+            | Self::Presence { .. } => None,
         }
+    }
+
+    /// Of a state that has open requests: the same without them. The list of what waits has all that wait, and nobody else.
+    #[must_use]
+    pub fn waiting_over(&self) -> Option<Self> {
+        let mut over = self.clone();
+        match &mut over {
+            Self::WaitingUpdated { requests, .. } if !requests.is_empty() => requests.clear(),
+            _ => return None,
+        }
+        Some(over)
     }
 
     /// Whether its chat or task is gone for good: no state of it comes after this one.
@@ -192,6 +221,8 @@ impl WorkspaceEvent {
             Self::FileUpdated { .. } | Self::Presence { .. } => None,
             Self::ChatUpdated { chat_id, .. } | Self::ChatDeleted { chat_id } => Some(format!("chat/{chat_id}")),
             Self::TaskUpdated { task_id, .. } | Self::TaskDeleted { task_id } => Some(format!("task/{task_id}")),
+            Self::WaitingUpdated { chat_id: Some(chat_id), .. } => Some(format!("chat/{chat_id}")),
+            Self::WaitingUpdated { task_id, .. } => Some(format!("task/{task_id}")),
         }
     }
 }
@@ -248,6 +279,16 @@ pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
             ("task_updated", data)
         }
         WorkspaceEvent::TaskDeleted { task_id } => ("task_deleted", json!({ "task_id": task_id })),
+        WorkspaceEvent::WaitingUpdated { root_task_id, task_id, chat_id, node, requests } => {
+            let mut data = json!({ "root_task_id": root_task_id, "task_id": task_id, "requests": requests });
+            if let Some(chat_id) = chat_id {
+                data["chat_id"] = json!(chat_id);
+            }
+            if let Some(node) = node {
+                data["node"] = json!(node);
+            }
+            ("waiting_updated", data)
+        }
         WorkspaceEvent::Presence { user_id, at, here } => {
             let mut data = json!({ "user_id": user_id, "here": here });
             match at {

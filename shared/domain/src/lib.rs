@@ -36,6 +36,7 @@ pub mod text;
 mod thread;
 mod time;
 pub mod trace;
+mod waiting;
 
 pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
@@ -72,3 +73,4 @@ pub use task::{TaskCommand, TaskConfig, TaskEvent, TaskView};
 pub use thread::{AgentAsk, AgentOption, AgentOptions, AgentReply, ThreadAgent, WORKSPACE_FOLDER};
 pub use time::{Stamp, Timestamp};
 pub use trace::TraceContext;
+pub use waiting::Waiting;

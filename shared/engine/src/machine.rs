@@ -24,7 +24,7 @@ pub use delete::Left;
 pub use state::{Execution, Given, Mode, TaskState};
 
 pub use view::phase;
-pub(crate) use view::view;
+pub(crate) use view::{view, waiting};
 
 use self::slots::Held;
 use crate::{admitted, cache::FlowCache};
@@ -32,7 +32,7 @@ use ::slots::Places;
 use actor::{ActorId, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, Tree, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
-    TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceEvent, WorkspaceId,
+    TaskConfig, TaskEvent, TaskId, Timestamp, Waiting, WorkspaceEvent, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
@@ -284,6 +284,10 @@ impl Machine for TaskMachine {
         }
         let body = Some(serde_json::to_string(&view(state, config)).ok()?);
         Some(View { key, index: Some(view_index(config)), body })
+    }
+
+    fn waiting(state: &TaskState) -> Option<Waiting> {
+        waiting(state, state.config.as_ref().filter(|_| !state.deleted)?)
     }
 
     fn announce(state: &TaskState) -> Option<Announcement> {

@@ -103,6 +103,7 @@ pub const JOURNEYS: &[Journey] = {
         tasks::a_retry_runs_only_failed_nodes [];
         tasks::a_flow_is_evaluated [];
         tasks::an_agent_in_a_flow_is_a_chat [Script];
+        tasks::agents_of_subtasks_ask_at_the_top [Script];
         handoff::a_plan_goes_from_hand_to_hand [Script];
         scenarios::a_plan_is_approved_by_a_person_and_carried_out_by_another_persona [Script];
         scenarios::a_team_carries_one_plan_out_and_two_clients_see_it [Script];

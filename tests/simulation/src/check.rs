@@ -23,6 +23,8 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
     let snapshot = own.iter().find(|item| item.key.sk == "snapshot").map(|item| item.body.as_str());
     let views = world.table.partition(&format!("{}/chats", world.workspace));
     let view = views.iter().find(|item| item.key.sk == chat.to_string()).map(|item| item.body.as_str());
+    let waiting = world.table.partition(&format!("{}/waiting", world.workspace));
+    let waiting = waiting.iter().find(|item| item.key.sk == chat.to_string()).map(|item| item.body.as_str());
     let usage = world.table.partition(&format!("{}/usage", world.workspace));
     let of_chat = usage.iter().filter(|item| item.key.sk.contains(&chat.to_string()));
     let records: Vec<TurnUsage> = usage.iter().filter_map(|item| serde_json::from_str(&item.body).ok()).collect();
@@ -48,6 +50,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
         must::nothing_is_stranded(&log, &world.queue.messages(), &world.queue.dead()),
         must::snapshot_is_a_fold(&log, snapshot),
         must::view_is_that_of_the_fold(&log, view),
+        must::waiting_is_that_of_the_fold(&log, waiting),
         must::usage_was_recorded_once(&log, &usage),
         must::usage_adds_up(&log, &own, &of_agents),
         must::steps_were_done_once(&log, &agents),

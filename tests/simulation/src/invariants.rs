@@ -19,7 +19,7 @@ pub use logs::{
 };
 pub use readers::{
     chat_file_agrees_with_the_log, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,
-    view_is_that_of_the_fold,
+    view_is_that_of_the_fold, waiting_is_that_of_the_fold,
 };
 
 pub use tasks::{

@@ -117,6 +117,7 @@ from .schema import (
     ScheduleToMake,
     SearchAnswer,
     SearchRequest,
+    SessionRecords,
     Setup,
     Skills,
     StandingRules,
@@ -153,6 +154,8 @@ from .schema import (
     UsedIn,
     Version,
     VersionPage,
+    Waiting,
+    WaitingPage,
     Webhook,
     WebhookChanges,
     WebhookDelivery,
@@ -170,6 +173,7 @@ Readable: TypeAlias = Literal[
     '/.well-known/agent-card.json',
     '/.well-known/oauth-protected-resource',
     '/a2a/{workspace_id}/.well-known/agent-card.json',
+    '/api/agent/plans',
     '/api/agent/stream',
     '/api/v1/agents',
     '/api/v1/dead-letters',
@@ -232,6 +236,7 @@ Readable: TypeAlias = Literal[
     '/api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace',
     '/api/v1/workspaces/{workspace_id}/tools',
     '/api/v1/workspaces/{workspace_id}/usage',
+    '/api/v1/workspaces/{workspace_id}/waiting',
     '/api/v1/workspaces/{workspace_id}/webhooks',
     '/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}',
     '/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries',
@@ -272,6 +277,13 @@ Readable: TypeAlias = Literal[
     '/v1/threads/{thread_id}/slash-commands',
     '/v1/turns/{turn_id}/events',
 ]
+
+
+class AgentPlansQuery(TypedDict):
+    # The workspace; the first one of the caller without it.
+    workspace_id: NotRequired[str]
+    # The session; it is needed.
+    session_id: str
 
 
 class AgentSessionsQuery(TypedDict):
@@ -338,7 +350,7 @@ class ExplainAccessQuery(TypedDict):
     # The path; nothing needs to be there.
     path: str
     # `me`, `user:<id>`, `agent:<persona>`, `task`, or one of these two for another person: `agent:<persona>:<id>`, `task:<id>`. Admins ask about
-    # others.
+    # others. `service:sandbox` fills the mirrors that commands see, `service:handoff` looks at files that start flows.
     principal: NotRequired[str]
     # The action; all when none.
     action: NotRequired[str]
@@ -615,6 +627,15 @@ class ListVersionsQuery(TypedDict):
     cursor: NotRequired[str]
 
 
+class ListWaitingQuery(TypedDict):
+    # Only this task, its clones and subtasks, and their agents.
+    task: NotRequired[str]
+    # At most this many; 1 to 200. A page may have fewer and still have a next one.
+    limit: NotRequired[int]
+    # The `next_cursor` of the page before.
+    cursor: NotRequired[str]
+
+
 class ListWebhookDeliveriesQuery(TypedDict):
     # At most this many; 1 to 200.
     limit: NotRequired[int]
@@ -730,6 +751,9 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/a2a/{workspace_id}/.well-known/agent-card.json'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/api/agent/plans'], /, *, query: AgentPlansQuery, headers: Mapping[str, str] | None = None) -> SessionRecords: ...
 
     @overload
     def get(self, route: Literal['/api/agent/stream'], /, *, query: AgentSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Found | None: ...
@@ -916,6 +940,9 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/usage'], /, *, workspace_id: str, query: GetUsageQuery | None = None, headers: Mapping[str, str] | None = None) -> UsedIn: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/waiting'], /, *, workspace_id: str, query: ListWaitingQuery | None = None, headers: Mapping[str, str] | None = None) -> WaitingPage: ...
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> WebhookList: ...
@@ -1449,6 +1476,9 @@ class Routes(Protocol):
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history'], /, *, workspace_id: str, task_id: str, query: GetHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[TaskStage]: ...
 
     @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/waiting'], /, *, workspace_id: str, query: ListWaitingQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Waiting]: ...
+
+    @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[WebhookDelivery]: ...
 
     @overload
@@ -1480,6 +1510,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/a2a/{workspace_id}/.well-known/agent-card.json'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/api/agent/plans'], /, *, query: AgentPlansQuery, headers: Mapping[str, str] | None = None) -> SessionRecords: ...
 
     @overload
     async def get(self, route: Literal['/api/agent/stream'], /, *, query: AgentSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Found | None: ...
@@ -1666,6 +1699,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/usage'], /, *, workspace_id: str, query: GetUsageQuery | None = None, headers: Mapping[str, str] | None = None) -> UsedIn: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/waiting'], /, *, workspace_id: str, query: ListWaitingQuery | None = None, headers: Mapping[str, str] | None = None) -> WaitingPage: ...
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks'], /, *, workspace_id: str, headers: Mapping[str, str] | None = None) -> WebhookList: ...
@@ -2197,6 +2233,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history'], /, *, workspace_id: str, task_id: str, query: GetHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[TaskStage]: ...
+
+    @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/waiting'], /, *, workspace_id: str, query: ListWaitingQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[Waiting]: ...
 
     @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries'], /, *, workspace_id: str, webhook_id: str, query: ListWebhookDeliveriesQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[WebhookDelivery]: ...

@@ -1782,6 +1782,8 @@ class HubDecision(TypedDict):
     # One of the options of the request. It wins over `outcome`.
     optionId: NotRequired[str | None]
     outcome: NotRequired[Outcome | None]
+    # With `allow_always`: how far the granted rule goes [default: `chat`, the thread].
+    scope: NotRequired[RuleScope]
 
 
 class HubDeletedThread(TypedDict):
@@ -3245,6 +3247,17 @@ class SearchScore(TypedDict):
     # By words the sum of `text` and `name`, by meaning `meaning`; in a `hybrid` search the sum of 1 / (60 + place) over the orders by words and by
     # meaning; 0 for a regular expression.
     total: float
+
+
+class SessionRecords(TypedDict):
+    """The plans and the compressions of a session: the latest 100 of each, the oldest first."""
+
+    # Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
+    compressions: list[dict[str, Any]]
+    # Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
+    # `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
+    # has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+    plans: list[dict[str, Any]]
 
 
 class Setup(TypedDict):
@@ -4821,6 +4834,36 @@ class VersionPage(TypedDict):
     versions: list[Version]
 
 
+class Waiting(TypedDict):
+    """A chat or task that waits for people: its requests, and where they are from."""
+
+    # The tasks above that one, the root first.
+    above: NotRequired[list[str]]
+    # The chat, where a chat asks.
+    chat_id: NotRequired[str | None]
+    # The node.
+    node: NotRequired[str | None]
+    # The task, where a node or its agent asks.
+    task_id: NotRequired[str | None]
+    # The title of the chat, or the name of the flow.
+    title: str
+    # The person that it works for.
+    user_id: str
+    # The open questions and requests for permission, each as `{event, data}`: `question` or `permission_required`.
+    waiting_for: list[dict[str, Any]]
+    # The workspace.
+    workspace_id: str
+
+
+class WaitingPage(TypedDict):
+    """A page of what waits for people."""
+
+    # The cursor of the next page; none at the end.
+    next_cursor: NotRequired[str | None]
+    # The chats and tasks.
+    waiting: list[Waiting]
+
+
 class Webhook(TypedDict):
     """A webhook. Its secret is shown when it is made, and never again."""
 
@@ -5067,7 +5110,7 @@ class WorkspaceChatUpdatedEvent(TypedDict):
 
 
 # One block of a workspace's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-WorkspaceEvent: TypeAlias = "WorkspaceFileUpdatedEvent | WorkspaceChatUpdatedEvent | WorkspaceChatDeletedEvent | WorkspaceTaskUpdatedEvent | WorkspaceTaskDeletedEvent | WorkspacePresenceEvent | WorkspaceChatEventEvent | WorkspaceTaskEventEvent | WorkspaceResetEvent"
+WorkspaceEvent: TypeAlias = "WorkspaceFileUpdatedEvent | WorkspaceChatUpdatedEvent | WorkspaceChatDeletedEvent | WorkspaceTaskUpdatedEvent | WorkspaceTaskDeletedEvent | WorkspaceWaitingUpdatedEvent | WorkspacePresenceEvent | WorkspaceChatEventEvent | WorkspaceTaskEventEvent | WorkspaceResetEvent"
 
 
 # A file or folder was made, written, moved, removed or restored, by any author.
@@ -5208,5 +5251,31 @@ class WorkspaceTaskUpdatedEvent(TypedDict):
     data: WorkspaceTaskUpdated
     # The block's `event:` field.
     event: Literal['task_updated']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
+class WorkspaceWaitingUpdated(TypedDict):
+    """An agent of a task, or a clone or subtask, waits for a person, or does so no more. Their states are not told otherwise; a task that people
+    made and a chat of people tell it by theirs."""
+
+    # The chat of its agent, where that asks.
+    chat_id: NotRequired[str | None]
+    # The node.
+    node: NotRequired[str | None]
+    # The ids of its open questions and requests for permission; none when it waits no more.
+    requests: list[str]
+    # The task that people made.
+    root_task_id: str
+    # The task.
+    task_id: str
+
+
+class WorkspaceWaitingUpdatedEvent(TypedDict):
+    """The event `waiting_updated` of a workspace."""
+
+    data: WorkspaceWaitingUpdated
+    # The block's `event:` field.
+    event: Literal['waiting_updated']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int

@@ -27,7 +27,7 @@ pub(crate) async fn answer_permission(
     Hub { within, .. }: Hub<Approve>,
     Path(OfPermission { permission_id }): Path<OfPermission>,
     ids: Ids,
-    Json(Decision { outcome, option_id }): Json<Decision>,
+    Json(Decision { outcome, option_id, scope }): Json<Decision>,
 ) -> Answer<axum::Json<Decided>> {
     let (chat, open) = context.threads().reader().permission(within.workspace, permission_id).await?;
     let Some(asked) = open else {
@@ -39,7 +39,7 @@ pub(crate) async fn answer_permission(
     let (outcome, always) = meaning(outcome, option_id.as_deref(), asked.get("options").and_then(Value::as_array))?;
     // An agent reads its own option: one of several yeses is not another.
     let option_id = option_id.filter(|_| asked.get("options").is_some());
-    let decision = chat::Decision { always, option_id, ..chat::Decision::new(permission_id, outcome) };
+    let decision = chat::Decision { always, scope, option_id, ..chat::Decision::new(permission_id, outcome) };
     context.chats.decide(within.workspace, chat, CommandId(ids.id("command")), decision, &within.by).await?;
     Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
 }

@@ -218,6 +218,10 @@ pub(crate) struct Decision {
     pub outcome: Option<domain::event::PermissionOutcome>,
     /// One of the options of the request. It wins over `outcome`.
     pub option_id: Option<String>,
+    /// With `allow_always`: how far the granted rule goes [default: `chat`, the thread].
+    #[serde(default)]
+    #[schema(value_type = crate::schema::RuleScope)]
+    pub scope: chat::RuleScope,
 }
 
 /// A decision that was recorded.

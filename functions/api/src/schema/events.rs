@@ -186,6 +186,7 @@ stream! {
         "chat_deleted" => WorkspaceChatDeleted,
         "task_updated" => WorkspaceTaskUpdated,
         "task_deleted" => WorkspaceTaskDeleted,
+        "waiting_updated" => WorkspaceWaitingUpdated,
         "presence" => WorkspacePresence,
         "chat_event" => WorkspaceChatEvent,
         "task_event" => WorkspaceTaskEvent,

@@ -170,6 +170,7 @@ GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace
 GET /api/v1/workspaces/{workspace_id}/tools
 GET /api/v1/workspaces/{workspace_id}/usage
+GET /api/v1/workspaces/{workspace_id}/waiting
 GET /health
 GET /metrics
 GET /openapi.json

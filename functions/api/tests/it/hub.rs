@@ -289,6 +289,9 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
         at: SystemClock.now(),
     };
     door.put_events(&chat, vec![resolved]).await;
+    for id in [open, decided] {
+        door.put_permission(&chat, id).await;
+    }
     let rule = json!({ "kind": "command", "words": ["ls"] });
     let waiting = json!([{ "event": "permission_required", "data": { "permission_id": open, "always": rule } }]);
     door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
@@ -301,18 +304,33 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
     answer(open, json!({ "outcome": "approved" })).await.is(200);
     answer(open, json!({ "outcome": "declined" })).await.refuses(409, "CONFLICT");
     door.take_messages().await;
+    let asked = async || {
+        let open = SystemClock.id();
+        door.put_permission(&chat, open).await;
+        let waiting = json!([{ "event": "permission_required", "data": { "permission_id": open, "always": rule } }]);
+        door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
+        open
+    };
     for (body, outcome, sent) in [
         (json!({ "outcome": "approved" }), "approved", "\"outcome\":\"approved\""),
         (json!({ "outcome": "approved", "optionId": "reject_once" }), "declined", "\"outcome\":\"declined\""),
         (json!({ "optionId": "allow_always" }), "approved", "\"always\":true"),
     ] {
-        let open = SystemClock.id();
-        let waiting = json!([{ "event": "permission_required", "data": { "permission_id": open, "always": rule } }]);
-        door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
+        let open = asked().await;
         let reply = answer(open, body).await.is(200);
         assert_eq!(reply.json, json!({ "permissionId": open, "status": "recorded", "outcome": outcome }));
         assert!(door.take_messages().await[0].contains(sent));
     }
+    // A rule can be of a person, or of the workspace.
+    let open = asked().await;
+    answer(open, json!({ "optionId": "reject_once", "scope": "person" })).await.refuses(400, "INVALID_ARGUMENT");
+    answer(open, json!({ "optionId": "allow_always", "scope": "person" })).await.is(200);
+    let workspace = chat.split_once("/chats/").unwrap().0;
+    let rules = get(&door, &format!("{workspace}/permissions")).await.is(200);
+    assert_eq!(
+        (&rules.json["permissions"][0]["scope"], &rules.json["permissions"][0]["rule"]),
+        (&json!("person"), &rule)
+    );
     answer(decided, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
     answer(SystemClock.id(), json!({ "outcome": "approved" })).await.refuses(404, "NOT_FOUND");
 }

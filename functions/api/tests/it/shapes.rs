@@ -104,6 +104,13 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
         file(FileKind::Projection, FileOp::Purged, None),
         WorkspaceEvent::ChatDeleted { chat_id },
         WorkspaceEvent::TaskDeleted { task_id },
+        WorkspaceEvent::WaitingUpdated {
+            root_task_id: task_id,
+            task_id,
+            chat_id: Some(chat_id),
+            node: Some("review".into()),
+            requests: vec![id],
+        },
         WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::ChatId(chat_id), here: true },
         WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::Path("/a.md".parse().unwrap()), here: false },
         task(TaskPhase::Suspended, Status::Success, Some("review"), None),

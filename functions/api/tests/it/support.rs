@@ -391,6 +391,14 @@ impl Door {
         self.table.commit(vec![put]).await.unwrap();
     }
 
+    /// Notes that a chat asked for a permission, as a worker would.
+    pub async fn put_permission(&self, chat: &str, permission: uuid::Uuid) {
+        let (workspace, id) = ids(chat);
+        let key = ports::Key::new(format!("{workspace}/permissions"), permission.to_string());
+        let put = ports::Write::put(key, Value::from(id).to_string(), ports::Expect::Absent);
+        self.table.commit(vec![put]).await.unwrap();
+    }
+
     /// Changes the view of a chat as a worker would.
     pub async fn put_view(&self, chat: &str, fields: Value) {
         self.put_view_of("chats", chat, fields).await;

@@ -84,6 +84,9 @@ pub struct PermitArgs {
     /// yes, no, or the id of an option of the request, such as allow_always
     #[arg(value_name = "ANSWER")]
     pub(crate) answer: Option<String>,
+    /// With allow_always: how far the rule goes [default: the chat that asks]
+    #[arg(long, value_name = "SCOPE", value_parser = ["chat", "person", "workspace"], requires = "answer")]
+    pub(crate) scope: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -167,3 +167,21 @@ fn text_of_agents_does_not_drive_the_terminal() {
         }
     }
 }
+
+#[test]
+fn a_person_who_is_asked_sees_a_change_as_a_diff() {
+    let asked = |args: Value| {
+        let data =
+            json!({ "permission_id": "p1", "call_id": "c1", "tool": "edit", "reason": "Edit a.rs", "args": args });
+        shown(Role::Talker, Style::Plain, &[("permission_required", data)])
+    };
+    // The form of coding agents, and those of the hub's own tools.
+    let part = json!({ "type": "diff", "path": "/w/a.rs", "oldText": "one\ntwo\n", "newText": "one\nthree\n" });
+    let told = asked(json!({ "title": "Edit a.rs", "content": [{ "type": "content" }, part] }));
+    assert!(told.contains("--- /w/a.rs\n+++ /w/a.rs") && told.contains("\n-two\n+three\n"), "{told}");
+    let told = asked(json!({ "path": "/system/a.md", "old": "x", "new": "y" }));
+    assert!(told.contains("The agent asks to run edit: Edit a.rs") && told.contains("\n-x\n"), "{told}");
+    let told = asked(json!({ "path": "/system/a.md", "content": "x\n".repeat(500) }));
+    assert!(told.contains("+++ /system/a.md\n") && told.contains("… 103 more lines"), "{told}");
+    assert!(asked(json!({ "command": "ls" })).contains("command: ls"));
+}

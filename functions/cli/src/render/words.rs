@@ -98,6 +98,26 @@ pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
     Outcome { line, success, diff }
 }
 
+/// The changes of files that a call would make, as diffs: those that a coding agent says, and those of the hub's `edit` and `write`. None for a
+/// call that says no change.
+pub(crate) fn changes(args: &Value) -> Vec<String> {
+    let diff = |from: &str, path: &str, old: &str, new: &str| {
+        similar::TextDiff::from_lines(old, new).unified_diff().header(from, path).to_string()
+    };
+    let path = text(args, "path");
+    match (args["old"].as_str(), args["new"].as_str(), args["content"].as_str()) {
+        (Some(old), Some(new), _) if !path.is_empty() => return vec![diff(path, path, old, new)],
+        // The content before is not in the request.
+        (None, None, Some(content)) if !path.is_empty() => return vec![diff(path, path, "", content)],
+        _ => {}
+    }
+    let of_agent = list(args, "content").iter().filter(|part| part["type"] == "diff").map(|part| {
+        let (path, old) = (text(part, "path"), part["oldText"].as_str());
+        diff(if old.is_some() { path } else { "/dev/null" }, path, old.unwrap_or_default(), text(part, "newText"))
+    });
+    of_agent.collect()
+}
+
 /// The look of a line of a diff.
 pub(crate) fn of_diff(line: &str) -> Option<Look> {
     match line.as_bytes().first()? {

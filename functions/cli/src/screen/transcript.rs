@@ -364,6 +364,10 @@ impl Transcript {
 
 /// Arguments with their names, as people read them.
 fn arguments(args: Option<&Value>) -> Vec<(String, String)> {
+    let changes = args.map(words::changes).unwrap_or_default();
+    if !changes.is_empty() {
+        return changes.iter().map(|diff| (String::new(), clean(diff))).collect();
+    }
     match args {
         Some(Value::Object(args)) => {
             args.iter().map(|(name, value)| (one_line(name, LINE), clean(&shown(value)))).collect()

@@ -154,11 +154,6 @@ impl Progress {
         Some(format!("  {mark} {} {at} {seconds}", one_line(node, 40)))
     }
 
-    /// Whether clones or subtasks are on their way.
-    pub(crate) fn has_children(&self) -> bool {
-        self.forks.iter().any(|fork| fork.done < fork.total)
-    }
-
     fn at(&mut self, doing: &'static str) {
         if let Some((_, _, at)) = &mut self.now {
             *at = doing;
@@ -279,7 +274,7 @@ mod tests {
         let mut progress = Progress::default();
         let mut event = |name: &str, data| {
             progress.event(&Event { number: None, name: name.into(), data }, true, Style::Plain);
-            (progress.live(Style::Plain), progress.has_children())
+            (progress.live(Style::Plain), progress.forks.iter().any(|fork| fork.done < fork.total))
         };
         event("forked", json!({ "node": "items", "kind": "subtask", "total": 4 }));
         event("child_arrived", json!({ "node": "join", "child": "items/work[0]", "status": "success" }));

@@ -1,6 +1,6 @@
 //! `buildscale task show`: a task with its stages, as a table or whole.
 
-use super::{Desk, look_of, progress::said, state, took, waiting::Waiting};
+use super::{Desk, look_of, progress::said, state, took, waiting::asked_in};
 use crate::{
     failure::{CliError, Exit},
     output::{Look, Output, clean, one_line},
@@ -49,6 +49,9 @@ impl Desk {
             return out.json(&all).map(|()| Exit::Done);
         }
         self.head(&view, out)?;
+        if text(&view, "phase") != "finished" {
+            self.requests(out).await?;
+        }
         self.whereabouts(&view, out).await?;
         for stage in &stages {
             table_line(stage, out)?;
@@ -104,9 +107,14 @@ impl Desk {
             }
         }
         failed_children(view.get("error").unwrap_or(&none), out)?;
-        for asked in Waiting::in_view(view) {
+        Ok(())
+    }
+
+    /// The requests to people in its tree, and how to answer them.
+    async fn requests(&self, out: &mut Output) -> Result<(), CliError> {
+        for asked in asked_in(&self.client, &self.workspace, &self.task).await? {
             for line in asked.lines() {
-                out.line(style.paint(Look::Ask, line))?;
+                out.line(out.style().paint(Look::Ask, line))?;
             }
         }
         Ok(())

@@ -10,17 +10,31 @@ use crate::{
 };
 use domain::event::Question;
 use serde_json::{Value, json};
-use std::{future::Future, pin::Pin};
+use std::{collections::HashSet, future::Future, pin::Pin};
 
-/// The most children of one task that are looked at.
+/// The most children of one task that are looked at, and the most of it that waits.
 const MOST: usize = 2_000;
 
-/// The questions of one task.
+/// The requests of a node or of its agent.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) task: String,
     node: String,
-    questions: Vec<Question>,
+    asker: Waits,
+}
+
+#[derive(Debug)]
+enum Waits {
+    /// The node asks.
+    Node(Vec<Question>),
+    /// Its agent asks.
+    Agent {
+        /// Its chat.
+        chat: String,
+        /// The name and the data of the event.
+        event: String,
+        data: Value,
+    },
 }
 
 impl Waiting {
@@ -28,60 +42,115 @@ impl Waiting {
     pub(super) fn of(task: &str, ask: &Ask) -> Option<Self> {
         match ask {
             Ask::Questions { asker: Asker::Node(node), questions, .. } => {
-                Some(Self { task: task.to_owned(), node: node.clone(), questions: questions.clone() })
+                Some(Self { task: task.to_owned(), node: node.clone(), asker: Waits::Node(questions.clone()) })
             }
             Ask::Questions { .. } | Ask::Permission { .. } => None,
         }
     }
 
-    /// The questions of a task, as lists show them.
-    pub(super) fn in_view(view: &Value) -> Vec<Self> {
-        let asked = list(view, "waiting_for").iter().map(|asked| asked.get("data").unwrap_or(asked));
-        let waiting = |data: &Value| {
+    /// The requests of an entry of the list of what waits.
+    fn in_entry(entry: &Value) -> Vec<Self> {
+        let (task, node, chat) = (text(entry, "task_id"), text(entry, "node"), text(entry, "chat_id"));
+        let waiting = |asked: &Value| {
+            let data = asked.get("data").unwrap_or(asked);
             let questions = list(data, "questions").iter();
-            let questions = questions.filter_map(|question| serde_json::from_value(question.clone()).ok()).collect();
-            Self { task: text(view, "task_id").to_owned(), node: text(data, "node").to_owned(), questions }
+            let asker = match chat {
+                "" => Waits::Node(questions.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()),
+                chat => {
+                    Waits::Agent { chat: chat.to_owned(), event: text(asked, "event").to_owned(), data: data.clone() }
+                }
+            };
+            Self { task: task.to_owned(), node: node.to_owned(), asker }
         };
-        asked.map(waiting).collect()
+        list(entry, "waiting_for").iter().map(waiting).collect()
     }
 
-    fn is_approval(&self) -> bool {
-        matches!(&*self.questions, [only] if only.name == "approved")
+    /// A key of its own among all that waits.
+    pub(super) fn key(&self) -> String {
+        match &self.asker {
+            Waits::Node(_) => self.task.clone(),
+            Waits::Agent { data, .. } => [text(data, "permission_id"), text(data, "question_id")].concat(),
+        }
+    }
+
+    /// Whether this very task asks, and no agent of it.
+    pub(super) fn is_node_of(&self, task: &str) -> bool {
+        self.task == task && matches!(self.asker, Waits::Node(_))
     }
 
     /// The command that answers: as it is typed, but for the parts that only a person can say.
     pub(super) fn command(&self) -> String {
+        let questions = match &self.asker {
+            Waits::Node(questions) => questions,
+            Waits::Agent { event, data, .. } if event == "permission_required" => {
+                return format!("buildscale permit {} yes", word(text(data, "permission_id")));
+            }
+            Waits::Agent { chat, .. } => return format!("buildscale chat --chat {}", word(chat)),
+        };
         let mut words = format!("buildscale task answer {} --node {}", word(&self.task), word(&self.node));
-        if self.is_approval() {
+        if is_approval(questions) {
             words.push_str(" --approve");
             return words;
         }
-        for question in &self.questions {
+        for question in questions {
             words.push(' ');
             words.push_str(&word(&format!("{}={}", question.name, example(question))));
         }
         words
     }
 
-    /// The questions, and how to answer, for people.
+    /// The requests, and how to answer, for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for question in &self.questions {
-            lines.push(format!("? {}: {}", one_line(&self.node, 60), clean(&question.question)));
-            lines.extend(answers::choices(question).iter().map(|choice| format!("    {}", clean(&shown(choice)))));
+        let node = one_line(&self.node, 60);
+        let mut other = None;
+        match &self.asker {
+            Waits::Node(questions) => {
+                for question in questions {
+                    lines.push(format!("? {node}: {}", clean(&question.question)));
+                    lines.extend(
+                        answers::choices(question).iter().map(|choice| format!("    {}", clean(&shown(choice)))),
+                    );
+                }
+                if is_approval(questions) {
+                    other = Some("  or, instead of --approve: --decline --comment WHY");
+                }
+            }
+            Waits::Agent { event, data, .. } if event == "permission_required" => {
+                let (tool, args) = (text(data, "tool"), data.get("args").unwrap_or(&Value::Null));
+                lines.push(format!("? the agent of {node} asks for permission: {}", call(tool, args)));
+                other = Some("  or, instead of yes: no");
+            }
+            Waits::Agent { data, .. } => {
+                let asked =
+                    list(data, "questions").iter().map(|question| clean(text(question, "question")).to_string());
+                lines.extend(asked.map(|question| format!("? the agent of {node}: {question}")));
+            }
         }
         lines.push(format!("  answer it with: {}", self.command()));
-        if self.is_approval() {
-            lines.push("  or, instead of --approve: --decline --comment WHY".into());
-        }
+        lines.extend(other.map(str::to_owned));
         lines
     }
 
     /// The same for programs, as an event that no log has.
     pub(super) fn json(&self) -> Value {
-        let data = json!({ "task_id": self.task, "node": self.node, "command": self.command() });
+        let mut data = json!({ "task_id": self.task, "node": self.node, "command": self.command() });
+        if let Waits::Agent { chat, event, data: asked } = &self.asker {
+            data["chat_id"] = json!(chat);
+            data[event] = asked.clone();
+        }
         json!({ "id": null, "event": "waiting", "data": data })
     }
+}
+
+fn is_approval(questions: &[Question]) -> bool {
+    matches!(questions, [only] if only.name == "approved")
+}
+
+/// A call in a line: the tool and the command, the title, the path or the arguments.
+pub(crate) fn call(tool: &str, args: &Value) -> String {
+    let words = ["command", "title", "path"].iter().find_map(|key| args.get(*key)).map_or_else(|| shown(args), shown);
+    one_line(&format!("{tool} {words}"), 100)
 }
 
 /// An answer of the right kind, or the name of that kind.
@@ -108,40 +177,50 @@ fn word(text: &str) -> String {
     }
 }
 
-/// The questions in the tree of a task that waits for its children, if all of it waits for people; nothing while a part of it goes on by
-/// itself.
+/// All that waits for people in the tree of a task: its nodes and their agents, and those of its clones and subtasks.
+pub(super) async fn asked_in(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, CliError> {
+    let entries = client.list(&["workspaces", workspace, "waiting"], "waiting", &[("task", task)], MOST).await?;
+    Ok(entries.iter().flat_map(Waiting::in_entry).collect())
+}
+
+/// The same if all that is left of the task waits for people; nothing while a part of it goes on by itself.
 pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, CliError> {
+    let asked = asked_in(client, workspace, task).await?;
+    if asked.is_empty() {
+        return Ok(asked);
+    }
     let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
-    let found = if waits_for_children(&view) { below(client, workspace, task.to_owned()).await? } else { None };
-    Ok(found.unwrap_or_default())
+    let tasks = asked.iter().map(|waiting| waiting.task.as_str()).collect();
+    let all = only_waits(client, workspace, &view, &tasks).await?;
+    Ok(if all { asked } else { Vec::new() })
 }
 
 fn waits_for_children(view: &Value) -> bool {
     matches!(text(view, "phase"), "running" | "paused") && text(view, "node").is_empty() && number(view, "children") > 0
 }
 
-type Found<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Waiting>>, CliError>> + Send + 'a>>;
-
-/// None when something goes on.
-fn below<'a>(client: &'a Client, workspace: &'a str, task: String) -> Found<'a> {
+/// Whether nothing of a task goes on by itself; `asked` are the tasks that wait for people.
+fn only_waits<'a>(
+    client: &'a Client,
+    workspace: &'a str,
+    view: &'a Value,
+    asked: &'a HashSet<&str>,
+) -> Pin<Box<dyn Future<Output = Result<bool, CliError>> + Send + 'a>> {
     Box::pin(async move {
-        let children = client.list(&["workspaces", workspace, "tasks"], "tasks", &[("parent", &*task)], MOST).await?;
-        let mut all = Vec::new();
+        let task = text(view, "task_id");
+        match text(view, "phase") {
+            "finished" | "parked" => return Ok(true),
+            "suspended" if asked.contains(task) => return Ok(true),
+            _ if waits_for_children(view) => {}
+            phase => return Ok(phase == "paused"),
+        }
+        let children = client.list(&["workspaces", workspace, "tasks"], "tasks", &[("parent", task)], MOST).await?;
         for child in &children {
-            let asked = Waiting::in_view(child);
-            match text(child, "phase") {
-                "finished" | "parked" => {}
-                "suspended" if !asked.is_empty() => all.extend(asked),
-                _ if waits_for_children(child) => {
-                    let found = below(client, workspace, text(child, "task_id").to_owned()).await?;
-                    let Some(found) = found else { return Ok(None) };
-                    all.extend(found);
-                }
-                "paused" => {}
-                _ => return Ok(None),
+            if !only_waits(client, workspace, child, asked).await? {
+                return Ok(false);
             }
         }
-        Ok(Some(all))
+        Ok(true)
     })
 }
 
@@ -150,8 +229,8 @@ mod tests {
     use super::*;
 
     fn waiting(questions: Value) -> Option<Waiting> {
-        let asked = json!({ "data": { "node": "the review", "questions": questions } });
-        Waiting::in_view(&json!({ "task_id": "t1", "waiting_for": [asked] })).pop()
+        let asked = json!({ "event": "question", "data": { "questions": questions } });
+        Waiting::in_entry(&json!({ "task_id": "t1", "node": "the review", "waiting_for": [asked] })).pop()
     }
 
     #[test]
@@ -178,6 +257,22 @@ mod tests {
         let command = waiting(asked).map(|waiting| waiting.command()).unwrap_or_default();
         let answers = r#"'colour=dark red' size=NUMBER 'code="12"' approved=true why=TEXT"#;
         assert_eq!(command, format!("buildscale task answer t1 --node 'the review' {answers}"));
+    }
+
+    #[test]
+    fn a_request_of_an_agent_says_what_it_would_do_and_how_it_is_answered() {
+        let data = json!({ "permission_id": "p1", "tool": "exec", "args": { "command": "rm -rf build" } });
+        let asked = json!({ "event": "permission_required", "data": data });
+        let entry = json!({ "task_id": "t1", "node": "work", "chat_id": "c1", "waiting_for": [asked] });
+        let waiting = Waiting::in_entry(&entry).pop();
+        let expected = [
+            "? the agent of work asks for permission: exec rm -rf build",
+            "  answer it with: buildscale permit p1 yes",
+            "  or, instead of yes: no",
+        ];
+        assert_eq!(waiting.as_ref().map(Waiting::lines).unwrap_or_default(), expected);
+        let told = waiting.map(|waiting| waiting.json()["data"].clone()).unwrap_or_default();
+        assert_eq!((&told["chat_id"], &told["permission_required"]["permission_id"]), (&json!("c1"), &json!("p1")));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{
     look_of,
     progress::{Progress, said},
     took,
-    waiting::{Waiting, asked_below},
+    waiting::{Waiting, asked_below, asked_in},
 };
 use crate::{
     asks::Ask,
@@ -231,12 +231,14 @@ impl Watch {
         self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
     }
 
-    /// The questions below the task, once it has been still for a while.
+    /// The requests of its agents and below the task, once it has been still for a while. The task's own questions are its stream's.
     async fn asked_below(&mut self) -> Result<Vec<Waiting>, CliError> {
-        if std::mem::take(&mut self.heard) || !self.progress.has_children() {
+        if std::mem::take(&mut self.heard) {
             return Ok(Vec::new());
         }
-        asked_below(&self.client, &self.workspace, &self.task).await
+        let mut asked = asked_below(&self.client, &self.workspace, &self.task).await?;
+        asked.retain(|waiting| !waiting.is_node_of(&self.task));
+        Ok(asked)
     }
 
     fn say(&mut self, line: &str, out: &mut Output) -> Result<(), CliError> {
@@ -363,22 +365,18 @@ impl Watch {
         }
     }
 
-    /// Says once which clones and subtasks wait for a person.
+    /// Says once which agents, clones and subtasks wait for a person. The task's own questions are its stream's.
     async fn look(&mut self, out: &mut Output) -> Result<(), CliError> {
-        if !self.progress.has_children() {
-            return Ok(());
-        }
-        let query = [("parent", self.task.as_str()), ("phase", "suspended"), ("limit", "20")];
         // It is only a service: the stream tells when the hub is gone.
-        let Ok(page) = self.client.get(&["workspaces", &self.workspace, "tasks"], &query).await else { return Ok(()) };
-        let asked: Vec<Waiting> = list(&page, "tasks").iter().flat_map(Waiting::in_view).collect();
+        let Ok(mut asked) = asked_in(&self.client, &self.workspace, &self.task).await else { return Ok(()) };
+        asked.retain(|waiting| !waiting.is_node_of(&self.task));
         self.notice(&asked, out)
     }
 
     fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), CliError> {
         for one in asked {
-            if self.said.insert(one.task.clone()) {
-                out.notice(format_args!("  one of them waits for a person: {}", one.command()))?;
+            if self.said.insert(one.key()) {
+                one.lines().iter().try_for_each(|line| out.notice(line))?;
             }
         }
         Ok(())

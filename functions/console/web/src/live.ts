@@ -61,7 +61,7 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
     };
     const mark = (...names: string[]) => names.forEach(name => markOne(name));
     void (async () => {
-      mark('chats', 'chat', 'files', 'tasks');
+      mark('chats', 'chat', 'files', 'tasks', 'waiting');
       for await (const {event, data} of streamOf(workspace).changes({signal: controller.signal})) {
         if (event === 'file_updated') mark('files', 'flows');
         if (event === 'chat_updated' || event === 'chat_deleted') mark('chats', 'usage');
@@ -71,8 +71,9 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
           const isSame = shown?.title === data.title && shown.mode === data.mode && (shown.model ?? undefined) === (data.model ?? undefined);
           if (!isSame) markOne('chat', data.chat_id);
         }
-        if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage');
-        if (event === 'reset') mark('chats', 'chat', 'files', 'tasks', 'flows');
+        if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage', 'waiting');
+        if (event === 'waiting_updated') mark('waiting');
+        if (event === 'reset') mark('chats', 'chat', 'files', 'tasks', 'flows', 'waiting');
       }
     })().catch(() => undefined);
     return () => {

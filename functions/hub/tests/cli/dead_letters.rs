@@ -1,15 +1,9 @@
 //! Messages that a hub put aside, as its operator sees them.
 
-use crate::support::{ANYWHERE, Hub, text};
+use crate::support::{ANYWHERE, Hub, metrics, text};
 use embedded::{Options, Store};
 use ports::{DeadLetterQueue, QueueMessage, QueueReceiver, QueueSender, SystemClock};
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// No worker knows actors of this kind: what is sent to them again stays in the queue.
 const GROUP: &str = "nobody/w/1";
@@ -25,15 +19,6 @@ async fn with_a_dead_letter(folder: &Path) {
     assert_eq!(store.queue().receive(1, Duration::ZERO).await.unwrap().len(), 1);
     assert_eq!(store.queue().dead_letters(9).await.unwrap().len(), 1);
     store.close().await;
-}
-
-fn metrics(address: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    // HTTP/1.0: the answer ends with the connection, and has no chunks.
-    write!(stream, "GET /metrics HTTP/1.0\r\nhost: {address}\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }
 
 #[tokio::test]

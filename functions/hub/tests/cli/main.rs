@@ -1,6 +1,7 @@
 //! The command line as people and scripts use it: the real binary, alone and against a hub that is the same binary.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod asked;
 mod calendar;
 mod configuration;
 mod dead_letters;

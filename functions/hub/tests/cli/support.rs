@@ -3,7 +3,8 @@
 use serde_json::Value;
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
 };
@@ -99,4 +100,14 @@ pub fn command(args: &[&str]) -> Command {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The counters of the hub at this address.
+pub fn metrics(address: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    // HTTP/1.0: the answer ends with the connection, and has no chunks.
+    write!(stream, "GET /metrics HTTP/1.0\r\nhost: {address}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }

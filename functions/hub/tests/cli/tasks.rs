@@ -10,7 +10,7 @@ use std::{
 };
 use testkit::flows::{APPROVAL, CHOICE, DOUBLES};
 
-fn flow(folder: &Path, name: &str, workflow: &str) -> String {
+pub fn flow(folder: &Path, name: &str, workflow: &str) -> String {
     let folder = folder.join(name);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("workflow.yaml"), workflow).unwrap();
@@ -225,7 +225,7 @@ fn s10_7_a_task_is_paused_stepped_and_stopped() {
 }
 
 /// Runs the commands that a tail suggests as answers, as they are.
-fn answer_as_told(hub: &Hub, said: &str) -> usize {
+pub fn answer_as_told(hub: &Hub, said: &str) -> usize {
     let commands = said.lines().filter_map(|line| line.split_once("answer it with: buildscale "));
     let commands: Vec<Vec<&str>> = commands.map(|(_, command)| command.split(' ').collect()).collect();
     for command in &commands {
@@ -274,27 +274,6 @@ fn s10_9_a_tail_tells_questions_of_subtasks_when_nothing_else_moves() {
     let beside = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{beside}");
     assert_eq!(beside.matches("--node worker --approve").count(), 2, "{beside}");
-}
-
-#[test]
-fn people_are_asked_in_the_terminal_or_answer_later() {
-    let (folder, hub) = hub();
-    let dir = flow(folder.path(), "approval", APPROVAL);
-    let run = ["flow", "run", &dir, "--input", "the report"];
-    let output = hub.run_with_input(&run, "y\n");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("Publish the report?"), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "the report\n", "an approved value passes");
-
-    let output = hub.run(&run);
-    assert_eq!(output.status.code(), Some(8), "no terminal is there: {}", text(&output.stderr));
-    let waiting = hub.json(0, &["task", "list", "--phase", "suspended", "--json"]);
-    let task = waiting[0]["tasks"][0]["task_id"].as_str().unwrap();
-    assert!(text(&output.stderr).contains(&format!("buildscale task answer {task} --node review --approve")));
-    assert_eq!(hub.run(&["task", "answer", task, "--node", "end", "--approve"]).status.code(), Some(4));
-    assert_eq!(hub.run(&["task", "answer", task, "approved=maybe"]).status.code(), Some(2));
-    assert_eq!(hub.run(&["task", "answer", task, "--approve", "--comment", "fine"]).status.code(), Some(0));
-    assert_eq!(hub.run(&["task", "tail", task]).status.code(), Some(0));
 }
 
 #[test]

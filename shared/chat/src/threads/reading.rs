@@ -1,17 +1,19 @@
 //! Reads of threads. They send no command, so a server that only holds streams has them too.
 
 use super::record::{THREADS, ThreadRecord, TurnRecord, partition, thread_key, turn_key};
-use crate::{ChatReader, chats::internal, keys::actor_id};
-use actor::log::{read_after, read_before};
+use crate::{
+    ChatReader,
+    chats::internal,
+    keys::{actor_id, permission_key},
+};
+use actor::log::read_after;
 use domain::{ChatEvent, ChatId, ChatView, Code, Error, PermissionId, Timestamp, TurnId, WorkspaceId};
 use futures::future::try_join_all;
 use ports::{Query, Table, validate};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Entries of a log that are read at once.
 const PAGE: usize = 128;
-/// Clocks of one installation agree within this time.
-const SKEW: Duration = Duration::from_secs(60);
 
 /// A thread, and its chat once it has had a turn.
 #[derive(Clone, Debug)]
@@ -134,8 +136,7 @@ impl ThreadReader {
         }
     }
 
-    /// The chat of the workspace that asked for this permission, and the request while it is open. The id of a permission tells when it was
-    /// asked for; so only chats that were active since are looked through.
+    /// The chat of the workspace that asked for this permission, and the request while it is open.
     ///
     /// # Errors
     /// `NOT_FOUND` when no chat of the workspace has asked for it; those of [`ThreadReader`].
@@ -144,56 +145,12 @@ impl ThreadReader {
         workspace: WorkspaceId,
         permission: PermissionId,
     ) -> Result<(ChatId, Option<serde_json::Value>), Error> {
-        let asked_at = i64::try_from(permission.0.as_u128() >> 80).unwrap_or(i64::MAX);
-        let since = Timestamp::from_millis(asked_at) - SKEW;
-        let (id, mut cursor) = (permission.to_string(), None);
-        loop {
-            let page = self.chats.list(workspace, 100, cursor).await?;
-            for view in page.chats {
-                if view.active_at < since {
-                    return Err(Error::not_found("permission", permission));
-                }
-                if let Some(open) = crate::waits::waiting(&view, "permission_required", "permission_id", &id) {
-                    return Ok((view.chat_id, Some(open.clone())));
-                }
-                if self.has_asked(workspace, view.chat_id, permission, since).await? {
-                    return Ok((view.chat_id, None));
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Err(Error::not_found("permission", permission));
-            }
-        }
-    }
-
-    /// Whether the log of a chat has this permission in an entry since then.
-    async fn has_asked(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        permission: PermissionId,
-        since: Timestamp,
-    ) -> Result<bool, Error> {
-        let (actor, mut before) = (actor_id(workspace, chat), u64::MAX);
-        loop {
-            let page = read_before::<ChatEvent>(&*self.table, &actor, before, PAGE).await.map_err(internal)?;
-            for entry in &page.entries {
-                let is_it = |event: &ChatEvent| {
-                    matches!(event, ChatEvent::PermissionRequired { permission_id, .. }
-                        | ChatEvent::PermissionResolved { permission_id, .. } if *permission_id == permission)
-                };
-                if entry.events.iter().any(is_it) {
-                    return Ok(true);
-                }
-                if entry.at < since {
-                    return Ok(false);
-                }
-                before = entry.first;
-            }
-            if !page.more {
-                return Ok(false);
-            }
-        }
+        let nobody = || Error::not_found("permission", permission);
+        let item = self.table.get(&permission_key(workspace, permission)).await.map_err(internal)?;
+        let chat: ChatId = serde_json::from_str(&item.ok_or_else(nobody)?.body).map_err(internal)?;
+        let view = self.chats.get(workspace, chat).await;
+        let view = view.map_err(|error| if error.code == Code::NotFound { nobody() } else { error })?;
+        let id = permission.to_string();
+        Ok((chat, crate::waits::waiting(&view, "permission_required", "permission_id", &id).cloned()))
     }
 }

@@ -1,8 +1,8 @@
 //! A task as lists and clients see it.
 
 use super::{Mode, TaskState};
-use domain::{TaskConfig, TaskPhase, TaskView};
-use serde_json::json;
+use domain::{TaskConfig, TaskPhase, TaskView, Waiting};
+use serde_json::{Value, json};
 
 /// The phase of a task.
 pub fn phase(state: &TaskState) -> TaskPhase {
@@ -18,13 +18,6 @@ pub fn phase(state: &TaskState) -> TaskPhase {
 /// A task as lists and clients see it.
 pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
     let execution = state.execution.as_ref();
-    let asked = execution.and_then(|execution| match &execution.mode {
-        Mode::Asking { question_id, questions, expires_at } => Some(json!({
-            "event": "question",
-            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
-        })),
-        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
-    });
     let wait = execution.and_then(|execution| match &execution.mode {
         Mode::Waiting { wait } => Some(wait.clone()),
         Mode::Running | Mode::Agent { .. } | Mode::Asking { .. } => None,
@@ -38,7 +31,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         status: state.place.status(),
         node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
         parked_reason: state.parked.clone(),
-        waiting_for: asked.into_iter().collect(),
+        waiting_for: asked(state).into_iter().collect(),
         wait,
         origin: config.origin.clone(),
         handoff: config.handoff.clone(),
@@ -52,5 +45,31 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         usage_below: state.spending.below,
         created_at: config.created_at,
         finished_at: finished.map(|finished| finished.at),
+    }
+}
+
+/// A task as the list of what waits for people has it; none that waits for nobody. The requests of an agent are those of its chat.
+pub(crate) fn waiting(state: &TaskState, config: &TaskConfig) -> Option<Waiting> {
+    Some(Waiting {
+        workspace_id: config.workspace,
+        chat_id: None,
+        task_id: Some(config.task),
+        above: config.origin.as_ref().map(|origin| origin.ancestors.clone()).unwrap_or_default(),
+        waiting_for: vec![asked(state)?],
+        node: state.execution.as_ref().map(|execution| execution.node.clone()),
+        title: config.flow.name.clone(),
+        user_id: config.user,
+    })
+}
+
+/// The open questions of the node, as their event.
+fn asked(state: &TaskState) -> Option<Value> {
+    let execution = state.execution.as_ref()?;
+    match &execution.mode {
+        Mode::Asking { question_id, questions, expires_at } => Some(json!({
+            "event": "question",
+            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
+        })),
+        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
     }
 }

@@ -36,6 +36,17 @@ edges:
   - {from: begin, to: say}
   - {from: say, to: end}
 ";
+const KEEPERS: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: input}}
+  - {id: keep, kind: agent, role: linear, context: none, agent_id: keeper, prompt: 'Keep {{input}}', tools: [write]}
+  - {id: gather, kind: deterministic, role: merge, context: none}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: each}, {from: each, to: keep}, {from: keep, to: gather}, {from: gather, to: end}]
+";
+const KEEPER: &str = "agents:\n  - {id: keeper, system: You are a keeper of skills.}\n";
+const WRITE: &str = "tools:\n  - {id: write}\n";
 const AGENTS: &str = "agents:\n  - {id: voice, system: You are a voice.}\n";
 
 async fn with_flow(client: &Client, name: &str, workflow: &str) -> Result<String> {
@@ -222,5 +233,50 @@ pub(super) async fn an_agent_in_a_flow_is_a_chat(stage: Stage) -> Result {
     let chat = format!("{place}/chats/{}", asked.data["chat_id"].as_str().ok_or("no chat_id")?);
     let of_chat = client.open(&format!("{chat}/events?after=0")).await?.until_event("done").await?;
     assert_eq!(of_chat.last().map(|event| &event.data["message"]), Some(&json!("Said.")));
+    Ok(())
+}
+
+/// Each subtask has an agent that wants to write where people decide. One place shows both requests, and one door takes the answers.
+pub(super) async fn agents_of_subtasks_ask_at_the_top(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let files = [("workflow.yaml", KEEPERS), ("agents.yaml", KEEPER), ("tools.yaml", WRITE)];
+    client.flow(&place, "keepers", &files).await?;
+    let changes = client.watch_live(&place).await?;
+    let task = client.task(&place, "keepers", json!({ "input": ["a", "b"] })).await?;
+    let root = task.rsplit('/').next().unwrap_or_default().to_owned();
+    let list = format!("{place}/waiting?task={root}");
+    let are = |count: usize| move |page: &Value| page["waiting"].as_array().is_some_and(|all| all.len() == count);
+    let page = client.until(&list, are(2)).await?;
+    let entries = page["waiting"].as_array().ok_or("no list")?;
+    assert!(are(2)(&client.get(&format!("{place}/waiting")).await?), "they are on the list of the workspace, too");
+    let workspace = place.rsplit('/').next().unwrap_or_default();
+    for (entry, outcome) in entries.iter().zip(["approved", "declined"]) {
+        assert_eq!((&entry["above"], &entry["node"]), (&json!([root]), &json!("keep")), "{entry}");
+        let asked = &entry["waiting_for"][0];
+        assert_eq!((&asked["event"], &asked["data"]["tool"]), (&json!("permission_required"), &json!("write")));
+        let told = |count: usize| {
+            changes.until(move |events| {
+                events.iter().any(|event| {
+                    event.name == "waiting_updated"
+                        && (&event.data["chat_id"], &event.data["root_task_id"])
+                            == (&entry["chat_id"], &entry["above"][0])
+                        && event.data["requests"].as_array().map(Vec::len) == Some(count)
+                })
+            })
+        };
+        told(1).await?;
+        let answer = format!("/v1/permissions/{}", asked["data"]["permission_id"].as_str().ok_or("no permission_id")?);
+        let decide = || {
+            let request = client.request(Method::POST, &answer);
+            request.header("x-client-id", "journey").header("x-workspace-id", workspace)
+        };
+        client.send(decide().json(&json!({ "outcome": outcome }))).await?.is(200)?;
+        told(0).await?;
+        client.send(decide().json(&json!({ "outcome": "approved" }))).await?.refuses(409, "CONFLICT")?;
+    }
+    client.watch(&task).until_event("done").await?;
+    client.until(&list, are(0)).await?;
+    client.look(&format!("{place}/files/by-path?path=/system/skills/kept/SKILL.md")).await?.is(200)?;
     Ok(())
 }

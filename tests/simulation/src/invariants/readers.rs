@@ -50,6 +50,16 @@ pub fn view_is_that_of_the_fold(log: &Log, view: Option<&str>) -> Held {
     }
 }
 
+/// The list of what waits for people has the chat while it asks somebody, with the same requests, and at no other time.
+pub fn waiting_is_that_of_the_fold(log: &Log, listed: Option<&str>) -> Held {
+    let folded = ChatMachine::waiting(&fold(log)).and_then(|waiting| serde_json::to_string(&waiting).ok());
+    if folded.as_deref() == listed {
+        Ok(())
+    } else {
+        broken("waiting_is_that_of_the_fold", format!("{listed:?} instead of {folded:?}"))
+    }
+}
+
 /// Each turn that asked a model or a coding agent has one record of its usage. `records` are the turns that have one.
 pub fn usage_was_recorded_once(log: &Log, records: &[TurnId]) -> Held {
     const NAME: &str = "usage_was_recorded_once";

@@ -93,6 +93,24 @@ pub struct WorkspaceTaskDeleted {
     pub task_id: Uuid,
 }
 
+/// An agent of a task, or a clone or subtask, waits for a person, or does so no more. Their states are not told otherwise; a task that people
+/// made and a chat of people tell it by theirs.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspaceWaitingUpdated {
+    /// The task that people made.
+    pub root_task_id: Uuid,
+    /// The task.
+    pub task_id: Uuid,
+    /// The chat of its agent, where that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<Uuid>,
+    /// The node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The ids of its open questions and requests for permission; none when it waits no more.
+    pub requests: Vec<Uuid>,
+}
+
 /// A person looks at a chat, a file or a folder, or has looked away: of these `chat_id` or `path` is there. Presences are of this connection: after a
 /// reconnect, forget those that were told, and they are told anew.
 #[derive(Serialize, ToSchema)]

@@ -296,6 +296,7 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"outcome": "approved"}"#,
         ),
+        row("GET /api/v1/workspaces/{workspace_id}/waiting", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/permissions", In(Read), "", ""),
         row("DELETE /api/v1/workspaces/{workspace_id}/permissions", In(Approve), "rule_id={standing_id}", ""),
         row("GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions", In(Read), "", ""),

@@ -168,9 +168,7 @@ impl World {
         let chat_id = post("chats", json!({ "goal": secret })).await.text("chat_id");
         let message_id = domain::MessageId(uuid());
         let said = ChatEvent::Chunk { text: secret.clone(), message_id };
-        // Asked for at the time of the door, whose clock stands still.
-        let at = u128::try_from(self.clock.now().as_millis()).unwrap() << 80;
-        let permission_id = uuid::Uuid::from_u128(at | (uuid().as_u128() & ((1 << 80) - 1)));
+        let permission_id = uuid();
         let resolved = ChatEvent::PermissionResolved {
             permission_id: domain::PermissionId(permission_id),
             outcome: domain::event::PermissionOutcome::Declined,
@@ -180,7 +178,9 @@ impl World {
             option_id: None,
             at: self.clock.now(),
         };
-        self.door.put_events(&format!("{workspace}/chats/{chat_id}"), vec![said, resolved]).await;
+        let chat = format!("{workspace}/chats/{chat_id}");
+        self.door.put_events(&chat, vec![said, resolved]).await;
+        self.door.put_permission(&chat, permission_id).await;
         let here = format!("?workspaceId={id}");
         let new = json!({ "agent": "buildscale", "cwd": "/workspace", "title": secret });
         let thread_id = self.json(&token, "POST", &format!("/v1/threads{here}"), new).await.is(200).text("threadId");

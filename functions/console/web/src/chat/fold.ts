@@ -7,7 +7,7 @@ import type {ChatEvent, components} from 'buildscale';
 type Schemas = components['schemas'];
 export type HistoryMessage = Schemas['Message'];
 export type Question = Schemas['Question'];
-type DataOf<E extends ChatEvent['event']> = Extract<ChatEvent, {event: E}>['data'];
+export type DataOf<E extends ChatEvent['event']> = Extract<ChatEvent, {event: E}>['data'];
 
 export interface Plan {
   path: string;
@@ -54,6 +54,15 @@ const NO_USAGE: Usage = {input: 0, output: 0, cached: 0, cost: 0, contextUsed: 0
 export const EMPTY: Transcript = {
   rows: [], turn: undefined, waiting: undefined, plan: undefined, mode: undefined, files: [], usage: NO_USAGE, paused: undefined,
 };
+
+/** An open request for permission. */
+export function permissionRow({permission_id, call_id, tool, args, category, reason, always, expires_at}: DataOf<'permission_required'>): Extract<Row, {kind: 'permission'}> {
+  return {kind: 'permission', id: `p:${permission_id}`, call: call_id, tool, args, category, reason, expires: expires_at, ...(always ? {always} : {})};
+}
+
+export function questionRow({question_id, call_id, questions, expires_at}: DataOf<'question'>, open: boolean): Extract<Row, {kind: 'question'}> {
+  return {kind: 'question', id: `q:${question_id}`, call: call_id, questions, open, expires: expires_at};
+}
 
 /** A page of history as rows, oldest first. */
 export function rowsOf(messages: readonly HistoryMessage[]): Row[] {
@@ -229,11 +238,10 @@ export class Folding {
   }
 
   #ask(data: DataOf<'permission_required'>): void {
-    const {permission_id, call_id, tool, args, category, reason, always, expires_at} = data;
-    const id = `p:${permission_id}`;
-    if (this.#get('permission', id)?.outcome !== undefined) return;
-    this.#put({kind: 'permission', id, call: call_id, tool, args, category, reason, expires: expires_at, ...(always ? {always} : {})});
-    const waits = this.#get('call', `c:${call_id}`);
+    const row = permissionRow(data);
+    if (this.#get('permission', row.id)?.outcome !== undefined) return;
+    this.#put(row);
+    const waits = this.#get('call', `c:${data.call_id}`);
     if (waits && waits.output === undefined) this.#put({...waits, asks: true});
   }
 
@@ -245,9 +253,9 @@ export class Folding {
     if (waited) this.#put({...waited, asks: false});
   }
 
-  #question({question_id, call_id, questions, expires_at}: DataOf<'question'>): void {
-    const answered = this.#get('call', `c:${call_id}`)?.output !== undefined;
-    this.#put({kind: 'question', id: `q:${question_id}`, call: call_id, questions, open: !answered, expires: expires_at});
+  #question(data: DataOf<'question'>): void {
+    const answered = this.#get('call', `c:${data.call_id}`)?.output !== undefined;
+    this.#put(questionRow(data, !answered));
   }
 
   #use(data: DataOf<'usage'>): void {

@@ -2,18 +2,18 @@
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useState} from 'react';
 import {isGone} from '../chat/live.ts';
-import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';
 import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href} from '../router.ts';
-import {useFields} from '../store.ts';
-import {Badge, Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {AskForm} from './ask.tsx';
 import {CompareWith} from './compare.tsx';
-import type {Ask, NodeState} from './fold.ts';
+import type {NodeState} from './fold.ts';
 import {useFlow} from './flow.tsx';
 import {Json} from './json.tsx';
 import {TaskBadge} from './page.tsx';
 import {useRun} from './run.ts';
+import {Waits} from './waits.tsx';
 
 const TakeBack = lazy(() => import('../files/takeback.tsx').then(made => ({default: made.TakeBack})));
 const Graph = lazy(() => import('./graph.tsx'));
@@ -54,7 +54,9 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
   if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>;
   if (view.isError) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;
   if (!view.data) return <Loading what="the run" />;
-  const {phase, usage, steps, children, parked_reason: parked} = view.data;
+  const {phase, usage, usage_below: below, budget, steps, children, parked_reason: parked} = view.data;
+  // A budget is for the agents of the run and of all below it.
+  const spent = {tokens: usage.input_tokens + usage.output_tokens + (below?.input_tokens ?? 0) + (below?.output_tokens ?? 0), cost: usage.cost_usd + (below?.cost_usd ?? 0)};
   const isOver = phase === 'finished';
   const isPaused = phase === 'paused' || phase === 'parked' || run.paused !== undefined;
   const node = chosen === undefined ? undefined : run.nodes.get(chosen);
@@ -93,6 +95,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
         </div>
         <aside className="flow-side" aria-label="The run">
           {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} />)}
+          <Waits workspace={workspace} task={task} isOver={isOver} />
           {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} />{may('run') && isOver && node && <Button className="small" icon="play" onClick={() => replaying.mutate(chosen)} disabled={replaying.isPending}>Replay from here</Button>}</section>}
           {run.end && (
             <section>
@@ -108,6 +111,9 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
               <div><dt>Clones and subtasks</dt><dd>{count(children)}</dd></div>
               <div><dt>Tokens</dt><dd>{count(usage.input_tokens + usage.output_tokens)}</dd></div>
               <div><dt>Cost</dt><dd>{money(usage.cost_usd)}</dd></div>
+              {budget?.max_tokens != null && <div><dt>Budget of tokens</dt><dd>{count(spent.tokens)} of {count(budget.max_tokens)}</dd></div>}
+              {budget?.max_cost_usd != null && <div><dt>Budget of money</dt><dd>{money(spent.cost)} of {money(budget.max_cost_usd)}</dd></div>}
+              {budget?.max_wall_ms != null && <div><dt>Budget of time</dt><dd>{duration(budget.max_wall_ms)}</dd></div>}
             </dl>
           </section>
           <section>
@@ -139,42 +145,5 @@ function NodeFacts({workspace, node}: {workspace: string; node: NodeState | unde
       {node.error && <p className="fault">{node.error}</p>}
       {node.output !== undefined && <Json value={node.output} />}
     </>
-  );
-}
-
-function AskForm({workspace, task, ask}: {workspace: string; task: string; ask: Ask}) {
-  const [typed, change, clear] = useFields<Typed>(`${task}/${ask.node}`, {});
-  const [fault, setFault] = useState<string>();
-  const answering = useMutation({
-    mutationFn: (answers: Record<string, unknown>) => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}', {
-      path: {workspace_id: workspace, task_id: task, node: ask.node}, body: {answers},
-    }),
-    onSuccess: clear,
-  });
-  const submit = (values: Typed) => {
-    try {
-      setFault(undefined);
-      answering.mutate(Object.fromEntries(ask.questions.map(one => {
-        const schema = (one.schema ?? {}) as JsonSchema;
-        return [one.name, valueOf(one.question, schema, values[one.name] ?? '', schema.default === undefined)];
-      }).filter(([, value]) => value !== undefined)));
-    } catch (error) {
-      setFault((error as Error).message);
-    }
-  };
-  return (
-    <form className="card ask" noValidate aria-label={`${ask.node} asks`} onSubmit={event => { event.preventDefault(); submit(typed); }}>
-      <div className="card-head"><strong>{ask.node} asks you</strong><Badge tone="ask">waits</Badge></div>
-      {ask.questions.map(one => {
-        const schema = (one.schema ?? {}) as JsonSchema;
-        const set = (text: string) => change({[one.name]: text});
-        const buttons = ((one.buttons ?? []) as unknown[]).map(choice => textOf(schema, choice));
-        const choices = buttons.length > 0 && <div className="choices">{buttons.map(text => <Button key={text} aria-pressed={typed[one.name] === text} onClick={() => ask.questions.length === 1 ? submit({[one.name]: text}) : set(text)}>{text}</Button>)}</div>;
-        return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={set} after={choices} />;
-      })}
-      {fault && <p className="fault" role="alert">{fault}</p>}
-      {answering.isError && <Failure error={answering.error} />}
-      <div className="card-foot"><Button look="primary" type="submit" disabled={answering.isPending}>Answer</Button></div>
-    </form>
   );
 }

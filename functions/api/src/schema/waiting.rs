@@ -1,0 +1,38 @@
+//! What waits for people.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A chat or task that waits for people: its requests, and where they are from.
+#[derive(Serialize, ToSchema)]
+pub struct Waiting {
+    /// The workspace.
+    pub workspace_id: Uuid,
+    /// The chat, where a chat asks.
+    pub chat_id: Option<Uuid>,
+    /// The task, where a node or its agent asks.
+    pub task_id: Option<Uuid>,
+    /// The tasks above that one, the root first.
+    #[schema(required = false)]
+    pub above: Vec<Uuid>,
+    /// The node.
+    pub node: Option<String>,
+    /// The title of the chat, or the name of the flow.
+    pub title: String,
+    /// The person that it works for.
+    pub user_id: Uuid,
+    /// The open questions and requests for permission, each as `{event, data}`: `question` or `permission_required`.
+    #[schema(value_type = Vec<Object>)]
+    pub waiting_for: Vec<Value>,
+}
+
+/// A page of what waits for people.
+#[derive(Serialize, ToSchema)]
+pub struct WaitingPage {
+    /// The chats and tasks.
+    pub waiting: Vec<Waiting>,
+    /// The cursor of the next page; none at the end.
+    pub next_cursor: Option<String>,
+}

@@ -118,6 +118,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
         .routes(routes!(planner::agent_stream, planner::agent_sessions))
+        .routes(routes!(planner::agent_plans))
         .routes(routes!(ai_sdk::send_ui_message))
         .routes(routes!(ai_sdk::resume_ui_stream))
         .routes(routes!(ai_sdk::stop_ui_stream))

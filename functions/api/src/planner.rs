@@ -25,7 +25,7 @@ use domain::{
 };
 use doors::{
     Span,
-    planner::{PlannerTurn, Shows, message, session, session_frame},
+    planner::{PlannerTurn, Records, Shows, message, session, session_frame},
 };
 use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
@@ -123,6 +123,32 @@ pub(crate) struct Wanted {
     /// At most this many sessions; 1 to 200.
     #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
+}
+
+/// A session.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfSession {
+    /// The workspace; the first one of the caller without it.
+    #[param(value_type = Option<Uuid>)]
+    workspace_id: Option<WorkspaceId>,
+    /// The session; it is needed.
+    #[param(value_type = Uuid)]
+    session_id: Option<ChatId>,
+}
+
+/// The plans and the compressions of a session: the latest 100 of each, the oldest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionRecords {
+    /// Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
+    /// `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
+    /// has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+    #[schema(value_type = Vec<Object>)]
+    plans: Vec<Value>,
+    /// Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
+    #[schema(value_type = Vec<Object>)]
+    compressions: Vec<Value>,
 }
 
 /// An event of the stream. The fields beside its type are those of the specification of the planner chat.
@@ -266,6 +292,24 @@ pub(crate) async fn agent_sessions(
     let last_seq = Some(history.last_seq);
     Ok(axum::Json(Found { sessions: None, session: Some(session(&view)), messages: Some(messages), last_seq })
         .into_response())
+}
+
+/// The plans of a session with the executions of their steps, and its compressions.
+#[utoipa::path(get, path = "/api/agent/plans", tag = "planner", params(OfSession),
+    responses((status = 200, description = "They.", body = SessionRecords)))]
+pub(crate) async fn agent_plans(
+    State(context): State<Arc<Context>>,
+    By(caller): By,
+    Query(OfSession { workspace_id, session_id }): Query<OfSession>,
+) -> Answer<impl IntoResponse> {
+    let (workspace, _) = place(&context, &caller, workspace_id, Action::Read).await?;
+    let needed = || Error::invalid("session_id", "a session is needed").hint("GET /api/agent/stream lists yours");
+    let session_id = session_id.ok_or_else(needed)?;
+    let sessions = Sessions::new(context.chats.clone());
+    theirs(&sessions, workspace, session_id, &caller.principal()).await?;
+    let mut records = Records::default();
+    context.threads().reader().log(workspace, session_id, 1, |_, _, event| records.take_in(event)).await?;
+    Ok(axum::Json(SessionRecords { plans: records.plans(session_id), compressions: records.compressions(session_id) }))
 }
 
 async fn resume(

@@ -168,7 +168,8 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     }
     // The workspace of a route of the hub is named beside its path.
     let beside = tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);
-    let names_no_path = ["agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
+    let names_no_path =
+        ["agent_plans", "agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
     if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
     }

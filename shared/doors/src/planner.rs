@@ -3,8 +3,10 @@
 //! The log of the session has all that a stream shows, also of the plan and its executors; so one log is folded, and a stream resumes by its
 //! numbers. The calls of an executor are in the log of its own chat.
 
+mod records;
 mod session;
 mod turn;
 
+pub use records::Records;
 pub use session::{message, session, session_frame};
 pub use turn::{PlannerTurn, Shows};

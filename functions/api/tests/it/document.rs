@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
 GET /
+GET /api/agent/plans
 GET /api/agent/stream
 POST /api/agent/stream
 GET /attachments/{file_id}

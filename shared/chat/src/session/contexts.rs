@@ -13,6 +13,9 @@ const DESCRIPTION: usize = 500;
 /// How many projects are named.
 const PROJECTS: usize = 20;
 
+/// The file of a person's home with the settings of their daily brief.
+const BRIEF: &str = "daily-brief.md";
+
 /// Tools that look at files, beside those of the organizer.
 const READING: [&str; 5] = ["ls", "glob", "grep", "read", "file_info"];
 /// Tools that change files, beside those of the organizer.
@@ -63,7 +66,8 @@ fn instructions(context: SessionContext) -> &'static str {
             "# Context: changes of a task\nMake the change that is asked for at once, and say it in one line."
         }
         SessionContext::DailyBriefUpdate => {
-            "# Context: the daily brief\nChange the settings of the daily brief as asked, and say in one line what they are now. Change nothing else."
+            "# Context: the daily brief\nThe settings of the daily brief are one file, which its schedule reads: what it covers, how long it is, and for whom. Change \
+             it as asked, keep the rest of its words, and say in one line what they are now. Change nothing else."
         }
     }
 }
@@ -93,7 +97,7 @@ pub(crate) fn tools(context: SessionContext) -> Vec<String> {
 /// The text and the tools of a context, with the location as it is now.
 ///
 /// # Errors
-/// `NOT_FOUND` for a project that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
+/// `NOT_FOUND` for a project or a task that there is not, `INVALID_ARGUMENT` for a name that is none; those of reading the workspace's files.
 pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principal) -> Result<SessionConfig, Error> {
     session.read_at = Some(files.now());
     session.cut.clear();
@@ -124,19 +128,67 @@ fn is_of_project(context: SessionContext) -> bool {
 
 async fn location(files: &Workspace, session: &Session, by: &Principal) -> Result<String, Error> {
     let mut text = match (&session.entity, session.context) {
-        (Some(name), context) if is_of_project(context) => project(files, name).await?,
+        (Some(name), context) if is_of_project(context) => {
+            organizer::project_overview(files, &project_folder(files, name).await?).await?
+        }
+        (Some(name), SessionContext::Calendar) => {
+            let folder = project_folder(files, name).await?;
+            organizer::events_ahead(files, by, Some(&folder)).await?
+        }
+        (Some(named), SessionContext::Task | SessionContext::TaskUpdate) => task(files, named).await?,
+        (_, SessionContext::DailyBriefUpdate) => brief(files, by).await?,
         (Some(entity), _) => format!("It is about {entity:?}."),
-        (None, SessionContext::Calendar) => organizer::events_ahead(files, by).await?,
+        (None, SessionContext::Calendar) => organizer::events_ahead(files, by, None).await?,
         (None, _) => format!("{}{}", projects(files).await?, organizer::open_tasks(files, by).await?),
     };
     if let Some(focus) = &session.focus {
-        let focus = match focus {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let _ = write!(text, "\nThe person looks at: {}", cut(&focus, DESCRIPTION));
+        let _ = write!(text, "\nThe person looks at: {}", focused(files, focus).await?);
     }
     Ok(text.trim().to_owned())
+}
+
+/// The entity that the client says is looked at: by its path or its id, or else in the client's words.
+async fn focused(files: &Workspace, focus: &Value) -> Result<String, Error> {
+    let named = ["path", "file_id", "id"].iter().find_map(|key| focus.get(key)?.as_str()).or(focus.as_str());
+    if let Some(named) = named {
+        match organizer::file_overview(files, named).await {
+            Ok(text) => return Ok(text),
+            Err(error) if is_elsewhere(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let words = focus.as_str().map_or_else(|| focus.to_string(), str::to_owned);
+    Ok(cut(&words, DESCRIPTION))
+}
+
+/// Whether a name is that of no file here, or of one that is hidden.
+fn is_elsewhere(error: &Error) -> bool {
+    matches!(error.code, Code::NotFound | Code::Forbidden | Code::InvalidArgument)
+}
+
+/// A task, abbreviated.
+async fn task(files: &Workspace, named: &str) -> Result<String, Error> {
+    match organizer::file_overview(files, named).await {
+        Ok(text) => Ok(format!("The task is {text}")),
+        Err(error) if is_elsewhere(&error) => {
+            let error = Error::not_found("task", named).detail("field", "entity_id");
+            Err(error.hint("the path of the task's file, such as /projects/NAME/tasks/NAME.md, or its id"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The settings of the person's daily brief.
+async fn brief(files: &Workspace, by: &Principal) -> Result<String, Error> {
+    const READ: u64 = 16 * 1024;
+    let path = FilePath::parse(&format!("/users/{}/{BRIEF}", by.user()))?;
+    match files.read(&path, Some(0..READ)).await {
+        Ok(content) => Ok(format!("The settings, {path}:\n{}", String::from_utf8_lossy(&content.bytes).trim())),
+        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => {
+            Ok(format!("There are no settings yet. The file for them is {path}."))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The person's own words about themselves, with the keys above them (spec 003 §2 (4)); none for a person without a profile.
@@ -151,12 +203,12 @@ async fn profile(files: &Workspace, by: &Principal) -> Result<String, Error> {
     }
 }
 
-/// A project, abbreviated.
-async fn project(files: &Workspace, name: &str) -> Result<String, Error> {
+/// The folder of a project.
+async fn project_folder(files: &Workspace, name: &str) -> Result<FilePath, Error> {
     let unnamed = |error: Error| error.detail("field", "entity_id").hint("the name of a folder below /projects");
     let folder = FilePath::parse("/projects")?.join(name).map_err(|error| unnamed(error.into()))?;
     match files.stat(&folder).await {
-        Ok(_) => organizer::project_overview(files, &folder).await,
+        Ok(_) => Ok(folder),
         Err(error) if error.code == Code::NotFound => Err(unnamed(Error::not_found("project", name))),
         Err(error) => Err(error),
     }

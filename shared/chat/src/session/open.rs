@@ -61,7 +61,7 @@ impl SessionChange {
         let kept = now
             .entity
             .clone()
-            .filter(|_| context == now.context || self.context.is_none() || is_of_projects(now.context, context));
+            .filter(|_| context == now.context || self.context.is_none() || are_of_one_kind(now.context, context));
         let focus = match self.focus {
             Some(Value::Null) => None,
             Some(focus) => Some(focus),
@@ -72,18 +72,20 @@ impl SessionChange {
     }
 }
 
-/// Whether both kinds of work are about a project.
-fn is_of_projects(one: SessionContext, other: SessionContext) -> bool {
-    let is = |context| {
+/// Whether both kinds of work are about a project, or both about a task.
+fn are_of_one_kind(one: SessionContext, other: SessionContext) -> bool {
+    let of_project = |context| {
         matches!(
             context,
             SessionContext::Project
                 | SessionContext::ProjectUpdate
                 | SessionContext::ProjectAudit
                 | SessionContext::ProjectForecast
+                | SessionContext::Calendar
         )
     };
-    is(one) && is(other)
+    let of_task = |context| matches!(context, SessionContext::Task | SessionContext::TaskUpdate);
+    of_project(one) && of_project(other) || of_task(one) && of_task(other)
 }
 
 /// A message to a session, or for a new one.

@@ -169,6 +169,56 @@ async fn the_location_is_abbreviated_and_changes_with_the_context() {
     assert!(audit.system.contains("You change nothing") && !update.system.contains("You change nothing"));
 }
 
+#[tokio::test]
+async fn an_entity_is_shown_by_its_context_and_a_focus_with_its_links() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let days = |from: u64| (hub.clock.now() + Duration::from_secs(from * 24 * 3_600)).to_string()[..10].to_owned();
+    hub.put("/projects/atlas/README.md", "# Atlas").await;
+    let draw = format!("---\ntitle: Draw\nstatus: in_progress\n---\nWith ink, as in [[style]]. {}", "x".repeat(300));
+    hub.put("/projects/atlas/tasks/draw.md", &draw).await;
+    hub.put("/projects/atlas/style.md", "Thin lines.").await;
+    for (project, title) in [("atlas", "Review"), ("other", "Party")] {
+        let event = format!("---\ntitle: {title}\nstart: {}T10:00\nend: {}T11:00\n---\n", days(2), days(2));
+        hub.put(&format!("/projects/{project}/calendar/one.md"), &event).await;
+    }
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let system = async |context, entity: &str, focus: Option<Value>| {
+        let (chat, entity) = (ChatId(hub.clock.id()), Some(entity.to_owned()));
+        let change = SessionChange { context: Some(context), entity, focus, ..SessionChange::default() };
+        let new = NewSessionMessage { change, ..message("Hello!") };
+        sessions.create(hub.workspace, chat, CommandId(hub.clock.id()), new, &by).await?;
+        hub.settle().await;
+        let made = events(&hub, chat).await.into_iter().find_map(|event| match event {
+            ChatEvent::Created { config } => Some(config.system),
+            _ => None,
+        });
+        Ok::<_, domain::Error>(made.unwrap())
+    };
+    let task = system(SessionContext::Task, "/projects/atlas/tasks/draw.md", None).await.unwrap();
+    let shown = "The task is /projects/atlas/tasks/draw.md: Draw; status in_progress";
+    assert!(task.contains(shown) && task.contains("links to: /projects/atlas/style.md (wiki)"), "{task}");
+    assert!(!task.contains(&"x".repeat(101)), "a description is abbreviated");
+    let calendar = system(SessionContext::Calendar, "atlas", None).await.unwrap();
+    assert!(calendar.contains("Review") && !calendar.contains("Party"), "{calendar}");
+    let focus = Some(json!({ "path": "/projects/atlas/tasks/draw.md" }));
+    let audit = system(SessionContext::ProjectAudit, "atlas", focus).await.unwrap();
+    assert!(audit.contains("The person looks at: /projects/atlas/tasks/draw.md: Draw"), "{audit}");
+    // A focus on something that is no file here is in the client's words.
+    let words = system(SessionContext::Project, "atlas", Some(json!({ "path": "/nowhere" }))).await.unwrap();
+    assert!(words.contains(r#"The person looks at: {"path":"/nowhere"}"#), "{words}");
+    // The settings of the daily brief are a file of the person.
+    let place = format!("/users/{}/daily-brief.md", by.user());
+    let brief = async || system(SessionContext::DailyBriefUpdate, "mine", None).await.unwrap();
+    assert!(brief().await.contains(&format!("There are no settings yet. The file for them is {place}.")));
+    hub.put(&place, "At most ten lines, and the calendar first.").await;
+    assert!(brief().await.contains("The settings, ") && brief().await.contains("At most ten lines"));
+    for (context, entity) in [(SessionContext::Task, "nothing"), (SessionContext::Calendar, "apollo")] {
+        let refused = system(context, entity, None).await.unwrap_err();
+        assert_eq!((refused.code, &refused.details["field"]), (Code::NotFound, &json!("entity_id")), "{refused:?}");
+        assert!(refused.hint.is_some(), "{refused:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_plan_waits_for_a_person_where_the_session_asks() {
     let hub = Hub::with(Arc::new(Plans)).await;

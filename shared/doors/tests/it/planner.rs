@@ -2,10 +2,11 @@
 
 use buildscale_doors::{
     Frame, Projection,
-    planner::{PlannerTurn, Shows},
+    planner::{PlannerTurn, Records, Shows},
 };
 use domain::{
-    ChatEvent, ChatId, CommandId, Message, PermissionId, StopReason, Timestamp, TurnId, event::SteeringWords,
+    ChatEvent, ChatId, CommandId, Message, PermissionId, StopReason, Timestamp, TurnId,
+    event::{CompactionRecord, SteeringWords},
 };
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -244,4 +245,52 @@ fn a_plan_that_waits_for_a_person_is_shown_before_it_is_carried_out() {
     assert_eq!(asked["steps"], begun["steps"], "the very steps that are carried out");
     assert_eq!(asked["permission"], json!({ "id": Uuid::from_u128(7), "expires_at": Timestamp::from_millis(1_000) }));
     assert!(begun.get("permission").is_none());
+}
+
+#[test]
+fn section_10_plans_executions_and_compressions_are_folded_from_the_log() {
+    let kept = |log: &[ChatEvent]| {
+        let mut records = Records::default();
+        log.iter().for_each(|event| records.take_in(event));
+        records
+    };
+    let session = ChatId(Uuid::from_u128(9));
+    let plans = |log: &[ChatEvent]| kept(log).plans(session);
+    let log = log("complex");
+    // The first plan had a step that failed and one that could not begin, so the rest was planned anew.
+    let [first, second] = plans(&log).try_into().unwrap();
+    assert_eq!(
+        (&first["status"], &first["version"], &first["session_id"]),
+        (&json!("failed"), &json!(1), &json!(session))
+    );
+    assert_eq!((&second["status"], &second["version"]), (&json!("completed"), &json!(2)));
+    let statuses: Vec<_> = first["executions"].as_array().unwrap().iter().map(|one| one["status"].clone()).collect();
+    assert_eq!(statuses, ["completed", "failed"]);
+    let failed = &first["executions"][1];
+    assert_eq!((&failed["plan_id"], &failed["step"]), (&first["id"], &json!(2)));
+    assert!(failed["error"]["code"].is_string() && failed["duration_ms"].is_u64() && failed["ended_at"].is_string());
+
+    let begun = log.iter().position(|event| matches!(event, ChatEvent::StepStarted { .. })).unwrap();
+    let open = plans(&log[..=begun]);
+    assert_eq!((&open[0]["status"], &open[0]["executions"][0]["status"]), (&json!("executing"), &json!("executing")));
+    let over = plans(&[&log[..=begun], &log[log.len() - 1..]].concat());
+    assert_eq!((&over[0]["status"], &over[0]["executions"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
+
+    let compaction = CompactionRecord {
+        message_id: domain::MessageId(Uuid::from_u128(5)),
+        turns: 3,
+        last_line: 40,
+        summary: Some("Both drafts were read.".into()),
+        error: None,
+        tokens_before: 8_000,
+        tokens_after: 2_000,
+        at: Timestamp::default(),
+    };
+    let compactions: Vec<_> =
+        (0..101).map(|_| ChatEvent::Compacted { compaction: Box::new(compaction.clone()) }).collect();
+    let compressions = kept(&compactions).compressions(session);
+    assert_eq!(
+        (compressions.len(), &compressions[0]["ratio"], &compressions[0]["turns"]),
+        (100, &json!(0.25), &json!(3))
+    );
 }

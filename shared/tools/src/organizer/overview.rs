@@ -6,13 +6,15 @@ use super::{
     scope::{all_projects, zone_of},
     times::{entries, row, times},
 };
-use domain::{Code, Error, FilePath, Principal};
+use domain::{Code, Error, FileId, FilePath, Principal};
 use organizer::{Kind, Scope, Span, entity::preview};
 use std::time::Duration;
-use workspace::Workspace;
+use workspace::{FileKind, Link, Workspace};
 
 /// Characters of the context of a project.
 const CONTEXT: usize = 500;
+/// Characters of a file's words.
+const SHOWN: usize = 100;
 /// Tasks that are named.
 const TASKS: usize = 5;
 /// Events that are named.
@@ -78,16 +80,23 @@ fn told(what: &str, found: &[Found]) -> String {
     format!("\n{what}{more}:\n{}", lines.join("\n"))
 }
 
-/// The events of the next seven days in the time zone of the person's profile.
+/// The events of the next seven days in the time zone of the person's profile: of one project, or of all and the person's home.
 ///
 /// # Errors
 /// Those of reading the workspace's files.
-pub async fn events_ahead(files: &Workspace, by: &Principal) -> Result<String, Error> {
+pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&FilePath>) -> Result<String, Error> {
     let zone = zone_of(files, by).await;
-    let home = Scope::Home(by.user());
-    let mut both = (all_projects(files, Kind::Event).await?, all_projects(files, Kind::Task).await?);
-    both.0.push(home.folder_of(Kind::Event)?);
-    both.1.push(home.folder_of(Kind::Task)?);
+    let folders = async |kind: Kind| -> Result<Vec<FilePath>, Error> {
+        match project {
+            Some(folder) => Ok(vec![Scope::Project(folder.clone()).folder_of(kind)?]),
+            None => {
+                let mut folders = all_projects(files, kind).await?;
+                folders.push(Scope::Home(by.user()).folder_of(kind)?);
+                Ok(folders)
+            }
+        }
+    };
+    let both = (folders(Kind::Event).await?, folders(Kind::Task).await?);
     let (entries, _, _) = entries(files, Heads::shared(), both, zone).await?;
     let start = files.now();
     let (found, _) = times(&entries, Span { start, end: start + Duration::from_secs(7 * 24 * 3_600) });
@@ -96,4 +105,40 @@ pub async fn events_ahead(files: &Workspace, by: &Principal) -> Result<String, E
     }
     let lines: Vec<String> = found.iter().take(EVENTS).map(|at| line(&row(at, zone))).collect();
     Ok(format!("The next 7 days ({zone}):\n{}", lines.join("\n")))
+}
+
+/// A file that a person looks at, as lists show it: title, status, dates and 100 characters of its words; with its tags and links. `named` is its
+/// path or its id.
+///
+/// # Errors
+/// `NOT_FOUND` when there is no such file, `INVALID_ARGUMENT` for a text that is neither; those of reading the workspace's files.
+pub async fn file_overview(files: &Workspace, named: &str) -> Result<String, Error> {
+    const READ: u64 = 64 * 1024;
+    const LINKS: usize = 10;
+    let info = match named.parse::<FileId>() {
+        Ok(id) => files.by_id(id).await?,
+        Err(_) => files.stat(&FilePath::parse(named)?).await?,
+    };
+    let mut text = match info.kind {
+        FileKind::Folder => format!("the folder {}", info.path),
+        FileKind::File | FileKind::Projection => {
+            let content = files.read(&info.path, Some(0..READ)).await?;
+            match Kind::of(&info.path) {
+                Some(kind) => line(&read(kind, &info.path, &content.bytes).row(&info.path)),
+                None => format!("{}: {}", info.path, preview(&String::from_utf8_lossy(&content.bytes), SHOWN)),
+            }
+        }
+    };
+    let relations = files.relations(info.file_id).await?;
+    if !relations.tags.is_empty() {
+        text.push_str(&format!("\ntags: {}", relations.tags.join(", ")));
+    }
+    let linked = |link: &Link| Some(format!("{} ({})", link.file.as_ref()?.path, link.kind));
+    for (what, links) in [("links to", &relations.links), ("linked from", &relations.backlinks)] {
+        let links: Vec<String> = links.iter().filter_map(linked).take(LINKS).collect();
+        if !links.is_empty() {
+            text.push_str(&format!("\n{what}: {}", links.join(", ")));
+        }
+    }
+    Ok(text)
 }

@@ -135,6 +135,16 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
     let roles: Vec<&str> =
         found["messages"].as_array().into_iter().flatten().filter_map(|one| one["role"].as_str()).collect();
     assert_eq!((roles.first(), roles.last()), (Some(&"user"), Some(&"assistant")));
+    // Its plan is a row with the executions of its steps.
+    let kept = client.get(&format!("/api/agent/plans?workspace_id={id}&session_id={session}")).await?;
+    assert_eq!(
+        (kept["plans"].as_array().map(Vec::len), &kept["plans"][0]["status"]),
+        (Some(1), &json!("completed")),
+        "{kept}"
+    );
+    let executions = kept["plans"][0]["executions"].as_array().ok_or("no executions")?;
+    assert!(executions.iter().all(|one| one["status"] == "completed" && one["ended_at"].is_string()), "{kept}");
+    assert_eq!((executions.len(), &kept["compressions"]), (3, &json!([])), "{kept}");
     let listed = client.get(&door).await?;
     assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1), "{listed}");
     client.look(&format!("{door}&session_id={id}")).await?.refuses(404, "NOT_FOUND")?;

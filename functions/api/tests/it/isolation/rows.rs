@@ -67,6 +67,8 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/agents", Credential(None), "", ""),
         row("GET /api/agent/stream", In(Read), "workspace_id={workspace_id}", ""),
         row("POST /api/agent/stream", In(Converse), "workspace_id={workspace_id}", r#"{"message": "go on"}"#),
+        // Without a session, which is of one person alone: the right is asked for first.
+        row("GET /api/agent/plans", In(Read), "workspace_id={workspace_id}", ""),
         row("GET /healthz", Nothing, "", ""),
         row("GET /v1/agents", In(Read), HERE, ""),
         row("GET /v1/agents/{agent}/models", In(Read), HERE, ""),

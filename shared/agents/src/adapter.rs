@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, sleep},
 };
 use uuid::Uuid;
@@ -78,7 +78,16 @@ pub struct ChildAgents {
     threads: Mutex<HashMap<Place, Arc<Thread>>>,
     /// Places for turns that run.
     places: Arc<Semaphore>,
+    /// Places for processes that are started for one question.
+    asked: Semaphore,
+    /// What agents offered lately, by agent and folder.
+    offered: Mutex<HashMap<(String, String), (Instant, AgentOffers)>>,
 }
+
+/// How many processes answer questions at once, beside those of threads; further questions wait.
+const ASKED_AT_ONCE: usize = 4;
+/// How long the offers of an agent count: a client asks for models, modes and options one after the other.
+const OFFERED_FOR: Duration = Duration::from_secs(60);
 
 type Place = (WorkspaceId, ChatId);
 
@@ -122,7 +131,15 @@ impl ChildAgents {
         let (roots, enclose) = (Roots::new(options.roots.iter().cloned()), options.enclose.clone());
         let world = World { environment, roots, known: secrets, enclose, copy: None };
         let places = options.max_active.unwrap_or(Semaphore::MAX_PERMITS).clamp(1, Semaphore::MAX_PERMITS);
-        Self { known, world, options, threads: Mutex::default(), places: Arc::new(Semaphore::new(places)) }
+        Self {
+            known,
+            world,
+            options,
+            threads: Mutex::default(),
+            places: Arc::new(Semaphore::new(places)),
+            asked: Semaphore::new(ASKED_AT_ONCE),
+            offered: Mutex::default(),
+        }
     }
 
     fn thread(&self, workspace: WorkspaceId, chat: ChatId) -> Arc<Thread> {
@@ -144,6 +161,11 @@ impl ChildAgents {
         let copies = self.options.copies.as_ref()?;
         let folder = ThreadAgent::folder(cwd)?;
         (!self.world.roots.has(Path::new(WORKSPACE_FOLDER))).then_some((copies, folder))
+    }
+
+    /// A place for a process that answers one question.
+    async fn place_for_a_question(&self) -> Result<SemaphorePermit<'_>> {
+        self.asked.acquire().await.map_err(|_| gone())
     }
 
     /// A process in the folder of a thread, and the folder on disk.
@@ -373,9 +395,24 @@ impl Agents for ChildAgents {
 
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
         let cwd = self.allowed(cwd).await?;
+        let key = (agent.to_owned(), cwd.clone());
+        let offered = || self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || Some(offered().get(&key).filter(|(at, _)| at.elapsed() < OFFERED_FOR)?.1.clone());
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let _place = self.place_for_a_question().await?;
+        // Another question may have asked the same meanwhile.
+        if let Some(known) = known() {
+            return Ok(known);
+        }
         let (greeted, folder) = self.greet(agent, &cwd, NO_CHAT).await?;
         let thread = ThreadAgent { agent: agent.into(), cwd, options: domain::AgentOptions::default() };
-        Ok(offers(&greeted.open(&thread, &folder).await?.answer))
+        let found = offers(&greeted.open(&thread, &folder).await?.answer);
+        let mut offered = offered();
+        offered.retain(|_, (at, _)| at.elapsed() < OFFERED_FOR);
+        offered.insert(key, (Instant::now(), found.clone()));
+        Ok(found)
     }
 
     async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {
@@ -383,6 +420,7 @@ impl Agents for ChildAgents {
         if self.copied(&cwd).is_some() {
             return Ok(None);
         }
+        let _place = self.place_for_a_question().await?;
         let (greeted, _) = self.greet(agent, &cwd, NO_CHAT).await?;
         if greeted.offers["sessionCapabilities"]["list"].is_null() {
             return Ok(None);
@@ -401,6 +439,7 @@ impl Agents for ChildAgents {
         if self.copied(&cwd).is_some() {
             return Ok(None);
         }
+        let _place = self.place_for_a_question().await?;
         let (greeted, _) = self.greet(agent, &cwd, NO_CHAT).await?;
         if !greeted.loads() {
             return Ok(None);

@@ -178,6 +178,8 @@ pub(crate) fn offers(answer: &Value) -> AgentOffers {
     AgentOffers {
         models: named(&answer["models"]["availableModels"], "modelId"),
         modes: named(&answer["modes"]["availableModes"], "id"),
+        model: answer["models"]["currentModelId"].as_str().map(ToOwned::to_owned),
+        mode: answer["modes"]["currentModeId"].as_str().map(ToOwned::to_owned),
         options: list(&answer["configOptions"]),
     }
 }

@@ -159,7 +159,9 @@ def answer(message):
     if method == "session/new":
         update("s-%d" % os.getpid(), "available_commands_update", availableCommands=[{"name": "web", "description": "Looks it up"}])
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
-        return {"sessionId": "s-%d" % os.getpid(), "modes": modes}
+        effort = {"id": "effort", "name": "Effort", "type": "select", "currentValue": "low"}
+        effort["options"] = [{"value": "low", "name": "Low"}, {"value": "high", "name": "High"}]
+        return {"sessionId": "s-%d" % os.getpid(), "modes": modes, "configOptions": [effort]}
     if method == "session/load":
         for kind, text in (("user", "hello"), ("agent", "hi "), ("agent", "there")):
             update(params["sessionId"], kind + "_message_chunk", content={"type": "text", "text": text})

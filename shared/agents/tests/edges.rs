@@ -423,6 +423,7 @@ async fn offers_and_histories_come_from_processes_of_their_own() {
     let world = World::new("");
     let offers = world.agents.offers("test", &world.app()).await.unwrap();
     assert_eq!(offers.modes, [json!({ "id": "ask", "name": "Ask" })]);
+    assert_eq!((offers.mode.as_deref(), offers.model, offers.options.len()), (Some("ask"), None, 1));
     let history = world.agents.session_history("test", &world.app(), "s-old").await.unwrap().unwrap();
     let said: Vec<_> = history.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
     assert_eq!(said, [("user", "hello"), ("assistant", "hi there")]);

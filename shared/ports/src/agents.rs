@@ -188,6 +188,12 @@ pub struct AgentOffers {
     pub models: Vec<Value>,
     /// Modes, each with `id` and `name`.
     pub modes: Vec<Value>,
+    /// The model of a new session, where the agent says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The mode of a new session, where the agent says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Options of the configuration, as ACP has them.
     pub options: Vec<Value>,
 }

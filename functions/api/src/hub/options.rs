@@ -16,7 +16,8 @@ use crate::{
 };
 use axum::extract::State;
 use chat::WithView;
-use domain::{ChatId, Error};
+use domain::{AgentOptions, ChatId, Error, ThreadAgent};
+use ports::AgentOffers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -46,15 +47,27 @@ pub(crate) async fn set_config_option(
 ) -> Answer<axum::Json<ConfigOptions>> {
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
-    let mut options: Options = found.record.agent.options.into();
-    let chosen = value.clone();
-    match (kind, config_id.as_str()) {
-        (_, MODEL) => options.model_id = Some(value),
-        (_, MODE) => options.mode = Some(value),
-        (Kind::Persona(_), _) => {
-            return Err(Error::invalid("configId", "there is no such option").hint("one of: model, mode").into());
+    let agent = found.record.agent;
+    let (mut overrides, chosen) = (false, value.clone());
+    if matches!(kind, Kind::Coding) {
+        let offers = offers_of(&context, &agent).await?;
+        overrides = has_id(&offers.options, &config_id);
+        offers_value(&of_agent(offers, &agent.options), &config_id, &value)?;
+    }
+    let mut options: Options = agent.options.into();
+    match config_id.as_str() {
+        _ if overrides => {
+            // The agent's own option is the one that counts.
+            match config_id.as_str() {
+                MODEL => options.model_id = None,
+                MODE => options.mode = None,
+                _ => {}
+            }
+            options.config_overrides.insert(config_id.clone(), value);
         }
-        (Kind::Coding, _) => _ = options.config_overrides.insert(config_id.clone(), value),
+        MODEL => options.model_id = Some(value),
+        MODE => options.mode = Some(value),
+        _ => return Err(Error::invalid("configId", "there is no such option").hint("one of: model, mode").into()),
     }
     change(&context, &within, at.thread_id, None, Some(options)).await?;
     let mut options = options_of(&context, &within, at.thread_id).await?;
@@ -70,29 +83,66 @@ async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) ->
     let agent = found.record.agent.clone();
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
         Kind::Persona(_) => ours(context, &found),
-        Kind::Coding => {
-            let offers =
-                context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))?;
-            let chosen = agent.options;
-            let mut options = Vec::new();
-            if !offers.models.is_empty() {
-                options.push(select(MODEL, "Model", chosen.model_id, &offers.models));
-            }
-            if !offers.modes.is_empty() {
-                options.push(select(MODE, "Mode", chosen.mode, &offers.modes));
-            }
-            options.extend(offers.options.into_iter().map(|mut option| {
-                let value =
-                    option.get("id").and_then(Value::as_str).and_then(|id| chosen.config_overrides.get(id)).cloned();
-                if let Some(value) = value {
-                    option["currentValue"] = json!(value);
-                }
-                option
-            }));
-            options
-        }
+        Kind::Coding => of_agent(offers_of(context, &agent).await?, &agent.options),
     };
     Ok(ConfigOptions { thread_id: thread.0, config_options })
+}
+
+async fn offers_of(context: &Context, agent: &ThreadAgent) -> Result<AgentOffers, Error> {
+    context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))
+}
+
+fn has_id(options: &[Value], id: &str) -> bool {
+    options.iter().any(|option| option["id"] == id)
+}
+
+/// The options of a coding agent. One that has an option for its model or its mode has no other one for it.
+fn of_agent(offers: AgentOffers, chosen: &AgentOptions) -> Vec<Value> {
+    let mut options = Vec::new();
+    let made = [
+        (MODEL, "Model", chosen.model_id.clone().or(offers.model), &offers.models),
+        (MODE, "Mode", chosen.mode.clone().or(offers.mode), &offers.modes),
+    ];
+    for (id, name, current, values) in made {
+        if !values.is_empty() && !has_id(&offers.options, id) {
+            options.push(select(id, name, current, values));
+        }
+    }
+    options.extend(offers.options.into_iter().map(|mut option| {
+        let id = option.get("id").and_then(Value::as_str).unwrap_or_default();
+        let value = chosen.config_overrides.get(id).cloned().or_else(|| match id {
+            MODEL => chosen.model_id.clone(),
+            MODE => chosen.mode.clone(),
+            _ => None,
+        });
+        if let Some(value) = value {
+            option["currentValue"] = json!(value);
+        }
+        option
+    }));
+    options
+}
+
+/// Checks that an agent offers the option, and of a selection the value.
+fn offers_value(options: &[Value], id: &str, value: &str) -> Result<(), Error> {
+    let name = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    let Some(option) = options.iter().find(|option| option["id"] == id) else {
+        let ids: Vec<String> = options.iter().map(|option| name(option, "id")).collect();
+        let hint = if ids.is_empty() { "the agent has none".into() } else { format!("one of: {}", ids.join(", ")) };
+        return Err(Error::invalid("configId", "there is no such option").hint(hint));
+    };
+    // A selection has its values by themselves, or in groups.
+    let all = option["options"].as_array().into_iter().flatten();
+    let values: Vec<String> = all
+        .flat_map(|one| match one["options"].as_array() {
+            Some(group) => group.iter().map(|one| name(one, "value")).collect(),
+            None => vec![name(one, "value")],
+        })
+        .collect();
+    if option["type"] != "select" || values.is_empty() || values.iter().any(|one| one == value) {
+        return Ok(());
+    }
+    Err(Error::invalid("value", "this option has no such value").hint(format!("one of: {}", values.join(", "))))
 }
 
 /// The options of a persona.

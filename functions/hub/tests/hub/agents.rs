@@ -101,6 +101,22 @@ async fn the_settings_of_a_thread_reach_its_agent_with_the_next_turn() -> Result
     let thread = format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?);
     let first: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
     assert_eq!(first["mode"], "ask");
+    // Its options have the agent's own values, and take what it offers.
+    let place = format!("{thread}/config-options");
+    let listed = asked(Method::GET, &place, json!({})).await?;
+    let current = |options: &Value| {
+        let of = |option: &Value| format!("{} {}", option["id"], option["currentValue"]);
+        options["configOptions"].as_array().map(|all| all.iter().map(of).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    assert_eq!(current(&listed), [r#""mode" "ask""#, r#""effort" "low""#], "{listed}");
+    for (id, value, field) in [("effort", "most", "value"), ("colour", "red", "configId"), ("mode", "fly", "value")] {
+        let wrong = world.client.request(Method::POST, &place).header("x-client-id", "story");
+        let refused = world.client.send(wrong.json(&json!({ "configId": id, "value": value }))).await?;
+        let error = refused.refuses(400, "INVALID_ARGUMENT")?;
+        assert_eq!((&error["details"]["field"], error["hint"].is_string()), (&json!(field), true), "{error}");
+    }
+    let set = asked(Method::POST, &place, json!({ "configId": "effort", "value": "high" })).await?;
+    assert_eq!(current(&set), [r#""mode" "ask""#, r#""effort" "high""#], "{set}");
     let options = json!({ "mode": "plan", "modelId": "large", "configOverrides": { "effort": "high" } });
     asked(Method::PATCH, &thread, json!({ "agentOptions": options })).await?;
     let second: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;

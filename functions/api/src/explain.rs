@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
     path: FilePath,
     /// `me`, `user:<id>`, `agent:<persona>`, `task`, or one of these two for another person: `agent:<persona>:<id>`, `task:<id>`. Admins ask about
-    /// others.
+    /// others. `service:sandbox` fills the mirrors that commands see, `service:handoff` looks at files that start flows.
     #[param(default = "me", max_length = 300, example = "agent:assistant")]
     principal: Option<String>,
     /// The action; all when none.
@@ -42,13 +42,17 @@ enum Who {
     Person(UserId),
     Agent(String, Option<UserId>),
     Task(Option<UserId>),
+    Service(&'static str),
 }
+
+/// The parts of BuildScale that serve several people at once.
+const SERVICES: [&str; 2] = ["sandbox", "handoff"];
 
 impl Who {
     fn parse(text: Option<&str>) -> Result<Self, Error> {
         let refusal = || {
             Error::invalid("principal", "this is no principal").hint(
-                "me, user:<id>, agent:<persona>, agent:<persona>:<id of a person>, task, or task:<id of a person>",
+                "me, user:<id>, agent:<persona>, agent:<persona>:<id of a person>, task, task:<id of a person>, service:sandbox, or service:handoff",
             )
         };
         let id = |text: &str| text.parse::<UserId>().map_err(|_| refusal());
@@ -62,6 +66,7 @@ impl Who {
             ["agent", persona, of] if is_name(persona) => Ok(Self::Agent((*persona).to_owned(), Some(id(of)?))),
             ["task"] => Ok(Self::Task(None)),
             ["task", of] => Ok(Self::Task(Some(id(of)?))),
+            ["service", name] => SERVICES.into_iter().find(|one| one == name).map(Self::Service).ok_or_else(refusal),
             _ => Err(refusal()),
         }
     }
@@ -69,7 +74,7 @@ impl Who {
     /// Another person whom the answer is about.
     fn other(&self, me: UserId) -> Option<UserId> {
         match self {
-            Self::Me => None,
+            Self::Me | Self::Service(_) => None,
             Self::Person(of) | Self::Agent(_, Some(of)) | Self::Task(Some(of)) => Some(*of).filter(|of| *of != me),
             Self::Agent(_, None) | Self::Task(None) => None,
         }
@@ -99,6 +104,7 @@ pub(crate) async fn explain_access(
         Who::Person(id) => Subject::Person { id, role: role_of(&context, at.workspace_id, id).await? },
         Who::Agent(persona, of) => Subject::Agent { persona, person: of.unwrap_or_else(|| by.user()) },
         Who::Task(of) => Subject::Task { person: of.unwrap_or_else(|| by.user()) },
+        Who::Service(name) => Subject::Service { name },
     };
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let decisions = actions.into_iter().map(|action| {

@@ -96,7 +96,13 @@ pub(crate) async fn add_tags(
     Json(new): Json<NewTags>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    Ok(axum::Json(workspace.mark(at.file_id, Mark::Tag(new.tags), &ids.writer(by)).await?))
+    let marked = workspace.mark(at.file_id, Mark::Tag(new.tags), &ids.writer(by)).await;
+    // One of several is refused.
+    let of_tags = |error: domain::Error| match error.details.get("field").and_then(serde_json::Value::as_str) {
+        Some("tag") => error.detail("field", "tags"),
+        _ => error,
+    };
+    Ok(axum::Json(marked.map_err(of_tags)?))
 }
 
 /// Takes a tag off a file or folder. One that it has not is fine.

@@ -26,6 +26,8 @@ use uuid::Uuid;
 
 /// How long one request works; a function has 29 seconds.
 const BUDGET: Duration = Duration::from_secs(20);
+/// A client's clock may be ahead by this much.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 /// The most tasks and chats of one tree.
 const MAX_ACTORS: usize = 2_000;
 
@@ -167,13 +169,20 @@ pub(crate) async fn rewind(
         demand(&caller, role, Action::Converse)?;
     }
     if asked.preview {
-        return Ok(axum::Json(workspace.preview_rewind(&target, StepPage { after, limit }).await?).into_response());
+        let preview = workspace.preview_rewind(&target, StepPage { after, limit }).await?;
+        if preview.is_empty() {
+            demand_place(&workspace, &asked.scope).await?;
+        }
+        return Ok(axum::Json(preview).into_response());
     }
     // The plan has the paths that this caller sees: another one has a plan of their own.
     let request = (&asked.scope, &asked.to, &asked.as_of, by.to_string());
     let request = serde_json::to_string(&request).map_err(|_| crate::error::internal())?;
     let id = asked.rewind_id.unwrap_or_else(|| ids.id("rewind"));
     let rewind = workspace.rewind(id, &target, &request, &by, BUDGET).await?;
+    if rewind.is_empty() {
+        demand_place(&workspace, &asked.scope).await?;
+    }
     let is_running = rewind.state == RewindState::Running;
     let forked = match fork.filter(|_| !is_running) {
         None => None,
@@ -190,6 +199,17 @@ pub(crate) async fn rewind(
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
+}
+
+/// Of a path that has no changes to take back: that there is something.
+async fn demand_place(workspace: &::workspace::Workspace, scope: &RewindScope) -> Result<(), Error> {
+    let RewindScope::Path { path } = scope else { return Ok(()) };
+    match workspace.stat(path).await {
+        Err(error) if error.code == Code::NotFound => {
+            Err(error.hint("nothing is there, and nothing was changed there since that point"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A rewind with the fork that it made.
@@ -271,6 +291,9 @@ async fn below(
         None => {
             return Err(Error::invalid("to", "a workspace or a path needs a point to go back to")
                 .hint("send to.time, such as 2026-01-31T12:00:00Z"));
+        }
+        Some(Point::Time(time)) if time > context.base.clock.now() + CLOCKS_DIFFER => {
+            return Err(Error::invalid("to", "this time is still to come").hint("send a time in the past, in UTC"));
         }
         Some(Point::Time(time)) => time,
         Some(Point::Chat(chat, stretch)) => context.chats.calls_in(workspace.id(), chat, stretch).await?.at,

@@ -61,6 +61,21 @@ pub struct ServeArgs {
     pub shutdown_timeout: Option<u64>,
 }
 
+impl ServeArgs {
+    /// Sets what the command line says; folders are added to those of the configuration.
+    fn set(&self, config: &mut Config) {
+        if let Some(token) = &self.auth_token {
+            config.server.auth_token = Some(models::Secret::new(token.clone()));
+        }
+        config.server.allow_public |= self.allow_public;
+        config.hub.allowed_roots.extend(self.allowed_roots.iter().cloned());
+        config.hub.agent_idle_seconds = self.agent_idle_ttl.unwrap_or(config.hub.agent_idle_seconds);
+        config.hub.max_active = self.max_active.or(config.hub.max_active);
+        config.ai.permission_timeout_seconds = self.permission_timeout.unwrap_or(config.ai.permission_timeout_seconds);
+        config.server.drain_seconds = self.shutdown_timeout.or(config.server.drain_seconds);
+    }
+}
+
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8686";
 /// How long observers may take for the last events.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -84,14 +99,8 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     }
     if let Some(token) = &args.auth_token {
         known.learn([&ports::Secret::new(token.clone())]);
-        config.server.auth_token = Some(models::Secret::new(token.clone()));
     }
-    config.server.allow_public |= args.allow_public;
-    config.hub.allowed_roots.extend(args.allowed_roots.iter().cloned());
-    config.hub.agent_idle_seconds = args.agent_idle_ttl.unwrap_or(config.hub.agent_idle_seconds);
-    config.hub.max_active = args.max_active.or(config.hub.max_active);
-    config.ai.permission_timeout_seconds = args.permission_timeout.unwrap_or(config.ai.permission_timeout_seconds);
-    config.server.drain_seconds = args.shutdown_timeout.or(config.server.drain_seconds);
+    args.set(&mut config);
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
     let descriptors = connections::raise_descriptors();
@@ -367,5 +376,40 @@ async fn ended_by_signal() {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminated.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_configuration_and_adds_folders() {
+        let mut config = Config::default();
+        config.hub.allowed_roots = vec!["/configured".into()];
+        let before = (config.hub.max_active, config.ai.permission_timeout_seconds);
+        let set = |line: &str, config: &mut Config| {
+            let line = ["serve"].into_iter().chain(line.split_whitespace());
+            Line::try_parse_from(line).map(|line| line.serve.set(config))
+        };
+        set("", &mut config).unwrap();
+        assert_eq!((config.hub.max_active, config.ai.permission_timeout_seconds), before);
+        let line = "--allowed-root /a --allowed-root /b --agent-idle-ttl 7 --max-active 2 --permission-timeout 5 --shutdown-timeout 3 \
+                    --allow-public --auth-token t";
+        set(line, &mut config).unwrap();
+        let roots: Vec<_> = config.hub.allowed_roots.iter().map(|root| root.display().to_string()).collect();
+        assert_eq!(roots, ["/configured", "/a", "/b"]);
+        assert_eq!((config.hub.agent_idle_seconds, config.hub.max_active), (7, Some(2)));
+        assert_eq!((config.ai.permission_timeout_seconds, config.server.drain_seconds), (5, Some(3)));
+        assert!(config.server.allow_public && config.server.auth_token.is_some());
+        assert!(set("--permission-timeout 0", &mut config).is_err(), "a request for permission takes a moment");
     }
 }

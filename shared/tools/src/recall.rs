@@ -157,7 +157,7 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
         Some(tag) => Some(call.workspace.ids_tagged(tag).await?),
         None => None,
     };
-    let done = grep::grep(call, args).await?;
+    let done = grep::grep(call, args).await.map_err(of_query)?;
     let mut files: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
     for found in done.result.get("matches").and_then(Value::as_array).into_iter().flatten() {
         let of = |key: &str| found.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -192,6 +192,14 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
         }
     }
     Ok(Found { results, total, complete: !done.truncated, ..Found::default() })
+}
+
+/// The refusal of a pattern in the words of this tool, where it is the query.
+fn of_query(error: Error) -> Error {
+    if error.details.get("field").and_then(Value::as_str) != Some("pattern") {
+        return error;
+    }
+    error.detail("field", "query").hint("escape special characters with \\, or search for words with the mode text")
 }
 
 /// The document that a file is the Markdown of, where the caller may read it.

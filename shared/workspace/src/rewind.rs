@@ -165,6 +165,11 @@ impl Workspace {
 }
 
 impl Rewind {
+    /// Whether there is nothing to take back, nor anything that stays as others left it or cannot be brought back.
+    pub fn is_empty(&self) -> bool {
+        self.state != RewindState::Running && self.counts == RewindCounts::default()
+    }
+
     /// As a plan has it.
     fn of(plan: &history::Plan, page: StepPage) -> Self {
         const MOST: usize = 1000;

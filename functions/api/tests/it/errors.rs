@@ -233,3 +233,28 @@ fn every_code_has_its_status() {
         assert_eq!(buildscale_api::status_of(code).as_u16(), status, "{code}");
     }
 }
+
+#[tokio::test]
+async fn a_rewind_to_the_future_or_of_nothing_is_refused_with_a_remedy() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    door.file(&workspace, "/projects/plan.md", "one").await;
+    let rewind = async |path: &str, time: &str| {
+        let scope = json!({ "kind": "path", "path": path });
+        door.json(
+            "POST",
+            &format!("{workspace}/rewind"),
+            json!({ "scope": scope, "to": { "time": time }, "preview": true }),
+        )
+        .await
+    };
+    let past = (ports::Clock::now(&ports::SystemClock) - std::time::Duration::from_secs(3_600)).to_string();
+    let (past, future) = (past.as_str(), "2100-01-01T00:00:00Z");
+    let refused = rewind("/projects/plan.md", future).await.refuses(400, "INVALID_ARGUMENT");
+    let error = &refused.json["error"];
+    assert_eq!((&error["details"]["field"], error["hint"].is_string()), (&json!("to"), true), "{error}");
+    let nothing = rewind("/projects/nothing.md", past).await.refuses(404, "NOT_FOUND");
+    assert!(nothing.json["error"]["hint"].is_string(), "{}", nothing.json);
+    let there = rewind("/projects/plan.md", past).await.is(200);
+    assert_eq!(there.json["counts"]["deletes"], 1, "{}", there.json);
+}

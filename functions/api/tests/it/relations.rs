@@ -15,7 +15,7 @@ async fn files_are_tagged_linked_and_listed() {
     let tagged = door.json("POST", &format!("{spec}/tags"), json!({ "tags": ["Open"] })).await.is(200);
     assert_eq!((&tagged.json["tags"], &tagged.json["changed"]), (&json!(["open"]), &json!(true)));
     let wrong = door.json("POST", &format!("{spec}/tags"), json!({ "tags": ["a b"] })).await;
-    assert_eq!(wrong.refuses(400, "INVALID_ARGUMENT").json["error"]["details"]["field"], "tag");
+    assert_eq!(wrong.refuses(400, "INVALID_ARGUMENT").json["error"]["details"]["field"], "tags");
     let counts = door.get(&format!("{files}/tags")).await.is(200);
     assert_eq!(counts.json, json!({ "tags": [{ "tag": "open", "files": 1 }], "truncated": false }));
     let with = door.get(&format!("{files}/tags/open")).await.is(200);

@@ -51,5 +51,9 @@ async fn searches_that_mean_nothing_and_those_by_meaning_are_refused() {
     ] {
         door.json("POST", &at, body).await.refuses(400, "INVALID_ARGUMENT");
     }
+    let odd = door.json("POST", &at, json!({ "query": "(", "mode": "regex" })).await.refuses(400, "INVALID_ARGUMENT");
+    let error = &odd.json["error"];
+    assert_eq!(error["details"]["field"], "query", "the field of this request: {error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("mode text")), "{error}");
     door.json("POST", &at, json!({ "query": "x", "path": "/nothing" })).await.refuses(404, "NOT_FOUND");
 }

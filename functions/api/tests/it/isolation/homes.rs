@@ -284,6 +284,10 @@ async fn access_is_explained_to_oneself_and_to_admins() {
     );
     let agent = ask(&shared.bob, "path=/system/agents/a/AGENT.md&action=write&principal=agent:assistant").await.is(200);
     assert_eq!(first(&agent), "ask agent-asks-for-system");
+    let service = ask(&shared.bob, &format!("{draft}&principal=service:sandbox")).await.is(200);
+    assert!(first(&service).starts_with("deny "), "a part that serves everybody sees no home: {}", service.json);
+    assert_eq!(service.json["principal"], "service:sandbox");
+    ask(&shared.bob, "path=/projects&principal=service:other").await.refuses(400, "INVALID_ARGUMENT");
     let all = ask(&shared.bob, "path=/projects").await.is(200);
     assert_eq!(all.json["decisions"].as_array().map(Vec::len), Some(9));
     ask(&shared.bob, "path=/projects&principal=nobody").await.refuses(400, "INVALID_ARGUMENT");

@@ -22,6 +22,7 @@ mod search;
 mod streams;
 mod tasks;
 mod webhooks;
+mod workspaces;
 
 use crate::{Ability, Client, Deployment, Result, Settings, World};
 use futures::future::BoxFuture;
@@ -129,6 +130,9 @@ pub const JOURNEYS: &[Journey] = {
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];
         search::a_file_is_found_by_its_words_and_by_its_meaning [Settings];
+        workspaces::a_document_becomes_markdown_that_follows_it [];
+        workspaces::a_policy_binds_people_and_agents_until_it_is_gone [Script];
+        workspaces::tags_and_links_lead_on_and_travel_with_the_workspace [];
         organizer::projects_tasks_and_calendars_are_files_with_tools [];
         schedules::a_daily_brief_is_written_at_its_time_and_a_tool_is_called_by_itself [Script];
         models::any_openai_compatible_server_is_a_model [Settings];

@@ -77,7 +77,7 @@ export const STORIES = [
     name: 'a task is marked as done',
     files: ATLAS,
     turns: [{
-      say: 'Mark the task "Order paper" as done', context: 'task_update', entity: 'atlas', strategy: ['tool'],
+      say: 'Mark the task "Order paper" as done', context: 'task_update', entity: PAPER, strategy: ['tool'],
       plays: [{calls: [call('update_task', {path: PAPER, status: 'done'})]}, {text: 'It is done.'}],
     }],
     expects: {files: {[PAPER]: [/status: .?done/, /heavy enough/]}},
@@ -116,7 +116,7 @@ export const STORIES = [
     name: 'a task gets a time',
     files: ATLAS,
     turns: [{
-      say: 'Schedule the task "Order paper" for 2 December 2026 at 9:00, one hour, Europe/Berlin', context: 'task_update', entity: 'atlas', strategy: ['tool'],
+      say: 'Schedule the task "Order paper" for 2 December 2026 at 9:00, one hour, Europe/Berlin', context: 'task_update', entity: PAPER, strategy: ['tool'],
       plays: [{calls: [call('schedule_task', {path: PAPER, start: '2026-12-02T09:00', duration_minutes: 60, time_zone: 'Europe/Berlin'})]}, {text: 'It is on 2 December at 9:00.'}],
     }],
     expects: {files: {[PAPER]: [/2026-12-02T0[89]/]}},
@@ -166,11 +166,11 @@ export const STORIES = [
     files: ATLAS,
     turns: [
       {
-        say: 'Show the details of the task "Order paper"', context: 'task_update', entity: 'atlas', strategy: ['tool'],
+        say: 'Show the details of the task "Order paper"', context: 'task_update', entity: PAPER, strategy: ['tool'],
         plays: [{calls: [call('get_task_details', {path: PAPER})]}, {text: 'Order paper: A4, high priority, in the backlog.'}],
       },
       {
-        say: 'Set its priority to low', context: 'task_update', entity: 'atlas', strategy: ['tool'],
+        say: 'Set its priority to low', context: 'task_update', entity: PAPER, strategy: ['tool'],
         plays: [{calls: [call('update_task', {path: PAPER, priority: 'low'})]}, {text: 'Its priority is low now.'}],
       },
     ],
@@ -240,7 +240,7 @@ export const STORIES = [
     name: 'a value that a field cannot have changes nothing',
     files: ATLAS,
     turns: [{
-      say: 'Set the priority of the task "Order paper" to purple', context: 'task_update', entity: 'atlas', strategy: ['tool'],
+      say: 'Set the priority of the task "Order paper" to purple', context: 'task_update', entity: PAPER, strategy: ['tool'],
       plays: [{calls: [call('update_task', {path: PAPER, priority: 'purple'})]}, {text: 'A task cannot have the priority purple; it can be low, medium, high or urgent.'}],
     }],
     expects: {unchanged: [PAPER], says: [/purple/i]},

@@ -6,14 +6,14 @@ import {createServer} from 'node:http';
 import {test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {watchChat} from '../../clients/typescript/dist/index.js';
-import {begin, violations} from '../../functions/console/web/tests/browser.mjs';
+import {begin, PATIENCE, violations} from '../../functions/console/web/tests/browser.mjs';
 
 const at = path => fileURLToPath(new URL(path, import.meta.url));
 const TOKEN = 'secret-token-of-the-test';
 
 async function visit(world, url) {
   const page = await (await world.browser.newContext()).newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(PATIENCE);
   page.faults = [];
   page.on('pageerror', error => page.faults.push(error.message));
   await page.goto(url);

@@ -47,7 +47,6 @@ class GitHub(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.comments: list[str] = []
         self.labels: list[str] = []
-        self.labelled = threading.Event()
         github = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,12 +56,12 @@ class GitHub(ThreadingHTTPServer):
             def do_POST(self) -> None:
                 sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 assert self.headers["authorization"] == "Bearer token-of-github"
-                self.reply(201, {})
                 if self.path == "/repos/acme/app/issues/7/comments":
                     github.comments.append(sent["body"])
                 if self.path == "/repos/acme/app/issues/7/labels":
                     github.labels += sent["labels"]
-                    github.labelled.set()
+                # Last: the receiver says that it is done once it has the answer.
+                self.reply(201, {})
 
             def reply(self, status: int, body: Any) -> None:
                 self.send_response(status)

@@ -124,9 +124,10 @@ def test_a_command_starts_a_chat_and_the_channel_hears_its_question_and_its_answ
         # A person sends the delivery again: the channel has it already.
         of_webhook = {"workspace_id": workspace, "webhook_id": webhook}
         newest = f"{webhooks}/{{webhook_id}}/deliveries"
-        delivery = hub.get(newest, **of_webhook)["deliveries"][0]
-        hub.post(f"{newest}/{{delivery_id}}/retry", **of_webhook, delivery_id=delivery["delivery_id"])
         # poll: no stream tells of deliveries
+        while (delivery := hub.get(newest, **of_webhook)["deliveries"][0])["status"] != "delivered":
+            pass
+        hub.post(f"{newest}/{{delivery_id}}/retry", **of_webhook, delivery_id=delivery["delivery_id"])
         while (again := hub.get(newest, **of_webhook)["deliveries"][0])["attempts_made"] < 2:
             pass
         assert (again["type"], again["status"], slack.texts.qsize()) == ("turn.ended", "delivered", 0)

@@ -74,8 +74,16 @@ async def test_they_may_be_coroutines(server: Hub, hub: Client, workspace: str) 
     async def look(at: str) -> dict[str, str]:
         return {"at": at}
 
+    opened = asyncio.Event()
+
+    def told(connection: Connection) -> None:
+        if connection.state == "open":
+            opened.set()
+
     async with AsyncClient(server.url) as program:
-        serving = asyncio.create_task(program.serve_tools(workspace, {"look": CodeTool("Looks.", look, AT, effects="read")}))
+        tools = {"look": CodeTool("Looks.", look, AT, effects="read")}
+        serving = asyncio.create_task(program.serve_tools(workspace, tools, on_connection=told))
+        await opened.wait()
         words = await asyncio.to_thread(said, hub, workspace, "look around")
         serving.cancel()
     assert words == 'Seen: {"at":"moon"}, {"at":"sun"}.'

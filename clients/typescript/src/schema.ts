@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * The card of this server, for every client: the endpoint, the credential, and the personas in the box as skills. With a credential the method
-         *     `GetExtendedAgentCard` tells the personas of a workspace.
+         *     `GetExtendedAgentCard` tells the personas and flows of a workspace.
          */
         get: operations["agent_card"];
         put?: never;
@@ -72,7 +72,8 @@ export interface paths {
         put?: never;
         /**
          * Takes a request of another agent (Agent2Agent 1.0 over JSON-RPC): `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`,
-         *     `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its context is the chat.
+         *     `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its
+         *     context is the chat; or it is a task of a flow.
          */
         post: operations["take_a2a_request"];
         delete?: never;
@@ -105,7 +106,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The card of a workspace: its endpoint, and its personas as skills. */
+        /** The card of a workspace: its endpoint, and its personas and flows as skills. */
         get: operations["workspace_card"];
         put?: never;
         post?: never;
@@ -418,7 +419,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The personas that a chat's `role` can name: the workspace's own, and those in the box that it has none of that name for. */
+        /** The personas that a chat's `role` can name: the caller's own, those of the workspace, and those in the box; of one name the first of these. */
         get: operations["list_agents"];
         put?: never;
         post?: never;
@@ -514,6 +515,26 @@ export interface paths {
          *     fewer than its limit although a `next_cursor` says that more follow.
          */
         get: operations["find_artifacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The changes of files by anybody, newest first: of those paths that the caller may list. They are kept for 30 days; versions of files are kept for
+         *     longer. A page can be short and have a next one, where few of many changes are asked for.
+         */
+        get: operations["list_changes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -675,7 +696,8 @@ export interface paths {
         };
         /**
          * The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters a token), their
-         *     place in the chat's file and the reason of each, and the turns that were left out. Calls of earlier versions have no record.
+         *     place in the chat's file and the reason of each, the parts that were cut, and the turns that were left out; in a session the analysis of the message and
+         *     its subject, too. Calls of earlier versions have no record.
          */
         get: operations["get_context"];
         put?: never;
@@ -775,8 +797,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the
-         *     request offers, for this chat or as far as `scope` says; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
+         * Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says. `always` beside
+         *     `approved` grants the rule that the request offers, for this chat or as far as `scope` says; beside `declined` it denies the same calls from
+         *     now on; `INVALID_ARGUMENT` when the request offers no rule. `reason` beside `declined` is read by the agent.
          */
         post: operations["decide_permission"];
         delete?: never;
@@ -1665,7 +1688,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The skills that agents can read, with the faults in their front matter. A skill with a fault is named to agents all the same. */
+        /** The skills that agents of the caller can read, the caller's own among them, with the faults in their front matter. A skill with a fault is named to agents all the same. */
         get: operations["list_skills"];
         put?: never;
         post?: never;
@@ -3008,7 +3031,7 @@ export interface paths {
         put?: never;
         /**
          * Answers a permission: with an outcome, or with one of the options of the request, which wins. 404 when nobody asked for it, 409 when it
-         *     is decided.
+         *     is decided, or shows something else than the `digest` says.
          */
         post: operations["answer_permission"];
         delete?: never;
@@ -3334,6 +3357,13 @@ export interface components {
          * @enum {string}
          */
         Action: "read" | "converse" | "run" | "write" | "approve" | "administer" | "own";
+        /** @description A question or request for permission of an agent. Very long arguments are cut, and such a request has no `digest`; the chat has the whole. */
+        AgentAsked: {
+            /** @description The data of that event. */
+            data: Record<string, unknown>;
+            /** @description `question` or `permission_required`. */
+            event: string;
+        };
         /** @description An event of the stream. The fields beside its type are those of the specification of the planner chat. */
         AgentEvent: {
             /**
@@ -3627,6 +3657,18 @@ export interface components {
              */
             v: number;
         };
+        /** @description A page of changes. */
+        ChangeList: {
+            /** @description The changes, newest first. */
+            changes: components["schemas"]["ListedChange"][];
+            /**
+             * Format: date-time
+             * @description The time since which all changes are kept.
+             */
+            kept_since: string;
+            /** @description The cursor of the next page; none at the end. */
+            next_cursor?: string | null;
+        };
         /** @description A chat. */
         Chat: {
             /**
@@ -3634,6 +3676,13 @@ export interface components {
              * @description When it last began or ended an interaction.
              */
             active_at: string;
+            /**
+             * Format: date-time
+             * @description When it last did.
+             */
+            agent_chose_at?: string | null;
+            /** @description The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`. */
+            agent_options?: Record<string, unknown> | null;
             agents_usage?: components["schemas"]["Usage"] | null;
             approval?: components["schemas"]["Approval"] | null;
             /**
@@ -3671,7 +3720,7 @@ export interface components {
             parent_chat_id?: string | null;
             /** @description Why it is paused. */
             paused_reason?: string | null;
-            /** @description The rules that people have granted: calls that they cover need no permission in turns of people who may approve. */
+            /** @description The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied. */
             permissions?: components["schemas"]["PermissionRule"][];
             /**
              * Format: uuid
@@ -4158,8 +4207,11 @@ export interface components {
             call_id: string;
             /** @description `command`, `file`, `network` or `mcp`. */
             category: string;
-            /** @description The SHA-256 of category, call and options of a coding agent's request. */
-            digest?: string | null;
+            /**
+             * @description The SHA-256 of what is shown: of category, tool and arguments; of a coding agent's request of category, call and options. A decision may
+             *     name it, and then counts for no other request.
+             */
+            digest: string;
             /**
              * Format: date-time
              * @description When no answer becomes a no.
@@ -4756,6 +4808,11 @@ export interface components {
         Conversion: {
             /**
              * Format: uuid
+             * @description The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
+             */
+            attachments?: string | null;
+            /**
+             * Format: uuid
              * @description The file with the Markdown. Until the status is `done` it is that of an earlier version.
              */
             markdown?: string | null;
@@ -4818,10 +4875,12 @@ export interface components {
         /** @description A decision on a permission. */
         Decision: {
             /**
-             * @description With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this
-             *     chat.
+             * @description Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
+             *     Calls that it covers are asked about no more in this chat.
              */
             always?: boolean;
+            /** @description The `digest` of the request that was read. `CONFLICT` when the request shows something else. */
+            digest?: string | null;
             /**
              * @description The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
              *     own yes or no for this once is chosen.
@@ -5179,6 +5238,26 @@ export interface components {
             /** @description The sessions, the last active first. */
             sessions?: Record<string, unknown>[] | null;
         };
+        /** @description The analysis of a message. */
+        GivenAnalysis: {
+            /** @description The time of it. */
+            at: string;
+            /** @description Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong. */
+            by: string;
+            /**
+             * Format: int32
+             * @description How many operations it may take.
+             */
+            estimated_operations: number;
+            /** @description The reasons. */
+            reasoning: string;
+            /** @description Whether executors are needed. */
+            requires_executors: boolean;
+            /** @description Whether tools are needed. */
+            requires_tools: boolean;
+            /** @description `simple`, `tool` or `complex`. */
+            strategy: string;
+        };
         /** @description The context of one model call. */
         GivenContext: {
             /** @description The time of the call. */
@@ -5193,6 +5272,8 @@ export interface components {
              * @description The context budget, in tokens.
              */
             budget: number;
+            /** @description The parts that were cut, so that the context fits. */
+            cut?: components["schemas"]["GivenCut"][];
             /**
              * Format: int64
              * @description Whole turns that were left out right before this call.
@@ -5213,6 +5294,7 @@ export interface components {
              * @description All turns that the model does not read word for word.
              */
             left_out_turns: number;
+            location?: components["schemas"]["GivenLocation"] | null;
             /**
              * Format: uuid
              * @description The message that the call brought.
@@ -5222,6 +5304,8 @@ export interface components {
             model?: string | null;
             /** @description The parts, in the order of the request. */
             parts: components["schemas"]["GivenPart"][];
+            /** @description The purpose of the call: `analysis` or `answer`. */
+            purpose: string;
             /**
              * Format: int64
              * @description The number of the event that began the call.
@@ -5232,6 +5316,32 @@ export interface components {
              * @description The estimated size of all parts, in tokens.
              */
             tokens: number;
+        };
+        /** @description A part of a context that was cut. */
+        GivenCut: {
+            /** @description The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis. */
+            part: string;
+            /**
+             * Format: int64
+             * @description The tokens that were kept.
+             */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description Its tokens before, estimated.
+             */
+            tokens_before: number;
+            /** @description The reason. */
+            why: string;
+        };
+        /** @description The subject of a session at a model call. */
+        GivenLocation: {
+            /** @description The kind of work, such as `project_update`. */
+            context_type: string;
+            /** @description The entity that it is about. */
+            entity_id?: string | null;
+            /** @description The focus, as the client says it. */
+            project_focus?: unknown;
         };
         /** @description A part of a context. */
         GivenPart: {
@@ -5265,8 +5375,10 @@ export interface components {
             /** @description Whether to give up the part that failed again and again instead of trying it once more. */
             drop?: boolean;
         };
-        /** @description A rule by which calls are allowed without a question. */
+        /** @description A rule by which calls are allowed or denied without a question. */
         GrantedRule: {
+            /** @description `allow` or `deny`. Of two rules that cover a call the one that denies wins. */
+            effect: string;
             /** @description The rule. */
             rule: components["schemas"]["PermissionRule"];
             /**
@@ -5438,11 +5550,15 @@ export interface components {
         };
         /** @description An answer to a permission. */
         HubDecision: {
-            /** @description One of the options of the request. It wins over `outcome`. */
+            /** @description The `digest` of the request that was read. 409 when the request shows something else. */
+            digest?: string | null;
+            /**
+             * @description One of the options of the request. It wins over `outcome`. `allow_once`, `allow_always`, `reject_once` and `reject_always` are understood
+             *     for every request, also where a coding agent has others.
+             */
             optionId?: string | null;
             outcome?: components["schemas"]["Outcome"] | null;
-            /** @description With `allow_always`: how far the granted rule goes [default: `chat`, the thread]. */
-            scope?: components["schemas"]["RuleScope"];
+            scope?: components["schemas"]["RuleScope"] | null;
         };
         /** @description A thread that was deleted. */
         HubDeletedThread: {
@@ -5523,8 +5639,10 @@ export interface components {
             /** Format: uuid */
             threadId: string;
         };
-        /** @description A rule by which calls are allowed without a question. */
+        /** @description A rule by which calls are allowed or denied without a question. */
         HubRule: {
+            /** @description `allow` or `deny`. Of two rules that cover a call the one that denies wins. */
+            effect: string;
             /** @description The rule. */
             rule: components["schemas"]["PermissionRule"];
             /** @description Its id: the same for the same rule in every thread. */
@@ -5636,7 +5754,7 @@ export interface components {
             created_at: string;
             /**
              * Format: uuid
-             * @description Of the Markdown of a document: that document.
+             * @description Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
              */
             derived_from?: string | null;
             /**
@@ -5745,6 +5863,44 @@ export interface components {
             kind: string;
             /** @description Of a link in a text: its target as it is written. */
             target?: string | null;
+        };
+        /** @description A change in a list of changes. */
+        ListedChange: {
+            /**
+             * Format: date-time
+             * @description The time of the change.
+             */
+            at: string;
+            /** @description The author of the change. */
+            author: string;
+            /**
+             * Format: uuid
+             * @description The file or folder.
+             */
+            file_id: string;
+            /** @description The path before a move. */
+            from?: string | null;
+            /**
+             * Format: uuid
+             * @description The id of its record: `as_of` of a rewind takes it.
+             */
+            id: string;
+            /** @description Its kind. */
+            kind: components["schemas"]["Kind"];
+            /** @description The kind of change. */
+            op: components["schemas"]["Op"];
+            /** @description Its path then, or its last one. */
+            path: string;
+            /**
+             * Format: uuid
+             * @description The rewind that it is a part of.
+             */
+            rewind?: string | null;
+            /**
+             * Format: int64
+             * @description Its version after the change; 0 for folders and for removed files.
+             */
+            v: number;
         };
         /** @description A flow in a list. */
         ListedFlow: {
@@ -6107,7 +6263,7 @@ export interface components {
              */
             plan_v?: number | null;
             /**
-             * @description The persona, a folder in `/system/agents`; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
+             * @description The persona, a folder in `/system/agents` or in `personas` of the caller's home; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
              *     `builder` when none.
              */
             role?: string | null;
@@ -6348,7 +6504,7 @@ export interface components {
             /** @description Before these nodes, whenever they come; before the next node, whichever it is, when none. */
             before?: string[];
         };
-        /** @description A rule of a chat: calls that need no further permission. */
+        /** @description A rule of a chat: calls that need no further permission, or that are denied. */
         PermissionRule: {
             /** @description The folder that they run in; the root of the workspace when it is left out. */
             folder?: string | null;
@@ -6368,6 +6524,19 @@ export interface components {
             kind: "file";
             /** @description The file. */
             path: string;
+        } | {
+            /** @enum {string} */
+            kind: "tool";
+            /**
+             * @description Its name for agents.
+             * @example mcp__github__create_issue
+             */
+            tool: string;
+        } | {
+            /** @enum {string} */
+            kind: "deny";
+            /** @description That rule, of one of the other kinds. */
+            rule: Record<string, unknown>;
         };
         /** @description One question to people. */
         Question: {
@@ -6869,12 +7038,14 @@ export interface components {
             goal: string;
             /** @enum {string} */
             kind: "chat";
+            limits?: components["schemas"]["Limits"] | null;
             /** @description How far it may go: `chat` or `plan`. */
             mode?: components["schemas"]["Mode"];
             /** @description The model; the default one when left out. */
             model?: string | null;
             /** @description The persona; `assistant` when left out. */
             role?: string | null;
+            scenario?: components["schemas"]["Scenario"] | null;
         } | {
             /**
              * Format: uuid
@@ -7080,7 +7251,10 @@ export interface components {
         SearchMode: "text" | "regex" | "semantic" | "hybrid";
         /** @description A search. */
         SearchRequest: {
-            /** @description Only versions by this principal. */
+            /**
+             * @description Only versions by this author: `user:<id>`, `agent:<persona>`, `task:<id>`, `system`, or one of an imported repository, such as
+             *     `Ada <ada@example.org>`. Another text is refused.
+             */
             author?: string | null;
             /** @description Only these kinds [default: all]. */
             kinds?: components["schemas"]["SearchKind"][] | null;
@@ -7117,7 +7291,7 @@ export interface components {
              * @description Its identity.
              */
             file_id: string;
-            /** @description The headings above the snippet. */
+            /** @description The headings above the snippet, or the items of code around it, from the outermost: `Parser > next`. */
             heading?: string | null;
             /** @description Its kind. */
             kind: components["schemas"]["SearchKind"];
@@ -7465,7 +7639,7 @@ export interface components {
             /** @description The tool. */
             tool: string;
         };
-        /** @description A rule by which calls are allowed in more than one chat. */
+        /** @description A rule by which calls are allowed or denied in more than one chat. */
         StandingRule: {
             /**
              * Format: date-time
@@ -7479,6 +7653,8 @@ export interface components {
             by: string;
             /** @description The folder of the machine that its paths are in, where a coding agent asked. */
             cwd?: string | null;
+            /** @description `allow` or `deny`. Both count for calls that are asked about; of two rules that cover one the one that denies wins. */
+            effect: string;
             /** @description The rule. */
             rule: components["schemas"]["PermissionRule"];
             /**
@@ -7558,6 +7734,8 @@ export interface components {
         };
         /** @description A task. */
         Task: {
+            /** @description Whether the agent of its node waits for people: the list of what waits has the request. */
+            agent_waits?: boolean;
             budget?: components["schemas"]["TaskBudget"] | null;
             /**
              * Format: int64
@@ -7696,6 +7874,36 @@ export interface components {
              * @enum {string}
              */
             event: "agent_replied";
+            /**
+             * Format: int64
+             * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+             */
+            id: number;
+        };
+        /** @description The agent of a node waits for people, or goes on. They answer it at its chat. */
+        TaskAgentWaits: {
+            asked?: components["schemas"]["AgentAsked"] | null;
+            /**
+             * Format: date-time
+             * @description The time at which the task was told.
+             */
+            at: string;
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id: string;
+            /** @description The node. */
+            node: string;
+        };
+        /** @description The event `agent_waits` of a task. */
+        TaskAgentWaitsEvent: {
+            data: components["schemas"]["TaskAgentWaits"];
+            /**
+             * @description The block's `event:` field. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            event: "agent_waits";
             /**
              * Format: int64
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -8000,7 +8208,7 @@ export interface components {
             id: number;
         };
         /** @description One block of a task's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions. */
-        TaskEvent: components["schemas"]["TaskTaskStartedEvent"] | components["schemas"]["TaskNodeStartedEvent"] | components["schemas"]["TaskContextEvent"] | components["schemas"]["TaskDeniedEvent"] | components["schemas"]["TaskAgentAskedEvent"] | components["schemas"]["TaskAgentRepliedEvent"] | components["schemas"]["TaskToolEvent"] | components["schemas"]["TaskOutputRejectedEvent"] | components["schemas"]["TaskQuestionEvent"] | components["schemas"]["TaskAnsweredEvent"] | components["schemas"]["TaskNodeFinishedEvent"] | components["schemas"]["TaskRoutedEvent"] | components["schemas"]["TaskForkedEvent"] | components["schemas"]["TaskChildArrivedEvent"] | components["schemas"]["TaskChildFinishedEvent"] | components["schemas"]["TaskMergedEvent"] | components["schemas"]["TaskWentUpEvent"] | components["schemas"]["TaskPausedEvent"] | components["schemas"]["TaskPlanStepEvent"] | components["schemas"]["TaskContinuedEvent"] | components["schemas"]["TaskDoneEvent"] | components["schemas"]["TaskStoppedEvent"] | components["schemas"]["TaskErrorEvent"] | components["schemas"]["TaskWaitingEvent"] | components["schemas"]["TaskCaughtEvent"] | components["schemas"]["TaskStatusEvent"] | components["schemas"]["TaskDivergedEvent"] | components["schemas"]["TaskResetEvent"];
+        TaskEvent: components["schemas"]["TaskTaskStartedEvent"] | components["schemas"]["TaskNodeStartedEvent"] | components["schemas"]["TaskContextEvent"] | components["schemas"]["TaskDeniedEvent"] | components["schemas"]["TaskAgentAskedEvent"] | components["schemas"]["TaskAgentRepliedEvent"] | components["schemas"]["TaskAgentWaitsEvent"] | components["schemas"]["TaskToolEvent"] | components["schemas"]["TaskOutputRejectedEvent"] | components["schemas"]["TaskQuestionEvent"] | components["schemas"]["TaskAnsweredEvent"] | components["schemas"]["TaskNodeFinishedEvent"] | components["schemas"]["TaskRoutedEvent"] | components["schemas"]["TaskForkedEvent"] | components["schemas"]["TaskChildArrivedEvent"] | components["schemas"]["TaskChildFinishedEvent"] | components["schemas"]["TaskMergedEvent"] | components["schemas"]["TaskWentUpEvent"] | components["schemas"]["TaskPausedEvent"] | components["schemas"]["TaskPlanStepEvent"] | components["schemas"]["TaskContinuedEvent"] | components["schemas"]["TaskDoneEvent"] | components["schemas"]["TaskStoppedEvent"] | components["schemas"]["TaskErrorEvent"] | components["schemas"]["TaskWaitingEvent"] | components["schemas"]["TaskCaughtEvent"] | components["schemas"]["TaskStatusEvent"] | components["schemas"]["TaskDivergedEvent"] | components["schemas"]["TaskResetEvent"];
         /** @description A branch or a split made children. */
         TaskForked: {
             /** @description The kind of the children. */
@@ -8915,6 +9123,7 @@ export interface components {
         };
         /** @description The contexts of a turn. */
         TurnContexts: {
+            analysis?: components["schemas"]["GivenAnalysis"] | null;
             /** @description The model calls, in order; a call that was made again after a crash is there again. */
             calls: components["schemas"]["GivenContext"][];
             compaction?: components["schemas"]["Compaction"] | null;
@@ -11108,6 +11317,59 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    list_changes: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only changes by this author, as changes name it: `user:<id>`, `agent:<persona>`, `task:<id>`, `system`, or one of an imported repository, such as
+                 *     `Ada <ada@example.org>`. Another text is refused.
+                 * @example agent:assistant
+                 */
+                author?: string;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description At most this many; 1 to 200. */
+                limit?: number;
+                /** @description Only changes of this kind. */
+                op?: components["schemas"]["Op"];
+                /**
+                 * @description Only changes at or below this path, and moves from there.
+                 * @example /projects
+                 */
+                path?: string;
+                /** @description Only changes at this time or later. */
+                since?: string;
+                /** @description Only changes before this time. */
+                until?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeList"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };

@@ -8,7 +8,7 @@ mod push;
 use crate::{
     Context,
     access::{Access, Converse, Read},
-    converse::{Reply, Run, Speaker, Words},
+    converse::{Named, Reply, Run, Speaker, Words, has_its_input, task_log},
     error::{Answer, ApiError},
     extract::{Talk, TraceParent, Traced},
     hub::Within,
@@ -19,18 +19,17 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{
-    body::Body,
     extract::State,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use chat::Shelf;
-use domain::{ActorRef, ChatId, Code, CommandId, Error, OnBusy, TurnId};
+use domain::{ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnId, WorkspaceId};
 use doors::{
-    Part, Span,
+    Part, Projection, Span,
     a2a::{self as wire, Ask, Card, Kind, Refusal, Sent, Shows, Skill, Task, TaskId},
+    of_task::{self, Telling},
 };
-use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, header};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -44,14 +43,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 type Taken<T> = Result<T, Refusal>;
 
 /// The card of this server, for every client: the endpoint, the credential, and the personas in the box as skills. With a credential the method
-/// `GetExtendedAgentCard` tells the personas of a workspace.
+/// `GetExtendedAgentCard` tells the personas and flows of a workspace.
 #[utoipa::path(get, path = "/.well-known/agent-card.json", tag = "a2a",
     responses((status = 200, description = "The card (Agent2Agent 1.0).", body = Value)))]
 pub(crate) async fn agent_card(State(context): State<Arc<Context>>, headers: HeaderMap) -> axum::Json<Value> {
-    axum::Json(card(&context, &headers, "/a2a", &chat::described_in_the_box()))
+    let personas = chat::described_in_the_box();
+    let skills = personas.iter().map(persona).collect();
+    axum::Json(card(&context, &headers, "/a2a", skills))
 }
 
-/// The card of a workspace: its endpoint, and its personas as skills.
+/// The card of a workspace: its endpoint, and its personas and flows as skills.
 #[utoipa::path(get, path = "/a2a/{workspace_id}/.well-known/agent-card.json", tag = "a2a", params(InWorkspace),
     responses((status = 200, description = "The card (Agent2Agent 1.0).", body = Value)))]
 pub(crate) async fn workspace_card(
@@ -59,13 +60,13 @@ pub(crate) async fn workspace_card(
     Access { at, files, .. }: Access<Read, InWorkspace>,
     headers: HeaderMap,
 ) -> Answer<axum::Json<Value>> {
-    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let personas = chat::described(&workspace, Shelf::Agents).await?;
-    Ok(axum::Json(card(&context, &headers, &format!("/a2a/{}", at.workspace_id), &personas)))
+    let endpoint = format!("/a2a/{}", at.workspace_id);
+    Ok(axum::Json(card_of(&context, at.workspace_id, files, &headers, &endpoint).await?))
 }
 
 /// Takes a request of another agent (Agent2Agent 1.0 over JSON-RPC): `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`,
-/// `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its context is the chat.
+/// `SubscribeToTask`, `ListTasks`, `GetExtendedAgentCard`, and those about push notifications. A task is a turn, and its
+/// context is the chat; or it is a task of a flow.
 #[utoipa::path(post, path = "/a2a", tag = "a2a", params(TraceParent),
     request_body(content = Value, description = "A request of JSON-RPC 2.0."),
     responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
@@ -144,9 +145,8 @@ async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
             streamed(peer, id, (task, u32::MAX), &now, next).await
         }
         Ask::Card => {
-            let workspace = speaker.context.base.workspaces.open(speaker.workspace, speaker.files.clone()).await?;
-            let personas = chat::described(&workspace, Shelf::Agents).await?;
-            let card = card(speaker.context, peer.headers, &peer.endpoint, &personas);
+            let (context, files) = (speaker.context, speaker.files.clone());
+            let card = card_of(context, speaker.workspace, files, peer.headers, &peer.endpoint).await?;
             Ok(axum::Json(wire::success(id, &card)).into_response())
         }
     }
@@ -183,22 +183,43 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
         Some(task) => Some(open_task(peer, id, task, sent.context).await?),
         None => None,
     };
-    let Some(config) = sent.push.take() else { return handed(peer, open, sent).await };
+    let flow = begun_flow(peer, &sent).await?;
+    let Some(config) = sent.push.take() else { return handed(peer, open, flow, sent).await };
+    if flow.is_some() {
+        return Err(push::not_of_flows());
+    }
     let speaker = &peer.speaker;
     let task = sent.task.unwrap_or_else(|| {
         let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
         TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
     });
     let made = push::put(peer, task, config).await?;
-    let said = handed(peer, open, sent).await;
+    let said = handed(peer, open, flow, sent).await;
     if let (Err(_), Some(made)) = (&said, &made.id) {
         speaker.context.webhooks.unpush(speaker.workspace, task.turn, made).await?;
     }
     said
 }
 
-/// Hands a message to the task that it is for, which is `open`, or else to its context or a new one.
-async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
+/// The flow of which a message begins a task; none for one that begins a chat or goes on.
+async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> Taken<Option<String>> {
+    let Some(skill) = sent.skill.as_ref().filter(|_| sent.task.is_none() && sent.context.is_none()) else {
+        return Ok(None);
+    };
+    match peer.speaker.named(skill).await? {
+        Named::Flow => Ok(Some(skill.clone())),
+        Named::Persona => Ok(None),
+        Named::Nothing => {
+            let shown: String = skill.chars().take(64).collect();
+            Err(Error::invalid("skill", format!("there is no skill {shown:?}"))
+                .hint("the card lists the personas and the flows, which are the skills")
+                .into())
+        }
+    }
+}
+
+/// Hands a message to the task that it is for, which is `open`, or else to its context or a new one: a task of this flow, if there is one.
+async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent: Sent) -> Taken<Run> {
     let speaker = &peer.speaker;
     if let (Some(task), Some(now)) = (sent.task, open) {
         if !sent.files.is_empty() {
@@ -209,10 +230,14 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
         // The answer to its question, or words for the turn that runs.
         return Ok(match now.asked() {
             Some(asked) => speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?,
+            None if of_task::task_of(task.chat).is_some() => return Err(one_input()),
             None => speaker.steer(task.chat, task.turn, sent.words()).await?,
         });
     }
     if let Some(chat) = sent.context {
+        if of_task::task_of(chat).is_some() {
+            return Err(one_input());
+        }
         let view = speaker.context.chats.get(speaker.workspace, chat).await.map_err(|error| match error.code {
             Code::NotFound => Refusal { kind: Kind::InvalidParams, error: error.detail("field", "contextId") },
             _ => error.into(),
@@ -225,14 +250,6 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
         let words = Words { content: sent.words(), files: sent.files, ..Words::default() };
         return Ok(speaker.post(chat, words, OnBusy::Enqueue).await?);
     }
-    if let Some(skill) = &sent.skill
-        && !speaker.personas().await?.contains(skill)
-    {
-        let shown: String = skill.chars().take(64).collect();
-        return Err(Error::invalid("skill", format!("there is no skill {shown:?}"))
-            .hint("the card lists the personas, which are the skills")
-            .into());
-    }
     let words = Words {
         content: sent.words(),
         earlier: String::new(),
@@ -241,7 +258,16 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, sent: Sent) -> Taken<Run> {
         functions: Vec::new(),
         files: sent.files,
     };
-    Ok(speaker.begin(speaker.new_chat(), words).await?)
+    let chat = speaker.new_chat();
+    Ok(match flow {
+        Some(flow) => speaker.begin_task(chat, &flow, words).await?,
+        None => speaker.begin_chat(chat, words).await?,
+    })
+}
+
+/// The refusal of words for a task of a flow that asks nothing.
+fn one_input() -> Refusal {
+    Refusal { kind: Kind::UnsupportedOperation, error: has_its_input() }
 }
 
 /// A task that takes a message which names this context, or none.
@@ -267,11 +293,14 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
     if now.state().is_terminal() {
         return refused("the task has ended", "read it by GetTask");
     }
-    let chats = &speaker.context.chats;
-    if chats.get(speaker.workspace, task.chat).await?.turn_id.is_some_and(|turn| turn != task.turn) {
+    let (chats, command) = (&speaker.context.chats, CommandId(speaker.ids.id("command")));
+    if let Some(of) = of_task::task_of(task.chat) {
+        speaker.context.tasks.stop(speaker.workspace, of, command, &speaker.by).await?;
+    } else if chats.get(speaker.workspace, task.chat).await?.turn_id.is_some_and(|turn| turn != task.turn) {
         return refused("the task waits behind another one of its context", "cancel that one, or wait for its end");
+    } else {
+        chats.stop(speaker.workspace, task.chat, command, &speaker.by).await?;
     }
-    chats.stop(speaker.workspace, task.chat, CommandId(speaker.ids.id("command")), &speaker.by).await?;
     if speaker.demand_streams("").is_ok() {
         let run = Run { chat: task.chat, part: Part::first(task.turn), first: 1 };
         let view = Box::new(view(peer, id, task, u32::MAX, Shows::Whole(None)));
@@ -296,16 +325,31 @@ fn view(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, shows: Shows) -> T
 
 /// A task of the caller's workspace as it is now, and the number of the next event of its log.
 async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<(Task, u64)> {
-    match peer.speaker.context.chats.get(peer.speaker.workspace, task.chat).await {
-        Ok(_) => folded(peer, id, task, u32::MAX).await,
+    let (context, workspace) = (peer.speaker.context, peer.speaker.workspace);
+    let there = match of_task::task_of(task.chat) {
+        Some(of) if task.turn != of_task::turn_of(of) => return Err(Refusal::no_task(task)),
+        Some(of) => context.tasks.get(workspace, of).await.map(drop),
+        None => context.chats.get(workspace, task.chat).await.map(drop),
+    };
+    match there {
+        Ok(()) => folded(peer, id, task, u32::MAX).await,
         Err(error) if error.code == Code::NotFound => Err(Refusal::no_task(task)),
         Err(error) => Err(error.into()),
     }
 }
 
 async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> Taken<(Task, u64)> {
-    use doors::Projection;
     let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
+    if let Some(of) = of_task::task_of(task.chat) {
+        let mut telling = Telling::of(of);
+        let take_in = |number, at, event: &TaskEvent| {
+            let told = telling.numbered(number, at, event);
+            told.for_each(|(number, event)| view.take_in(number, at, &event, &mut frames));
+            next = number + 1;
+        };
+        task_log(&peer.speaker.context.base, peer.speaker.workspace, of, take_in).await?;
+        return Ok((view, next));
+    }
     let take_in = |number, at, event: &_| {
         view.take_in(number, at, event, &mut frames);
         next = number + 1;
@@ -317,16 +361,11 @@ async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> Taken<(
 /// The task as it is now, and the updates from the event with the number `next` on.
 async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, next: u64) -> Taken<Response> {
     let (task, part) = of;
-    let actor = ActorRef::Chat { workspace: peer.speaker.workspace, chat: task.chat };
     let span = Span { fold_from: 1, first: next, to_the_end: true };
     let view = Box::new(view(peer, id, task, part, Shows::Updates));
-    let streams = &peer.speaker.context.base.streams;
-    let opened = streams.open_projected(actor, view, span, &HeaderMap::new(), None).await;
-    let opened = opened.map_err(|error| ApiError::from(error).error)?;
-    let (parts, body) = opened.into_parts();
-    let first = format!("data: {}\n\n", wire::success(id, &json!({ "task": now.whole(None) })));
-    let first = stream::once(async { Ok(Bytes::from(first)) });
-    Ok(Response::from_parts(parts, Body::from_stream(first.chain(body.into_data_stream()))))
+    let now = format!("data: {}\n\n", wire::success(id, &json!({ "task": now.whole(None) })));
+    let around = [Bytes::from(now), Bytes::new()];
+    Ok(peer.speaker.stream(task.chat, view, span, around).await.map_err(|error| error.error)?)
 }
 
 /// The URL of this server, as the client that asks knows it.
@@ -334,12 +373,33 @@ fn address(context: &Context, headers: &HeaderMap) -> String {
     context.base.auth.login().resource(&Asked::by(headers)).unwrap_or_default()
 }
 
-fn card(context: &Context, headers: &HeaderMap, endpoint: &str, personas: &[chat::Described]) -> Value {
-    let skills = personas
-        .iter()
-        .map(|one| Skill { name: &one.name, title: &one.title, description: &one.description })
-        .collect();
+fn card(context: &Context, headers: &HeaderMap, endpoint: &str, skills: Vec<Skill<'_>>) -> Value {
     let url = format!("{}{endpoint}", address(context, headers));
     let pushes = context.webhooks.setup().is_some();
     Card { url, is_guarded: context.base.auth.is_guarded(), pushes, skills }.value()
+}
+
+fn persona(one: &chat::Described) -> Skill<'_> {
+    Skill { kind: "persona", name: &one.name, title: &one.title, description: &one.description }
+}
+
+fn flow(one: &engine::FlowInfo) -> Skill<'_> {
+    let description = one.description.as_deref().unwrap_or_default();
+    Skill { kind: "flow", name: &one.name, title: &one.name, description }
+}
+
+/// The card of a workspace. Of a persona and a flow of one name it has the persona; a flow with faults is no skill.
+async fn card_of(
+    context: &Context,
+    workspace: WorkspaceId,
+    files: workspace::Access,
+    headers: &HeaderMap,
+    endpoint: &str,
+) -> Result<Value, Error> {
+    let opened = context.base.workspaces.open(workspace, files).await?;
+    let personas = chat::described(&opened, Shelf::Agents).await?;
+    let mut flows = context.tasks.flows().list(workspace).await?;
+    flows.retain(|flow| flow.hash.is_some() && personas.iter().all(|persona| persona.name != flow.name));
+    let skills = personas.iter().map(persona).chain(flows.iter().map(flow)).collect();
+    Ok(card(context, headers, endpoint, skills))
 }

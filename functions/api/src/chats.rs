@@ -62,7 +62,7 @@ pub(crate) struct NewChat {
     #[serde(default)]
     #[schema(value_type = Vec<Uuid>)]
     files: Vec<FileId>,
-    /// The persona, a folder in `/system/agents`; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
+    /// The persona, a folder in `/system/agents` or in `personas` of the caller's home; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
     /// `builder` when none.
     role: Option<String>,
     /// The model, of `GET /api/v1/models`; the default one when none.

@@ -80,7 +80,8 @@ pub(crate) async fn undo_compaction(
 }
 
 /// The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters a token), their
-/// place in the chat's file and the reason of each, and the turns that were left out. Calls of earlier versions have no record.
+/// place in the chat's file and the reason of each, the parts that were cut, and the turns that were left out; in a session the analysis of the message and
+/// its subject, too. Calls of earlier versions have no record.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/context", tag = "chats", params(InChat, OfTurn),
     responses((status = 200, description = "The contexts.", body = schema::TurnContexts)))]
 pub(crate) async fn get_context(

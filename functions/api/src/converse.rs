@@ -29,7 +29,7 @@ use doors::{
     Brought, Part, Parts, Projection, Span,
     of_task::{self, OfTask},
 };
-pub(crate) use flows::{Meant, task_log};
+pub(crate) use flows::{Meant, Named, has_its_input, task_log};
 use futures::{StreamExt, stream};
 use http::HeaderMap;
 use identity::{Action, Caller, Role};
@@ -131,14 +131,16 @@ impl Speaker<'_> {
         Ok(chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| persona.name).collect())
     }
 
-    /// Begins a chat with a message.
+    /// Begins a chat, or a task of the flow that the words name, with a message.
     pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
-        if let Some(name) = &words.role
-            && self.is_flow(name).await?
-        {
-            let flow = name.clone();
-            return self.begin_task(chat, &flow, words).await;
+        match words.role.clone() {
+            Some(name) if self.named(&name).await? == Named::Flow => self.begin_task(chat, &name, words).await,
+            _ => self.begin_chat(chat, words).await,
         }
+    }
+
+    /// Begins a chat of a persona with a message.
+    pub(crate) async fn begin_chat(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
         let Words { content, earlier, role, model, functions, files } = words;
         check_model(self.context, model.as_deref())?;
         let earlier = match earlier.is_empty() {
@@ -186,7 +188,7 @@ impl Speaker<'_> {
     /// Posts a message to a chat, which keeps its own setup.
     pub(crate) async fn post(&self, chat: ChatId, words: Words, on_busy: OnBusy) -> Result<Run, Error> {
         if of_task::task_of(chat).is_some() {
-            return Err(flows::has_its_input());
+            return Err(has_its_input());
         }
         let Words { content, files, .. } = words;
         if on_busy == OnBusy::Rollback {
@@ -226,6 +228,12 @@ impl Speaker<'_> {
         if let Some(task) = of_task::task_of(chat) {
             return self.reply_task(task, id, reply).await;
         }
+        let part = self.answer_chat(chat, id, reply).await?;
+        Ok(Run { chat, part: part.next(), first: 1 })
+    }
+
+    /// The same in a chat, that of a task's agent included. Returns the part that ended with what is answered.
+    async fn answer_chat(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Part, Error> {
         let view = self.context.chats.get(self.workspace, chat).await?;
         let parts = self.parts(chat).await?;
         let Some((asked, part)) = parts.that_asked(id) else {
@@ -258,7 +266,7 @@ impl Speaker<'_> {
             let may_approve = self.may_approve();
             self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
         }
-        Ok(Run { chat, part: part.next(), first: 1 })
+        Ok(part)
     }
 
     /// Refuses other functions of the client than those that a chat was made with.
@@ -306,15 +314,27 @@ impl Speaker<'_> {
         projection: Box<dyn Projection<Event = ChatEvent>>,
         tail: &'static str,
     ) -> Answer<Response> {
-        let (actor, streams, none) = (self.actor(run), &self.context.base.streams, HeaderMap::new());
         let span = Span { fold_from: run.first, first: run.first, to_the_end: true };
-        let opened = match of_task::task_of(run.chat) {
+        self.stream(run.chat, projection, span, [Bytes::new(), Bytes::from_static(tail.as_bytes())]).await
+    }
+
+    /// The stream of a chat, or of a task as one: the frames of a span of its log, with `head` before them and `tail` behind them.
+    pub(crate) async fn stream(
+        &self,
+        chat: ChatId,
+        projection: Box<dyn Projection<Event = ChatEvent>>,
+        span: Span,
+        [head, tail]: [Bytes; 2],
+    ) -> Answer<Response> {
+        let (actor, streams, none) = (self.actor(chat), &self.context.base.streams, HeaderMap::new());
+        let opened = match of_task::task_of(chat) {
             Some(task) => streams.open_task(actor, Box::new(OfTask::new(task, projection)), span, &none).await?,
             None => streams.open_projected(actor, projection, span, &none, None).await?,
         };
         let (parts, body) = opened.into_parts();
-        let last = stream::iter((!tail.is_empty()).then(|| Ok(Bytes::from_static(tail.as_bytes()))));
-        Ok(Response::from_parts(parts, Body::from_stream(body.into_data_stream().chain(last))))
+        let around = |bytes: Bytes| stream::iter((!bytes.is_empty()).then_some(Ok(bytes)));
+        let body = around(head).chain(body.into_data_stream()).chain(around(tail));
+        Ok(Response::from_parts(parts, Body::from_stream(body)))
     }
 
     /// The one frame of a projection that has no other, once it is there: what is returned waits for it.

@@ -69,6 +69,11 @@ impl ApiError {
     }
 }
 
+/// The refusal of an event that its chat has not reached names the field of the request.
+pub(crate) fn about_event(error: Error, field: &str) -> Error {
+    if error.details.contains_key("last_seq") { error.detail("field", field) } else { error }
+}
+
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = status_of(error.code);

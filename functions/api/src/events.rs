@@ -73,6 +73,11 @@ pub trait Streams: Send + Sync {
         true
     }
 
+    /// Whether an answer that streams is dropped when its client goes. Where it is not, a request that depends on it is refused.
+    fn see_clients_go(&self) -> bool {
+        true
+    }
+
     /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come. The events of
     /// the actors `followed` come along, as `chat_event` and `task_event`.
     ///

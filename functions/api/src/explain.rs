@@ -102,8 +102,8 @@ pub(crate) async fn explain_access(
         Who::Me => Subject::of(&by, Some(mine)),
         Who::Person(id) if id == by.user() => Subject::of(&by, Some(mine)),
         Who::Person(id) => Subject::Person { id, role: role_of(&context, at.workspace_id, id).await? },
-        Who::Agent(persona, of) => Subject::Agent { persona, person: of.unwrap_or_else(|| by.user()) },
-        Who::Task(of) => Subject::Task { person: of.unwrap_or_else(|| by.user()) },
+        Who::Agent(persona, of) => Subject::Agent { persona, person: of.unwrap_or_else(|| by.user()), has_home: true },
+        Who::Task(of) => Subject::Task { person: of.unwrap_or_else(|| by.user()), has_home: true },
         Who::Service(name) => Subject::Service { name },
     };
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;

@@ -154,7 +154,7 @@ pub(crate) async fn list_files(
     let limit = page_length(folder.limit, 200, 1000)?;
     let mut listing = workspace.ls(&path, limit, folder.cursor).await?;
     if !folder.hidden.unwrap_or(false) {
-        listing.entries.retain(|entry| entry.derived_from.is_none());
+        listing.entries.retain(|entry| entry.document().is_none());
     }
     if let Some(tag) = folder.tag {
         let tagged = workspace.ids_tagged(&tag).await?;
@@ -269,9 +269,9 @@ pub(crate) async fn move_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
-    expect_current(&info, &headers)?;
+    let expect = expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
-    Ok(Changed(StatusCode::OK, workspace.mv(&info.path, &to.path, &writer).await?))
+    Ok(Changed(StatusCode::OK, workspace.mv_expecting(&info.path, &to.path, expect, &writer).await?))
 }
 
 /// Puts a file, or a folder with all in it, into the trash.
@@ -285,9 +285,9 @@ pub(crate) async fn delete_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
-    expect_current(&info, &headers)?;
+    let expect = expect_current(&info, &headers)?;
     let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
-    Ok(Changed(StatusCode::OK, workspace.rm(&info.path, &writer).await?))
+    Ok(Changed(StatusCode::OK, workspace.rm_expecting(&info.path, expect, &writer).await?))
 }
 
 /// Whether this is the file of a chat that is deleted, restored from the trash: its chat keeps it no more.

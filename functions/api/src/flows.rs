@@ -115,14 +115,14 @@ pub(crate) async fn check_flow(
 ) -> Answer<axum::Json<FlowReport>> {
     let flows = context.tasks.flows();
     let checked = match given.files {
-        Some(files) => flows.check_files(&at.flow, files).await?,
+        Some(files) => flows.check_in(at.workspace_id, &at.flow, files).await?,
         None => flows.check(at.workspace_id, &at.flow).await?,
     };
-    let shared = match &checked {
-        Ok(flow) => flows.overlaps(at.workspace_id, flow).await?,
+    let among_others = match &checked {
+        Ok(flow) => flows.notes(at.workspace_id, flow).await?,
         Err(_) => Vec::new(),
     };
-    Ok(axum::Json(FlowReport::of(checked, shared)))
+    Ok(axum::Json(FlowReport::of(checked, among_others)))
 }
 
 /// Draws a flow; with a task, the drawing shows the progress and results of that task.

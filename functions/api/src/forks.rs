@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, demand},
     chats::{InChat, checked_title},
-    error::Answer,
+    error::{Answer, about_event},
     extract::{Json, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
@@ -65,7 +65,8 @@ pub(crate) async fn fork_chat(
     let point = new.point()?;
     let title = new.title.map(checked_title).transpose()?;
     let fork = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
-    let view = context.chats.fork(at.workspace_id, at.chat_id, point, fork, title, &by).await?;
+    let view = context.chats.fork(at.workspace_id, at.chat_id, point, fork, title, &by).await;
+    let view = view.map_err(|error| about_event(error, "at_seq"))?;
     let place = format!("/api/v1/workspaces/{}/chats/{}", at.workspace_id, view.chat_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(view)))
 }

@@ -137,8 +137,7 @@ pub(crate) async fn get_memory(
     {
         return Ok(axum::Json(kept));
     }
-    let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(at.task_id);
-    let scope = Scope { workspace: at.workspace_id, flow: view.flow.name, root };
+    let scope = Scope { workspace: at.workspace_id, root: view.root(), flow: view.flow.name };
     Ok(axum::Json(memory.snapshot(&scope, context.base.clock.now()).await?))
 }
 

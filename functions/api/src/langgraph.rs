@@ -150,7 +150,7 @@ fn status_of_task(view: &TaskView) -> &'static str {
         TaskPhase::Finished => "idle",
         TaskPhase::Parked => "error",
         TaskPhase::Paused => "interrupted",
-        _ if !view.waiting_for.is_empty() => "interrupted",
+        _ if view.agent_waits || !view.waiting_for.is_empty() => "interrupted",
         _ => "busy",
     }
 }

@@ -19,6 +19,7 @@ mod agui;
 mod ai_sdk;
 mod auth;
 mod calls;
+mod changes;
 mod chats;
 mod compactions;
 mod contents;

@@ -71,8 +71,12 @@ pub(crate) async fn take_message(
         }
         Taken::Answer(answer) => axum::Json(answer).into_response(),
         Taken::Ask(ask) => {
-            let answered = request(routes, at.workspace_id, &ask.request, headers).await?;
-            axum::Json(ask.answer(answered)).into_response()
+            let answered = request(routes.clone(), at.workspace_id, &ask.request, headers.clone()).await?;
+            let answer = match answered.as_ref().ok().and_then(|body| ask.then(body)) {
+                Some(next) => next.answer(request(routes, at.workspace_id, &next.request, headers).await?),
+                None => ask.answer(answered),
+            };
+            axum::Json(answer).into_response()
         }
     })
 }

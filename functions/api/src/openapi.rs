@@ -1,7 +1,7 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, calls, chats, compactions, contents, dead_letters,
+    Context, StreamContext, a2a, agents, agui, ai_sdk, calls, changes, chats, compactions, contents, dead_letters,
     described::{Routes, routes},
     description::described,
     evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
@@ -104,6 +104,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(relations::add_tags, relations::remove_tag))
         .routes(routes!(relations::get_links, relations::add_link, relations::remove_link))
         .routes(routes!(relations::get_network))
+        .routes(routes!(changes::list_changes))
         .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
         .routes(routes!(mcp::take_message))

@@ -26,7 +26,7 @@ pub(crate) struct InAgent {
     agent: String,
 }
 
-/// The personas that a chat's `role` can name: the workspace's own, and those in the box that it has none of that name for.
+/// The personas that a chat's `role` can name: the caller's own, those of the workspace, and those in the box; of one name the first of these.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents", tag = "agents", params(InWorkspace),
     responses((status = 200, description = "All of them.", body = Agents)))]
 pub(crate) async fn list_agents(
@@ -48,7 +48,7 @@ pub(crate) async fn get_agent(
     Ok(Json(Described { text: Some(text), ..shown(one) }))
 }
 
-/// The skills that agents can read, with the faults in their front matter. A skill with a fault is named to agents all the same.
+/// The skills that agents of the caller can read, the caller's own among them, with the faults in their front matter. A skill with a fault is named to agents all the same.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/skills", tag = "agents", params(InWorkspace),
     responses((status = 200, description = "All of them.", body = Skills)))]
 pub(crate) async fn list_skills(

@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Write, demand},
-    error::Answer,
+    error::{Answer, about_event},
     extract::{Json, page_length},
     idempotency::Ids,
     schema,
@@ -256,7 +256,7 @@ async fn selection(
                 Ok(Selection::By { actors: vec![chat_id.0], calls: None, since: drawn_at(chat_id.0) })
             }
             Some(Point::Chat(chat, stretch)) if chat == *chat_id => {
-                Ok(of_chat(chat, context.chats.calls_in(id, chat, stretch).await?))
+                Ok(of_chat(chat, calls_after(context, id, chat, stretch).await?))
             }
             Some(_) => Err(Error::invalid("to", "the point is not in this chat")
                 .hint("send the chat's own chat_id with seq or turn_id, or leave it out for all of the chat")),
@@ -274,6 +274,16 @@ async fn selection(
             Ok(Selection::By { actors: vec![*rewind_id], calls: None, since: None })
         }
     }
+}
+
+/// The calls of a chat after the point of a request.
+async fn calls_after(
+    context: &Context,
+    workspace: WorkspaceId,
+    chat: ChatId,
+    stretch: Stretch,
+) -> Result<StretchCalls, Error> {
+    context.chats.calls_in(workspace, chat, stretch).await.map_err(|error| about_event(error, "to.seq"))
 }
 
 fn of_chat(chat: ChatId, StretchCalls { at, calls }: StretchCalls) -> Selection {
@@ -296,7 +306,7 @@ async fn below(
             return Err(Error::invalid("to", "this time is still to come").hint("send a time in the past, in UTC"));
         }
         Some(Point::Time(time)) => time,
-        Some(Point::Chat(chat, stretch)) => context.chats.calls_in(workspace.id(), chat, stretch).await?.at,
+        Some(Point::Chat(chat, stretch)) => calls_after(context, workspace.id(), chat, stretch).await?.at,
         Some(Point::Version(file_id, v)) => match workspace.path_of(file_id).await {
             Ok(current) if current == path => return Ok(Selection::Version { file_id, v }),
             _ => workspace.version_info(file_id, v).await?.at,

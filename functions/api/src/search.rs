@@ -39,7 +39,8 @@ pub(crate) struct SearchRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 3)]
     kinds: Option<Vec<schema::SearchKind>>,
-    /// Only versions by this principal.
+    /// Only versions by this author: `user:<id>`, `agent:<persona>`, `task:<id>`, `system`, or one of an imported repository, such as
+    /// `Ada <ada@example.org>`. Another text is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
     /// Only files that have this tag.

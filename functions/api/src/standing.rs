@@ -1,4 +1,4 @@
-//! Rules of a whole workspace, and of a person in it: calls that are allowed in all chats.
+//! Rules of a whole workspace, and of a person in it: calls that are allowed or denied in all chats.
 
 use crate::{
     Context,
@@ -24,7 +24,7 @@ pub(crate) struct StandingRules {
     permissions: Vec<Standing>,
 }
 
-/// A rule by which calls are allowed in more than one chat.
+/// A rule by which calls are allowed or denied in more than one chat.
 #[derive(Serialize, ToSchema)]
 #[schema(as = StandingRule)]
 pub(crate) struct Standing {
@@ -34,6 +34,8 @@ pub(crate) struct Standing {
     /// How far it goes: `workspace` or `person`.
     #[schema(value_type = schema::RuleScope)]
     scope: chat::RuleScope,
+    /// `allow` or `deny`. Both count for calls that are asked about; of two rules that cover one the one that denies wins.
+    effect: &'static str,
     /// The rule in words.
     words: String,
     /// The rule.
@@ -59,7 +61,7 @@ pub(crate) struct ThisRule {
 
 impl Standing {
     fn of(StandingRule { rule_id, scope, rule, cwd, by, at }: StandingRule) -> Self {
-        Self { rule_id, scope, words: rule.to_string(), rule, cwd, by: by.0, at }
+        Self { rule_id, scope, effect: rule.effect(), words: rule.to_string(), rule, cwd, by: by.0, at }
     }
 }
 

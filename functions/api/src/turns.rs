@@ -14,7 +14,7 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::{QueuedBehind, RuleScope};
 use domain::{
-    ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, PermissionRule, QuestionId, TurnId, WorkspaceId,
+    ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, PermissionRule, QuestionId, Sha256, TurnId, WorkspaceId,
     event::PermissionOutcome,
 };
 use http::StatusCode;
@@ -54,13 +54,15 @@ pub(crate) struct Rules {
     permissions: Vec<Rule>,
 }
 
-/// A rule by which calls are allowed without a question.
+/// A rule by which calls are allowed or denied without a question.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GrantedRule)]
 pub(crate) struct Rule {
     /// Its id: the same for the same rule in every chat.
     #[schema(example = "9f86d081884c7d65")]
     pub(crate) rule_id: String,
+    /// `allow` or `deny`. Of two rules that cover a call the one that denies wins.
+    pub(crate) effect: &'static str,
     /// The rule in words.
     pub(crate) words: String,
     /// The rule.
@@ -70,7 +72,7 @@ pub(crate) struct Rule {
 
 impl Rule {
     pub(crate) fn of(rule: PermissionRule) -> Self {
-        Self { rule_id: rule.id(), words: rule.to_string(), rule }
+        Self { rule_id: rule.id(), effect: rule.effect(), words: rule.to_string(), rule }
     }
 }
 
@@ -132,14 +134,17 @@ pub(crate) struct Decision {
     /// Yes or no.
     #[schema(value_type = schema::Outcome)]
     outcome: PermissionOutcome,
-    /// With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this
-    /// chat.
+    /// Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
+    /// Calls that it covers are asked about no more in this chat.
     #[serde(default)]
     always: bool,
     /// With `always`: how far the rule goes.
     #[serde(default)]
     #[schema(value_type = schema::RuleScope)]
     scope: RuleScope,
+    /// The `digest` of the request that was read. `CONFLICT` when the request shows something else.
+    #[schema(value_type = Option<String>)]
+    digest: Option<Sha256>,
     /// With `declined`: why, in words that the agent reads; at most 1,000 characters.
     #[schema(min_length = 1, max_length = 1_000, example = "use the staging database")]
     reason: Option<String>,
@@ -268,8 +273,9 @@ pub(crate) async fn answer_question(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open. `always` beside `approved` grants the rule that the
-/// request offers, for this chat or as far as `scope` says; `INVALID_ARGUMENT` when it offers none. `reason` beside `declined` is read by the agent.
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says. `always` beside
+/// `approved` grants the rule that the request offers, for this chat or as far as `scope` says; beside `declined` it denies the same calls from
+/// now on; `INVALID_ARGUMENT` when the request offers no rule. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
     tag = "chats", params(AtPermission), request_body = Decision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
@@ -279,8 +285,9 @@ pub(crate) async fn decide_permission(
     ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
-    let Decision { outcome, always, scope, reason, option_id } = decision;
-    let decision = chat::Decision { permission_id: at.permission_id, outcome, always, scope, reason, option_id };
+    let Decision { outcome, always, scope, digest, reason, option_id } = decision;
+    let permission_id = at.permission_id;
+    let decision = chat::Decision { permission_id, outcome, always, scope, digest, reason, option_id };
     let command = CommandId(ids.id("command"));
     context.chats.decide(at.workspace_id, at.chat_id, command, decision, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))

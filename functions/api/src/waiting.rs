@@ -46,10 +46,7 @@ pub(crate) async fn list_waiting(
     let limit = page_length(limit, 50, 200)?;
     let root = match task {
         None => None,
-        Some(task) => {
-            let view = context.tasks.get(at.workspace_id, task).await?;
-            Some(view.origin.and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task))
-        }
+        Some(task) => Some(context.tasks.get(at.workspace_id, task).await?.root()),
     };
     let mut page = WaitingPage { waiting: Vec::new(), next_cursor: cursor };
     // The list is that of the whole tree, of which a subtask has a part.

@@ -131,9 +131,14 @@ pub(crate) fn etag(v: u64) -> Option<HeaderValue> {
     (v > 0).then(|| HeaderValue::try_from(format!("\"{v}\"")).ok()).flatten()
 }
 
-/// Refuses a file that `If-Match` does not match, for changes that make no version.
-pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<(), Error> {
-    IfMatch::of(headers)?.check(info)
+/// The precondition of a change that makes no version: another file may be at the path by now. Refuses a file that `If-Match` does not match.
+pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<Expect, Error> {
+    let asked = IfMatch::of(headers)?;
+    asked.check(info)?;
+    Ok(match asked {
+        IfMatch::Anything => Expect::File(info.file_id),
+        IfMatch::Versions(_) => Expect::Exactly(info.file_id, info.v),
+    })
 }
 
 /// Gives the file with this identity a new content, wherever it is. Without `If-Match` the last writer wins.
@@ -151,7 +156,7 @@ pub(crate) async fn write(
             IfMatch::Anything => Expect::File(file_id),
             // Another file may be at the path by now, whose version numbers mean something else.
             IfMatch::Versions(versions) => match versions.first() {
-                Some(first) => Expect::Version(if versions.contains(&info.v) { info.v } else { *first }),
+                Some(first) => Expect::Exactly(file_id, if versions.contains(&info.v) { info.v } else { *first }),
                 None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
             },
         };

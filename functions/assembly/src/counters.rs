@@ -4,11 +4,13 @@ use crate::{Activity, ModelMetrics, TurnTraces, process};
 use ::webhooks::Webhooks;
 use actor::held::Watchdog;
 use api::{Counters, Note};
+use chat::{Chats, LocationCounts};
 use domain::Timestamp;
 use std::{
     fmt::Write as _,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
+use tools::organizer::{EntityCounts, entity_counts};
 use worker::Worker;
 use workspace::Workspaces;
 
@@ -63,6 +65,25 @@ pub fn traces(traces: Option<Arc<TurnTraces>>) -> Counters {
         if let Some(traces) = &traces {
             traces.render(out);
         }
+    })
+}
+
+/// The caches of the contexts of sessions: locations, and entities of the organizer.
+pub fn contexts(chats: Chats) -> Counters {
+    Box::new(move |out| {
+        let LocationCounts { hits, misses, outdated } = chats.location_counts();
+        total(out, "buildscale_session_location_hits", "Messages whose session kept its location.", hits);
+        total(out, "buildscale_session_location_misses", "Locations of sessions read again for their age.", misses);
+        total(
+            out,
+            "buildscale_session_location_outdated",
+            "Locations of sessions read again since a file had changed.",
+            outdated,
+        );
+        let EntityCounts { hits, misses, outdated } = entity_counts();
+        total(out, "buildscale_entity_memory_hits", "Entities of lists that were in memory.", hits);
+        total(out, "buildscale_entity_memory_misses", "Entities of lists whose files were read.", misses);
+        total(out, "buildscale_entity_memory_outdated", "Entities in memory whose files had changed.", outdated);
     })
 }
 

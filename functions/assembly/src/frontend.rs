@@ -116,10 +116,15 @@ pub struct OwnFeeds {
     pub feeds: Feeds,
     /// The files, chats and tasks whose changes are streamed.
     pub readers: Readers,
+    /// Whether the process learns that a client has gone.
+    pub see_clients_go: bool,
 }
 
 #[async_trait]
 impl Streams for OwnFeeds {
+    fn see_clients_go(&self) -> bool {
+        self.see_clients_go
+    }
     async fn open(
         &self,
         actor: ActorRef,

@@ -16,6 +16,8 @@ pub mod grants;
 pub mod log;
 mod measured;
 mod observing;
+#[cfg(test)]
+mod on_fakes;
 pub mod probes;
 pub mod process;
 mod readers;

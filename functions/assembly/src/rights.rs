@@ -65,7 +65,7 @@ impl schedule::ToolCalls for MemberCalls {
         let by = Principal::User { id: user };
         let opened = self.workspaces.open(workspace, Access::of(&by, role.map(api::as_policies_know))).await?;
         if is_again {
-            self.tools.check_repeat(&opened, tool).await?;
+            self.tools.check_repeat(&opened, &[], tool).await?;
         }
         let may_run = role.is_some_and(|role| role.may(Action::Run));
         let call = Call { may_run, ..Call::outside(opened, call, by) };

@@ -10,7 +10,9 @@ mod handoffs;
 mod scrub;
 mod stalled;
 mod trash;
+mod unlisted;
 mod uploads;
+mod walk;
 
 pub use deletions::Deletions;
 pub use documents::Unconverted;
@@ -18,7 +20,9 @@ pub use handoffs::Handoffs;
 pub use scrub::Scrub;
 pub use stalled::{NeverBegun, NotEnded, Stalled};
 pub use trash::Trash;
+pub use unlisted::Unlisted;
 pub use uploads::Uploads;
+pub use walk::Lists;
 
 use crate::{Base, Config, Services};
 use api::Counters;
@@ -93,15 +97,10 @@ impl Sweeps {
         let Base { table, clock, blobs, .. } = &services.base;
         let (tasks, clock, patience) = (services.tasks.clone(), clock.clone(), PATIENCE);
         let workspaces = services.workspaces.clone();
-        let behind = Stalled {
-            workspaces: workspaces.clone(),
-            tasks: tasks.clone(),
-            chats: services.chats.clone(),
-            table: table.clone(),
-            queue: services.queue.clone(),
-            patience,
-            clock: clock.clone(),
-        };
+        let lists = Lists { workspaces: workspaces.clone(), tasks: tasks.clone(), chats: services.chats.clone() };
+        let unlisted = Unlisted { lists: lists.clone(), table: table.clone(), patience, clock: clock.clone() };
+        let behind =
+            Stalled { lists, table: table.clone(), queue: services.queue.clone(), patience, clock: clock.clone() };
         let scrub = Scrub { workspaces: workspaces.clone(), every: config.files.scrub_every(), clock: clock.clone() };
         let handoffs = Handoffs {
             workspaces: workspaces.clone(),
@@ -117,7 +116,7 @@ impl Sweeps {
             clock: clock.clone(),
         };
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
-        let all: [Arc<dyn Sweep>; 9] = [
+        let all: [Arc<dyn Sweep>; 10] = [
             Arc::new(deletions),
             Arc::new(uploads),
             Arc::new(handoffs),
@@ -125,6 +124,7 @@ impl Sweeps {
             Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
+            Arc::new(unlisted),
             Arc::new(behind),
             Arc::new(scrub),
         ];

@@ -101,7 +101,8 @@ impl Ask {
     /// The text that a person reads before they answer: the question with its choices, or the rule that they can grant.
     pub(crate) fn shown(&self) -> String {
         if let Self::Permission { always: Some(rule), .. } = self {
-            return format!("    a) always here: {}\n", clean(&rule.to_string()));
+            let rule = clean(&rule.to_string());
+            return format!("    a) always here: {rule}\n    d) never here: the same\n");
         }
         let Some(question) = self.current() else { return String::new() };
         let mut lines = vec![format!("? {}", clean(&question.question))];
@@ -114,7 +115,7 @@ impl Ask {
     /// The prompt in the line where the answer is typed.
     pub(crate) fn prompt(&self) -> String {
         match (self, self.current().map(answers::expected).as_deref()) {
-            (Self::Permission { always: Some(_), .. }, _) => "  allow? (y, n, a, or n and why) ".into(),
+            (Self::Permission { always: Some(_), .. }, _) => "  allow? (y, n, a, d, or n and why) ".into(),
             (Self::Permission { .. }, _) => "  allow? (y, n, or n and why) ".into(),
             (_, None | Some("")) => "  answer: ".into(),
             (_, Some(expected)) => format!("  answer ({expected}): "),
@@ -140,10 +141,11 @@ impl Ask {
                     ("n" | "no", _) => json!({ "outcome": "declined" }),
                     (_, Some(reason)) => json!({ "outcome": "declined", "reason": reason }),
                     ("a" | "always", _) if always.is_some() => json!({ "outcome": "approved", "always": true }),
-                    ("a" | "always", _) => {
-                        return Err("there is no rule that would allow this always: y or n is needed".into());
+                    ("d" | "never", _) if always.is_some() => json!({ "outcome": "declined", "always": true }),
+                    ("a" | "always" | "d" | "never", _) => {
+                        return Err("there is no rule for this: y or n is needed".into());
                     }
-                    _ if always.is_some() => return Err("y, n or a is needed".into()),
+                    _ if always.is_some() => return Err("y, n, a or d is needed".into()),
                     _ => return Err("y or n is needed".into()),
                 };
                 Ok(Some(Reply { path: ["permissions".into(), id.clone()], body }))
@@ -230,7 +232,9 @@ mod tests {
         let outcome = |reply: Option<Reply>| reply.map(|reply| reply.body["outcome"].clone());
         assert_eq!(outcome(ask.take("Y")?), Some(json!("approved")));
         assert_eq!(outcome(ask.take("no")?), Some(json!("declined")));
-        assert!(ask.take("a").is_err(), "no rule is offered");
+        for line in ["a", "d"] {
+            assert!(ask.take(line).is_err(), "no rule is offered");
+        }
         Ok(())
     }
 
@@ -239,9 +243,11 @@ mod tests {
         let rule = json!({ "kind": "command_prefix", "words": ["cargo", "test"] });
         let asked = event("permission_required", json!({ "permission_id": "p1", "always": rule }));
         let mut ask = Ask::of(&asked).ok_or("nothing")?;
-        assert_eq!(ask.shown(), "    a) always here: commands that begin with `cargo test`\n");
+        let shown = "    a) always here: commands that begin with `cargo test`\n    d) never here: the same\n";
+        assert_eq!(ask.shown(), shown);
         let body = |reply: Option<Reply>| reply.map(|reply| reply.body);
         assert_eq!(body(ask.take("a")?), Some(json!({ "outcome": "approved", "always": true })));
+        assert_eq!(body(ask.take("never")?), Some(json!({ "outcome": "declined", "always": true })));
         for line in ["n because it is slow", "no, it is slow", "N it is slow"] {
             let declined = json!({ "outcome": "declined", "reason": "it is slow" });
             assert_eq!(body(ask.take(line)?), Some(declined), "{line}");

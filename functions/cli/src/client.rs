@@ -1,11 +1,21 @@
 //! The hub of a command's connection: [`::client::Client`], with the token of a login and failures as commands tell them.
 
-use crate::{args::Connection, failure::CliError, login::Login};
+use crate::{
+    args::Connection,
+    failure::{CliError, Exit},
+    login::Login,
+};
 pub(crate) use ::client::Body;
 use ::client::{Address, UploadPart, Watch};
 use reqwest::{Method, Response};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// How long a command waits for something that the hub has accepted and does by itself.
+const DONE_WITHIN: Duration = Duration::from_secs(5);
+/// How long it waits between two looks.
+const LOOKED_EVERY: Duration = Duration::from_millis(100);
 
 /// A hub, as commands see it.
 #[derive(Clone)]
@@ -33,6 +43,26 @@ impl Client {
     /// Reads `path` below `/api/v1`.
     pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, CliError> {
         Ok(self.hub().await?.get(path, query).await?)
+    }
+
+    /// Reads `path` until it fits, for as long as a command waits for something that the hub has accepted; where there is no such resource,
+    /// `fits` gets none. False when it did not come to that in time.
+    pub(crate) async fn becomes(&self, path: &[&str], fits: impl Fn(Option<&Value>) -> bool) -> Result<bool, CliError> {
+        let give_up = Instant::now() + DONE_WITHIN;
+        loop {
+            let found = match self.get(path, &[]).await {
+                Ok(found) => Some(found),
+                Err(failure) if matches!(failure.exit(), Exit::NotFound) => None,
+                Err(failure) => return Err(failure),
+            };
+            if fits(found.as_ref()) {
+                return Ok(true);
+            }
+            if Instant::now() >= give_up {
+                return Ok(false);
+            }
+            sleep(LOOKED_EVERY).await;
+        }
     }
 
     /// Whether the hub can work, and which parts need its operator.

@@ -31,6 +31,10 @@ pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -
     if out.is_json() {
         return out.json(&answer);
     }
+    if let Some(analysis) = answer.get("analysis") {
+        let (strategy, by) = (one_line(text(analysis, "strategy"), 20), one_line(text(analysis, "by"), 20));
+        out.line(format_args!("analysed as {strategy} by {by}: {}", one_line(text(analysis, "reasoning"), 200)))?;
+    }
     for call in list(&answer, "calls") {
         let (tokens, budget) = (number(call, "tokens"), number(call, "budget"));
         out.line(format_args!("{} about {tokens} of {budget} tokens", one_line(text(call, "at"), 40)))?;
@@ -41,6 +45,11 @@ pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -
             };
             let (name, why) = (one_line(text(part, "part"), 20), one_line(text(part, "why"), 100));
             out.line(format_args!("  {name:8} {:>7} {lines:22} {why}", number(part, "tokens")))?;
+        }
+        for cut in list(call, "cut") {
+            let (part, why) = (one_line(text(cut, "part"), 20), one_line(text(cut, "why"), 100));
+            let (before, after) = (number(cut, "tokens_before"), number(cut, "tokens_after"));
+            out.line(format_args!("  {part} was cut from {before} to {after} tokens: {why}"))?;
         }
         let left_out = number(call, "left_out_turns");
         if left_out > 0 {

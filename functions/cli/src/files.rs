@@ -45,6 +45,11 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
             files.sync(&local, &absolute(&path), transfer::Sync { delete, dry_run }, out).await
         }
         FilesCommand::History { path } => files.history(&path, out).await,
+        FilesCommand::Changes { path, author, op, since, until, limit } => {
+            let path = Some(absolute(&path));
+            let asked = [("path", path), ("author", author), ("op", op), ("since", since), ("until", until)];
+            files.changes(&asked, limit, out).await
+        }
         FilesCommand::Restore { path, version: Some(version) } => files.restore_version(&path, version, out).await,
         FilesCommand::Restore { path, version: None } => files.restore_removed(&absolute(&path), out).await,
         FilesCommand::Mv { from, to } => files.mv(&from, &to, out).await,
@@ -274,6 +279,27 @@ impl Files {
             let author = one_line(text(version, "author"), 40);
             let v = format!("v{}", number(version, "v"));
             table.row(vec![(v, None), (size, None), (time, None), (hash, None), (author, Some(Look::Dim))]);
+        }
+        table.print(out)
+    }
+
+    async fn changes(&self, asked: &[(&str, Option<String>)], limit: usize, out: &mut Output) -> Result<(), CliError> {
+        let query: Vec<(&str, &str)> =
+            asked.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
+        let place = ["workspaces", self.workspace.as_str(), "changes"];
+        let changes = self.client.list(&place, "changes", &query, limit).await?;
+        if out.is_json() {
+            return out.json(&json!({ "changes": changes }));
+        }
+        let mut table = Table::new(&["when", "change", "path", "by"]);
+        for change in &changes {
+            let (time, op) = (when(text(change, "at"), out), one_line(text(change, "op"), 20));
+            let path = match text(change, "from") {
+                "" => text(change, "path").to_owned(),
+                from => format!("{from} -> {}", text(change, "path")),
+            };
+            let author = one_line(text(change, "author"), 60);
+            table.row(vec![(time, None), (op, None), (one_line(&path, 4096), None), (author, Some(Look::Dim))]);
         }
         table.print(out)
     }

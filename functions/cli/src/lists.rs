@@ -138,7 +138,7 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
 pub(crate) async fn stop(client: &Client, args: StopArgs, out: &mut Output) -> Result<(), CliError> {
     let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
     let answer = client.post(&["workspaces", &workspace, "chats", &chat, "stop"], &json!({})).await?;
-    if out.is_json() { out.json(&answer) } else { out.line("stopped") }
+    if out.is_json() { out.json(&answer) } else { out.line("told to stop") }
 }
 
 /// Models and whether they can be used.

@@ -92,7 +92,16 @@ pub(crate) async fn rules(args: RulesArgs, out: &mut Output) -> Result<(), CliEr
             Some(rule) => client.remove(&path, &[("rule_id", rule.as_str())]).await?,
             None => client.change(Method::DELETE, &path, Body::None, None).await?,
         };
-        return if out.is_json() { out.json(&told) } else { out.notice("calls are asked about again") };
+        // A chat takes its rules back when no turn of it runs.
+        let counts = |one: &Value| args.rule.as_deref().is_none_or(|rule| text(one, "rule_id") == rule);
+        let is_revoked =
+            |granted: Option<&Value>| !granted.is_some_and(|granted| list(granted, "permissions").iter().any(counts));
+        let is_done = client.becomes(&path, is_revoked).await?;
+        let words = match is_done {
+            true => "calls are asked about again",
+            false => "it is accepted: calls are asked about again once the turn that runs has ended",
+        };
+        return if out.is_json() { out.json(&told) } else { out.notice(words) };
     }
     let granted = client.get(&path, &[]).await?;
     if out.is_json() {
@@ -103,5 +112,5 @@ pub(crate) async fn rules(args: RulesArgs, out: &mut Output) -> Result<(), CliEr
         let id = text(rule, "rule_id");
         out.line(format_args!("{}  {}", one_line(id, 40), one_line(text(rule, "words"), 400)))?;
     }
-    if rules.is_empty() { out.notice("no call is always allowed there") } else { Ok(()) }
+    if rules.is_empty() { out.notice("no call is always allowed or denied there") } else { Ok(()) }
 }

@@ -50,7 +50,9 @@ pub(crate) async fn run(args: ScheduleArgs, out: &mut Output) -> Result<(), CliE
         }
         ScheduleCommand::Remove { .. } => {
             client.remove(&one, &[]).await?;
-            if out.is_json() { out.json(&json!({ "schedule_id": id })) } else { out.notice("it is removed") }
+            let is_gone = client.becomes(&one, |found| found.is_none()).await?;
+            let words = if is_gone { "it is removed" } else { "it is accepted: it is removed in a moment" };
+            if out.is_json() { out.json(&json!({ "schedule_id": id })) } else { out.notice(words) }
         }
         _ => show(&found, out),
     }
@@ -62,8 +64,12 @@ async fn listed(client: &Client, place: &[&str]) -> Result<Vec<Value>, CliError>
 
 async fn paused(client: &Client, place: &[&str], paused: bool, out: &mut Output) -> Result<(), CliError> {
     let answer = client.change(Method::PATCH, place, Body::Json(json!({ "paused": paused })), None).await?;
+    let before = if paused { "active" } else { "paused" };
+    let is_so = |found: Option<&Value>| found.is_none_or(|found| text(found, "status") != before);
+    let is_done = client.becomes(place, is_so).await?;
     match (out.is_json(), paused) {
         (true, _) => out.json(&answer),
+        (false, _) if !is_done => out.notice("it is accepted: it takes a moment"),
         (false, true) => out.notice("it is paused"),
         (false, false) => out.notice("it goes on"),
     }
@@ -86,10 +92,30 @@ fn find(schedules: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
 }
 
 fn body(asked: AddArgs) -> Result<Value, CliError> {
-    let AddArgs { name, at, rrule, zone, begins, goal, role, model, chat, say, flow, input, tool, args, missed } =
-        asked;
+    let AddArgs {
+        name,
+        at,
+        rrule,
+        zone,
+        begins,
+        goal,
+        role,
+        model,
+        scenario,
+        chat,
+        say,
+        flow,
+        input,
+        tool,
+        args,
+        missed,
+    } = asked;
     let action = match (goal, chat, tool) {
-        (Some(goal), ..) => with(json!({ "kind": "chat", "goal": goal }), [("role", role), ("model", model)]),
+        (Some(goal), ..) => {
+            let scenario = scenario.map(|scenario| scenario.as_str().to_owned());
+            let fields = [("role", role), ("model", model), ("scenario", scenario)];
+            with(json!({ "kind": "chat", "goal": goal }), fields)
+        }
         (None, Some(chat), _) => json!({ "kind": "message", "chat_id": chat, "content": say }),
         (None, None, Some(tool)) => {
             json!({ "kind": "tool", "tool": tool, "args": parsed("--args", args)?.unwrap_or_else(|| json!({})) })

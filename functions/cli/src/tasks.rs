@@ -209,7 +209,7 @@ impl Desk {
         match text(&answer, "status") {
             _ if out.is_json() => out.json(&answer)?,
             "finished" => out.line(format_args!("it had ended before: {}", text(&self.view().await?, "status")))?,
-            _ => out.line("stopped")?,
+            _ => out.line("told to stop; nothing more of it begins")?,
         }
         Ok(Exit::Done)
     }

@@ -1,6 +1,6 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{FunctionError, elsewhere::Elsewhere, faults, origin, stopped::StoppedSandboxes};
+use crate::{FunctionError, elsewhere::Elsewhere, faults, origin, programs::InSandboxes, stopped::StoppedSandboxes};
 use api::Counters;
 use assembly::{
     Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
@@ -22,6 +22,7 @@ use telemetry::Observers;
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 use worker::Worker;
+use workspace::Workspaces;
 
 /// The prefix of variables that name deployed resources; [`aws::Config`] reads them.
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
@@ -133,7 +134,7 @@ impl Account {
         }
         let converter: Arc<dyn Converter> = Arc::new(converter);
         let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
-        let servers = self.servers(keys.clone())?;
+        let servers = self.servers(keys.clone(), &engine.services.workspaces)?;
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
         let servers = Together(vec![Arc::new(servers), Arc::new(web)]);
         let engine = engine.with_servers(Arc::new(servers)).with_calendars(calendars);
@@ -192,6 +193,7 @@ impl Account {
         let mut counted = vec![
             counters::process(self.clock.now()),
             counters::archive(services.workspaces.clone()),
+            counters::contexts(services.chats.clone()),
             counters::models(metrics),
         ];
         let streams: Arc<dyn api::Streams> = match self.answers_stream() {
@@ -200,7 +202,8 @@ impl Account {
                 counted.push(counters::streams(metrics.clone()));
                 let (table, bus) = (readers.table.clone(), services.base.bus.clone());
                 let feeds = Feeds::new(table, bus, in_a_function(), metrics, CancellationToken::new());
-                Arc::new(OwnFeeds { feeds, readers })
+                // Lambda goes on with an answer whose client has gone, and says nothing.
+                Arc::new(OwnFeeds { feeds, readers, see_clients_go: false })
             }
             false => Arc::new(Elsewhere),
         };
@@ -242,7 +245,7 @@ impl Account {
         let (table, bus, metrics) = (base.table, base.bus, Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), options, metrics.clone(), shutdown);
         let outside = FrontendDeps {
-            streams: Arc::new(OwnFeeds { feeds, readers: readers.clone() }),
+            streams: Arc::new(OwnFeeds { feeds, readers: readers.clone(), see_clients_go: true }),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),
@@ -299,11 +302,16 @@ impl Account {
         Ok((engine.with_agents(agents), keys))
     }
 
-    /// The servers of tools that are reached over HTTP. Programs and sign-ins are a hub's: no instance lasts as long as they do.
-    fn servers(&self, granted: Arc<dyn Secrets>) -> Result<mcp::Servers, FunctionError> {
+    /// The servers of tools: those over HTTP, and programs in the sandboxes. Sign-ins are a hub's: no instance lasts as long as they do.
+    fn servers(&self, granted: Arc<dyn Secrets>, workspaces: &Workspaces) -> Result<mcp::Servers, FunctionError> {
         let of_operator = self.cloud.secrets(self.cloud.config().flow_secrets());
+        let confined = workspaces.sandboxes().filter(|_| self.config.sandbox.commands);
+        let confined = confined.map(|sandboxes| {
+            let (workspaces, network) = (workspaces.clone(), self.config.sandbox.network);
+            Arc::new(InSandboxes { workspaces, sandboxes, network }) as Arc<dyn mcp::Programs>
+        });
         let parts = mcp::Parts {
-            confined: None,
+            confined,
             children: None,
             egress: Arc::new(HostEgress { allow_private: false }),
             secrets: granted,

@@ -6,7 +6,7 @@
 //! | `buildscale-worker` | a Lambda on the FIFO queue | batches of commands; it drives their actors to rest |
 //! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | due messages, and stranded work |
 //! | `buildscale-stream` | a container behind a load balancer, or a Lambda that streams | watchers |
-//! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands |
+//! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands, words for programs |
 //!
 //! Their work is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which
 //! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
@@ -22,6 +22,7 @@ mod again;
 mod elsewhere;
 mod faults;
 mod origin;
+mod programs;
 mod stopped;
 
 /// Logs the counts since the last time, as a bare line: CloudWatch takes no metrics out of lines that are wrapped into others.

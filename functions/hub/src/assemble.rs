@@ -140,10 +140,15 @@ pub fn assemble(
         counters::traces(engine.traces.clone()),
         counters::webhooks(&engine.services.webhooks),
         counters::archive(engine.services.workspaces.clone()),
+        counters::contexts(engine.services.chats.clone()),
         sweeps.counters(),
     ];
     let outside = FrontendDeps {
-        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), readers: Readers::of(&engine.services) }),
+        streams: Arc::new(OwnFeeds {
+            feeds: feeds.clone(),
+            readers: Readers::of(&engine.services),
+            see_clients_go: true,
+        }),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),

@@ -17,11 +17,17 @@ struct Confined {
 
 #[async_trait]
 impl Programs for Confined {
+    fn hides(&self) -> bool {
+        self.sandbox.hides()
+    }
+
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
-        let Program { words, env, folder, network } = program;
-        let talking = self.sandbox.talk(workspace, words, env, folder, network && self.network).await;
-        let sandbox::Talking { input, output, errors, end } = talking.map_err(|error| error.to_string())?;
-        Ok(Talk { input, output, errors, held: end })
+        let Program { words, env, folder, hidden, network } = program;
+        let program = sandbox::program(words, env, folder, hidden, network && self.network);
+        let talking = self.sandbox.talk(workspace, program).await;
+        let sandbox::Talking { input, output, errors, is_outdated, end } =
+            talking.map_err(|error| error.to_string())?;
+        Ok(Talk { input, output, errors, is_outdated, held: end })
     }
 }
 

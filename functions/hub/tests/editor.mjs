@@ -76,6 +76,21 @@ const start = (decide) => {
     updates.filter((update) => update.sessionUpdate === kind).map((update) => update.content.text).join('');
   return { child, agent, updates, read, terminals, until, said, log: () => log };
 };
+/** A port below those that the system gives to processes that ask for any, so that none of them takes it in between. */
+const freePort = async () => {
+  for (let tried = 0; ; tried++) {
+    const port = 20_000 + ((process.pid % 1_000) * 10 + tried) % 10_000;
+    const server = createServer();
+    const isFree = await new Promise((told) => {
+      server.once('error', () => told(false));
+      server.listen(port, '127.0.0.1', () => told(true));
+    });
+    if (isFree) {
+      await new Promise((wake) => server.close(wake));
+      return port;
+    }
+  }
+};
 const hello = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true } };
 const text = (words) => [{ type: 'text', text: words }];
 const ofKind = (kind) => (option) => option.kind === kind;
@@ -142,7 +157,7 @@ await first.agent.prompt({ sessionId, prompt: text('mend the project') });
 assert.equal(first.read.at(-1), `${cwd}/a.txt`);
 assert.equal(readFileSync(`${cwd}/a.txt`, 'utf8'), 'mended');
 assert.match(first.said(), /It was not saved yet\n, and the command says mended\n\(exit code 3\)\.$/);
-assert.deepEqual(permitted, [['edit', ['allow_once', 'allow_always', 'reject_once']], ['execute', ['allow_once', 'reject_once']]]);
+assert.deepEqual(permitted, [['edit', ['allow_once', 'allow_always', 'reject_once', 'reject_always']], ['execute', ['allow_once', 'reject_once']]]);
 const shown = first.updates.flatMap((update) => update.content ?? []).filter(({ type }) => type === 'terminal');
 assert.deepEqual([shown.length, first.terminals.size], [1, 0]);
 choose = ({ options }) => options.find(ofKind('reject_once')).optionId;
@@ -162,13 +177,10 @@ assert.match(first.said(), /The server failed: .*declined[^]*$/);
 choose = allow;
 for (const _ of [1, 2]) await first.agent.prompt({ sessionId, prompt: text('echo in the project') });
 assert.match(first.said(), /(The server said Echo: over there\.\s*){2}$/);
-assert.deepEqual(asks, [['other', ['allow_once', 'allow_always', 'reject_once']]]);
+assert.deepEqual(asks, [['other', ['allow_once', 'allow_always', 'reject_once', 'reject_always']]]);
 
 // The same server over HTTP, in a session of its own.
-const free = createServer().listen(0, '127.0.0.1');
-await new Promise((wake) => free.on('listening', wake));
-const { port } = free.address();
-await new Promise((wake) => free.close(wake));
+const port = await freePort();
 const far = spawn(node, [everything, 'streamableHttp'], { env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'ignore', 'pipe'] });
 // Also where the story breaks off.
 process.on('exit', () => far.kill());

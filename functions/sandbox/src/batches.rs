@@ -1,11 +1,12 @@
 //! The updates of agents on their way to a caller.
 
+use crate::lock;
 use domain::{ChatId, TurnId};
 use ports::{AgentTurn, AgentUpdate};
 use sandbox::wire::Updates;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 /// The last batch of updates that each thread's turn has handed out. An answer may be lost on its way, and is given again then.
@@ -23,7 +24,7 @@ struct Batch {
 
 impl Batches {
     fn all(&self) -> MutexGuard<'_, HashMap<ChatId, Batch>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The batch that a caller that has seen `seen` lacks, and its number else.

@@ -1,12 +1,15 @@
 //! Working copies in the hands of callers. A copy is in one hand at a time, and a caller that went away does not keep it.
 
-use crate::answer::{Answer, Refused};
+use crate::{
+    answer::{Answer, Refused},
+    lock,
+};
 use domain::{Code, Error};
 use ports::WorkingCopy;
 use sandbox::wire::HELD;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -25,7 +28,7 @@ struct Hold {
 
 impl Holds {
     fn all(&self) -> MutexGuard<'_, HashMap<Uuid, Hold>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Lets go of those that have not been used for a while. One that is used at this moment stays.

@@ -1,7 +1,8 @@
 //! Measures for how long the machine has been unused.
 
+use crate::lock;
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ impl Idle {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.0))
     }
 
     /// Somebody, until the answer is dropped.

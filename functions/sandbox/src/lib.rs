@@ -4,7 +4,7 @@
 //! ```text
 //!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── missing contents, from their addresses
 //!                                                             ├── search over the mirror
-//!                                                             ├── Commands, confined
+//!                                                             ├── Commands, confined, and programs that are spoken to
 //!                                                             └── coding agents, in working copies
 //! ```
 //!
@@ -25,6 +25,8 @@ mod holds;
 mod idle;
 mod machine;
 mod options;
+mod pipes;
+mod programs;
 mod routes;
 mod serve;
 
@@ -32,3 +34,10 @@ pub use machine::{Machine, Search};
 pub use options::{Options, OptionsError};
 pub use routes::router;
 pub use serve::serve;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

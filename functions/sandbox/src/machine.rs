@@ -1,6 +1,6 @@
 //! The machine of a workspace: the state that all routes share.
 
-use crate::{batches::Batches, holds::Holds, idle::Idle, options::Options};
+use crate::{batches::Batches, holds::Holds, idle::Idle, options::Options, pipes::Programs};
 use futures::future::BoxFuture;
 use ports::Agents;
 use sandbox::{Budget, Commands, Mirror};
@@ -22,6 +22,7 @@ struct Inner {
     agents: Arc<dyn Agents>,
     batches: Batches,
     holds: Holds,
+    programs: Programs,
 }
 
 impl Machine {
@@ -43,7 +44,8 @@ impl Machine {
     /// With parts that somebody made.
     pub fn with(options: Options, mirror: Mirror, commands: Commands, search: Search, agents: Arc<dyn Agents>) -> Self {
         let (idle, batches, holds) = (Idle::new(), Batches::default(), Holds::default());
-        Self(Arc::new(Inner { options, mirror, commands, search, idle, agents, batches, holds }))
+        let programs = Programs::default();
+        Self(Arc::new(Inner { options, mirror, commands, search, idle, agents, batches, holds, programs }))
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -66,6 +68,9 @@ impl Machine {
     }
     pub(crate) fn holds(&self) -> &Holds {
         &self.0.holds
+    }
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.0.programs
     }
     pub(crate) fn idle(&self) -> &Idle {
         &self.0.idle

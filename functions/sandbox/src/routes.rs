@@ -1,4 +1,4 @@
-//! The routes, but for commands, agents and their copies.
+//! The routes, but for commands, programs, agents and their copies.
 
 use crate::{
     agents,
@@ -8,6 +8,7 @@ use crate::{
     door::guard,
     exec,
     machine::Machine,
+    programs,
 };
 use axum::{
     Json, Router,
@@ -34,6 +35,7 @@ pub fn router(machine: Machine) -> Router {
         .route("/exec/{call}/kill", post(exec::kill))
         .route("/agents", post(agents::call))
         .route("/copies", post(copies::call))
+        .route("/programs", post(programs::call))
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(machine.clone(), guard))
         .layer(DefaultBodyLimit::max(MAX_BODY));

@@ -26,6 +26,7 @@ pub async fn serve(listener: TcpListener, machine: Machine, shutdown: Cancellati
         () = unused(&machine) => tracing::info!("ending: the sandbox is idle"),
     }
     over.cancel();
+    machine.programs().end_all();
     machine.commands().end(None).await;
     match timeout(DRAIN, &mut serving).await {
         Ok(served) => served.map_err(io::Error::other)?,

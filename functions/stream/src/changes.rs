@@ -71,7 +71,16 @@ pub trait Changes: Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of [`Changes`].
-    async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>>;
+    async fn states(&self) -> ports::Result<States>;
+}
+
+/// The present states of chats and tasks.
+#[derive(Clone, Debug, Default)]
+pub struct States {
+    /// The states, as the events that tell them.
+    pub events: Vec<WorkspaceEvent>,
+    /// Whether more waits for people than they tell. The bus alone then tells that a wait is over which is not among them.
+    pub more_waits: bool,
 }
 
 /// A page of records with their ids, and the cursor of the next page.
@@ -387,12 +396,12 @@ impl Watcher {
     }
 
     async fn read_states(&mut self, since: Timestamp) -> ports::Result<()> {
-        let states = self.of.states().await?;
-        for event in &states {
+        let States { events, more_waits } = self.of.states().await?;
+        for event in &events {
             self.tell_state(event, since);
         }
-        let listed: HashSet<_> = states.iter().filter_map(WorkspaceEvent::subject).collect();
-        let told = self.told.states.iter().filter(|(subject, _)| !listed.contains(*subject));
+        let listed: HashSet<_> = events.iter().filter_map(WorkspaceEvent::subject).collect();
+        let told = self.told.states.iter().filter(|(subject, _)| !more_waits && !listed.contains(*subject));
         let over: Vec<_> = told.filter_map(|(_, event)| event.waiting_over()).collect();
         for event in &over {
             self.tell_state(event, Timestamp::default());

@@ -48,7 +48,7 @@ mod subscription;
 mod waiters;
 mod window;
 
-pub use changes::{Changes, Records};
+pub use changes::{Changes, Records, States};
 pub use cursor::{Cursor, Start};
 pub use feeds::Feeds;
 pub use merged::Followed;

@@ -92,7 +92,8 @@ def pages():
     out.append("A flow is a folder of manifests, in YAML or JSON. `workflow.yaml` is required; the others are optional. `buildscale flow check` reports\n"
                "every fault with its line. `buildscale flow schema NAME` prints the JSON Schema of one manifest, for editors.\n\n"
                "Keys that begin with `x-` are left alone everywhere. A key that is not listed here is a fault, or a note where other engines\n"
-               "have such a key and it has no effect here. Schemas of inputs and outputs are files `schemas/NAME.json`.\n")
+               "have such a key and it has no effect here. Schemas of inputs and outputs are files `schemas/NAME.json`.\n"
+               "HTTP tools of the flow alone are files `tools/NAME.yaml`, with the keys of [those of a workspace](../how-to/own-tools.md#declare-an-http-tool).\n")
     out.append(table(["file", "also", "is", "may be only a list of"], [
         (f"[`{kind}.yaml`](#{kind}yaml)", ", ".join(f"`{n}.yaml`" for n in re.findall(r'"(\w+)"', names)[1:]),
          re.sub(r"^`[^`]+`(?: or `[^`]+`)?: (\w)", lambda m: m.group(1).upper(), rust.item(types[kind], "shared/flow/src/manifest").doc.split(". ")[0].rstrip(".") + "."),

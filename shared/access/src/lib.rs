@@ -14,7 +14,7 @@ mod policies;
 mod subject;
 mod text;
 
-pub use place::home;
+pub use place::{PERSONAS, PROFILE, SKILLS, home};
 pub use policies::{Decision, Effect, Policies};
 pub use subject::{Action, Role, Subject};
 pub use text::{MAX_TEXT, Source, SyntaxError};

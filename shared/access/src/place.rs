@@ -1,13 +1,23 @@
 //! Where a path lies, as far as policies can tell: near which of the paths that they name.
 //!
-//! A policy compares a path with paths that are literals of the set, with the home of its subject, and with the area of all homes. So two paths
-//! below the same such literal, with none in between, get the same decision, and one evaluation serves a folder of any size.
+//! A policy compares a path with paths that are literals of the set, with the home of its subject, and with the areas of all homes and of all setups.
+//! So two paths below the same such literal, with none in between, get the same decision, and one evaluation serves a folder of any size.
 
 use domain::{FilePath, UserId};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// The folder of the homes.
 const HOMES: &str = "/users";
+
+/// The folder of a home with the personas of its person.
+pub const PERSONAS: &str = "personas";
+/// The folder of a home with the skills of its person.
+pub const SKILLS: &str = "skills";
+/// The file of a home with the profile of its person.
+pub const PROFILE: &str = "profile.md";
+
+/// The parts of a home that set up the agents of its person.
+const SETUPS: [&str; 3] = [PERSONAS, SKILLS, PROFILE];
 
 /// `/users/<id>`: the home of a person.
 pub fn home(person: UserId) -> String {
@@ -21,9 +31,22 @@ pub(crate) fn home_of(path: &str) -> Option<&str> {
     name.parse::<UserId>().ok().map(|_| &path[..HOMES.len() + 1 + name.len()])
 }
 
-/// The paths that a set names, and the folders above them.
+/// The part of a home that a path is or lies in, if it is one that sets up the agents of its person.
+pub(crate) fn setup_of(path: &str) -> Option<&str> {
+    let home = home_of(path)?;
+    let name = path.strip_prefix(home)?.strip_prefix('/')?.split('/').next()?;
+    SETUPS.contains(&name).then(|| &path[..home.len() + 1 + name.len()])
+}
+
+/// The parts of a home that set up the agents of its person; none of any other folder.
+pub(crate) fn setups_in(folder: &FilePath) -> impl Iterator<Item = FilePath> {
+    let is_home = home_of(folder.as_str()) == Some(folder.as_str());
+    SETUPS.into_iter().filter(move |_| is_home).filter_map(|name| folder.join(name).ok())
+}
+
+/// The paths that a set names, and the folders above them, in order: so of several refusals in a folder always the same one counts.
 #[derive(Debug, Default)]
-pub(crate) struct Named(HashSet<Box<str>>);
+pub(crate) struct Named(BTreeSet<Box<str>>);
 
 impl Named {
     pub fn add(&mut self, path: &FilePath) {
@@ -37,22 +60,23 @@ impl Named {
         named.filter(move |named| named != path && named.is_within(path))
     }
 
-    /// Whether a named path, or one that may be a home, is in this folder, and not only below it.
+    /// Whether a named path, or one that may be a home or a part of one with a decision of its own, is in this folder, and not only below it.
     pub fn is_in(&self, folder: &FilePath) -> bool {
         let at = folder.as_str().trim_end_matches('/');
         folder.as_str() == HOMES
+            || home_of(at) == Some(at)
             || self
                 .0
                 .iter()
                 .any(|named| named.rsplit_once('/').is_some_and(|(above, name)| above == at && !name.is_empty()))
     }
 
-    /// The nearest named path or home at or above a path, and whether it is the path itself.
+    /// The nearest named path, home or setup at or above a path, and whether it is the path itself.
     pub fn anchor<'a>(&self, path: &'a FilePath) -> (&'a str, bool) {
-        let (text, home) = (path.as_str(), home_of(path.as_str()));
+        let (text, home, setup) = (path.as_str(), home_of(path.as_str()), setup_of(path.as_str()));
         let mut at = text;
         loop {
-            if self.0.contains(at) || home == Some(at) || at == "/" {
+            if self.0.contains(at) || home == Some(at) || setup == Some(at) || at == "/" {
                 return (at, at == text);
             }
             at = match at.rfind('/') {

@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Role, Source, Subject, SyntaxError, place,
-    place::{Named, home_of},
+    place::{Named, home_of, setup_of, setups_in},
     text,
 };
 use cedar_policy::{
@@ -204,7 +204,8 @@ impl Policies {
         }
         // Something in a folder has another decision than the folder where a policy is about the folder alone.
         let inside = folder.join("-").ok().into_iter();
-        let named = self.named.below(folder).flat_map(|named| named.join("-").ok().into_iter().chain([named]));
+        let named = self.named.below(folder).chain(setups_in(folder));
+        let named = named.flat_map(|named| named.join("-").ok().into_iter().chain([named]));
         let mut refused = inside.chain(named).map(|path| self.decide(subject, action, &path));
         Some(refused.find(|decision| !decision.is_permit()).unwrap_or(at))
     }
@@ -364,6 +365,9 @@ fn path_uid(path: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(PATH.clone(), EntityId::new(path))
 }
 
+/// The home of a subject that has none: the path of nobody's home.
+const NO_HOME: &str = "/users/nobody";
+
 fn uid_of(subject: &Subject) -> EntityUid {
     match subject {
         Subject::Person { id, .. } => uid("Person", &id.to_string()),
@@ -384,7 +388,9 @@ fn entities(subject: &Subject, path: &FilePath) -> Result<Entities, String> {
         all.push(person(id, role, subject.is_machine())?);
         if !matches!(subject, Subject::Person { .. }) {
             let entity = |id: UserId| RestrictedExpression::new_entity_uid(uid("Person", &id.to_string()));
-            let attributes = HashMap::from([("person".to_owned(), entity(id)), ("home".to_owned(), home(id))]);
+            let home =
+                if subject.has_home() { home(id) } else { RestrictedExpression::new_entity_uid(path_uid(NO_HOME)) };
+            let attributes = HashMap::from([("person".to_owned(), entity(id)), ("home".to_owned(), home)]);
             all.push(Entity::new(uid_of(subject), attributes, HashSet::new()).map_err(|error| error.to_string())?);
         }
     } else {
@@ -395,6 +401,9 @@ fn entities(subject: &Subject, path: &FilePath) -> Result<Entities, String> {
         std::iter::successors(path.parent(), FilePath::parent).map(|folder| path_uid(folder.as_str())).collect();
     if home_of(path.as_str()).is_some() {
         above.insert(uid("Area", "homes"));
+    }
+    if setup_of(path.as_str()).is_some() {
+        above.insert(uid("Area", "setups"));
     }
     let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
     let attributes = HashMap::from([("name".to_owned(), text(path.name())), ("path".to_owned(), text(path.as_str()))]);

@@ -129,11 +129,15 @@ pub enum Subject {
         persona: String,
         /// The person.
         person: UserId,
+        /// Whether it may use the home of the person.
+        has_home: bool,
     },
     /// A deterministic node of a flow that works for a person.
     Task {
         /// The person.
         person: UserId,
+        /// Whether it may use the home of the person.
+        has_home: bool,
     },
     /// A part of BuildScale that serves several people at once, and so sees no home: `sandbox` fills the mirrors of sandboxes.
     Service {
@@ -150,9 +154,28 @@ impl Subject {
                 Self::Person { id: *id, role: Some(Role::Owner) }
             }
             Principal::User { id } => Self::Person { id: *id, role },
-            Principal::Agent { role, user, .. } => Self::Agent { persona: role.clone(), person: *user },
-            Principal::Task { user, .. } => Self::Task { person: *user },
+            Principal::Agent { role, user, .. } => Self::Agent { persona: role.clone(), person: *user, has_home: true },
+            Principal::Task { user, .. } => Self::Task { person: *user, has_home: true },
             Principal::System => Self::Service { name: "buildscale" },
+        }
+    }
+
+    /// The same without the home of the person that it works for: it does what somebody else wrote, and the person did not start it.
+    #[must_use]
+    pub fn without_home(self) -> Self {
+        match self {
+            Self::Agent { persona, person, .. } => Self::Agent { persona, person, has_home: false },
+            Self::Task { person, .. } => Self::Task { person, has_home: false },
+            Self::Person { .. } | Self::Service { .. } => self,
+        }
+    }
+
+    /// Whether the home of its person exists for it.
+    pub fn has_home(&self) -> bool {
+        match self {
+            Self::Person { .. } => true,
+            Self::Agent { has_home, .. } | Self::Task { has_home, .. } => *has_home,
+            Self::Service { .. } => false,
         }
     }
 
@@ -160,7 +183,7 @@ impl Subject {
     pub fn person(&self) -> Option<UserId> {
         match self {
             Self::Person { id, .. } => Some(*id),
-            Self::Agent { person, .. } | Self::Task { person } => Some(*person),
+            Self::Agent { person, .. } | Self::Task { person, .. } => Some(*person),
             Self::Service { .. } => None,
         }
     }
@@ -176,8 +199,8 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Person { id, .. } => write!(f, "user:{id}"),
-            Self::Agent { persona, person } => write!(f, "agent:{persona} for user:{person}"),
-            Self::Task { person } => write!(f, "task for user:{person}"),
+            Self::Agent { persona, person, .. } => write!(f, "agent:{persona} for user:{person}"),
+            Self::Task { person, .. } => write!(f, "task for user:{person}"),
             Self::Service { name } => write!(f, "service:{name}"),
         }
     }

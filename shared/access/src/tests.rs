@@ -15,7 +15,7 @@ fn person(who: &str, role: Role) -> Subject {
 }
 
 fn agent(of: &str) -> Subject {
-    Subject::Agent { persona: "assistant".into(), person: id(of) }
+    Subject::Agent { persona: "assistant".into(), person: id(of), has_home: true }
 }
 
 fn path(text: &str) -> FilePath {
@@ -85,7 +85,12 @@ fn agents_write_the_shared_folders_and_ask_for_system() {
 fn a_home_exists_for_its_person_and_their_agents_alone() {
     let set = Policies::builtin();
     let (home, file) = (format!("/users/{ANN}"), format!("/users/{ANN}/drafts/a.md"));
-    let others = [person(BOB, Role::Owner), person(BOB, Role::Viewer), agent(BOB), Subject::Task { person: id(BOB) }];
+    let others = [
+        person(BOB, Role::Owner),
+        person(BOB, Role::Viewer),
+        agent(BOB),
+        Subject::Task { person: id(BOB), has_home: true },
+    ];
     for other in others.iter().chain(&[Subject::Service { name: "sandbox" }]) {
         for action in Action::ALL {
             for at in [&home, &file] {
@@ -95,10 +100,40 @@ fn a_home_exists_for_its_person_and_their_agents_alone() {
         }
         assert!(set.shows(other, &path("/users")));
     }
-    for own in [person(ANN, Role::Viewer), agent(ANN), Subject::Task { person: id(ANN) }] {
+    for own in [person(ANN, Role::Viewer), agent(ANN), Subject::Task { person: id(ANN), has_home: true }] {
         assert!(set.shows(&own, &path(&file)));
         assert!(set.decide(&own, Action::Write, &path(&file)).is_permit());
     }
+}
+
+#[test]
+fn what_sets_up_the_agents_of_a_person_is_changed_by_the_person_or_with_a_question() {
+    let set = Policies::builtin();
+    let home = |below: &str| format!("/users/{ANN}{below}");
+    let setups = ["/personas", "/personas/poet/AGENT.md", "/skills/rhyme/SKILL.md", "/profile.md"].map(home);
+    let task = Subject::Task { person: id(ANN), has_home: true };
+    for at in &setups {
+        let at = at.as_str();
+        check(
+            &set,
+            &agent(ANN),
+            &[
+                (Action::Read, at, "Permit agent-looks"),
+                (Action::Write, at, "Ask agent-asks-for-setup"),
+                (Action::Delete, at, "Ask agent-asks-for-setup"),
+            ],
+        );
+        check(&set, &task, &[(Action::Read, at, "Permit task-looks"), (Action::Write, at, "Deny nothing-permits")]);
+        check(&set, &person(ANN, Role::Viewer), &[(Action::Write, at, "Permit person-has-home")]);
+        check(&set, &agent(BOB), &[(Action::Write, at, "Deny home-is-private")]);
+    }
+    for beside in ["/personas.md", "/drafts/personas/poet/AGENT.md", "/drafts/profile.md", "/brief.md"].map(home) {
+        check(&set, &agent(ANN), &[(Action::Write, &beside, "Permit agent-has-home-of-person")]);
+    }
+    let all = |at: &str| set.decide_tree(&agent(ANN), Action::Move, &path(at)).map(|decision| decision.effect);
+    assert_eq!(all(&home("")), Some(Effect::Ask), "a home goes with its setups");
+    assert_eq!(all(&home("/drafts")), Some(Effect::Permit));
+    assert_eq!(set.decide_in(&agent(ANN), Action::Write, &path(&home(""))), None, "they differ in it");
 }
 
 #[test]
@@ -148,7 +183,7 @@ fn people_may_do_what_their_role_allows() {
     for at in ["/system/policies/p.cedar", "/projects/a.md", &format!("/users/{ANN}/a.md")] {
         assert!(set.decide(&local, Action::Write, &path(at)).is_permit(), "{at}");
     }
-    let agent = Subject::Agent { persona: "a".into(), person: Principal::local().user() };
+    let agent = Subject::Agent { persona: "a".into(), person: Principal::local().user(), has_home: true };
     assert!(!set.shows(&agent, &path(&format!("/users/{ANN}/a.md"))), "an agent has the home of its person alone");
 }
 
@@ -180,12 +215,44 @@ fn a_workspace_takes_away_adds_and_asks() {
     );
     check(
         &set,
-        &Subject::Task { person: id(ANN) },
+        &Subject::Task { person: id(ANN), has_home: true },
         &[(Action::Write, "/system/agents/a/AGENT.md", &format!("Permit {}", at("tasks-set-up-agents")))],
     );
     assert!(!set.shows(&person(ANN, Role::Admin), &path("/vault/deep")), "what is in a hidden folder is hidden");
     assert!(set.shows(&person(ANN, Role::Owner), &path("/vault/deep")));
     assert!(!set.shows(&person(BOB, Role::Owner), &path(&format!("/users/{ANN}"))), "no permit gives away a home");
+}
+
+#[test]
+fn who_works_without_a_home_finds_none_and_keeps_the_rest() {
+    let set = Policies::builtin();
+    let home = path(&format!("/users/{ANN}/draft.md"));
+    for with in [agent(ANN), Subject::Task { person: id(ANN), has_home: true }] {
+        let without = with.clone().without_home();
+        assert!(set.shows(&with, &home) && !set.shows(&without, &home), "{without}");
+        for action in Action::ALL {
+            assert!(!set.decide(&without, action, &home).is_permit(), "{without} {action}");
+            let at = path("/projects/a.md");
+            assert_eq!(set.decide(&with, action, &at), set.decide(&without, action, &at), "{without} {action}");
+        }
+    }
+    // A policy about the person binds it as before.
+    let set = own(&format!(
+        r#"forbid (principal is Task, action == Action::"write", resource) when {{ principal.person == Person::"{ANN}" }};"#
+    ));
+    let task = Subject::Task { person: id(ANN), has_home: true }.without_home();
+    assert!(!set.decide(&task, Action::Write, &path("/projects/a.md")).is_permit());
+}
+
+#[test]
+fn a_policy_can_be_about_one_persona() {
+    let set =
+        own(r#"forbid (principal == Agent::"reviewer", action == Action::"write", resource in Path::"/projects");"#);
+    let of = |persona: &str| Subject::Agent { persona: persona.into(), person: id(ANN), has_home: true };
+    let at = path("/projects/a/b.rs");
+    assert!(!set.decide(&of("reviewer"), Action::Write, &at).is_permit());
+    assert!(set.decide(&of("reviewer"), Action::Read, &at).is_permit());
+    assert!(set.decide(&of("builder"), Action::Write, &at).is_permit());
 }
 
 #[test]
@@ -256,6 +323,8 @@ fn the_cache_gives_what_an_evaluation_gives() {
         forbid (principal, action == Action::"delete", resource) when { resource in [Path::"/projects/a/b", Path::"/z"] };
     "#;
     let (warm, homes) = (own(text), [format!("/users/{ANN}"), format!("/users/{BOB}"), format!("/users/{ANN}/a/b")]);
+    let setups = ["personas", "personas/poet/AGENT.md", "profile.md"].map(|part| format!("/users/{ANN}/{part}"));
+    let homes = homes.into_iter().chain(setups);
     let parts = ["", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/x", "/z", "/z/a"];
     let paths = parts.iter().map(|part| format!("/projects{part}")).chain(homes).chain(["/".into(), "/users".into()]);
     for at in paths {
@@ -294,7 +363,7 @@ fn a_folder_decides_for_what_is_in_it_where_nothing_in_it_is_named() {
     decided.dedup();
     let expected = ["/projects/a", "/projects/b/c", "/projects/x", "/vault"].map(str::to_owned);
     assert_eq!(decided[..4], expected, "others have something that is named");
-    assert!(decided.contains(&format!("/users/{ANN}")));
+    assert!(decided.contains(&format!("/users/{ANN}/a")) && !decided.contains(&format!("/users/{ANN}")));
     let by_name = own(r#"forbid (principal is Agent, action, resource) when { resource.name like "*.env" };"#);
     assert_eq!(by_name.decide_in(&agent(ANN), Action::Read, &path("/projects/x")), None);
 }

@@ -32,7 +32,7 @@ pub use effect::{EffectContext, EffectRunner};
 pub use executor::{Executor, Job};
 pub use kind::ActorDriver;
 pub use load::{consumed, has_consumed};
-pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after, read_before};
+pub use log::{ActorId, Entry, LogPage, LogReader, Parking, next_number, read_after, read_before};
 pub use machine::{
     Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Letters, Machine, NoObserver, OutboxMessage,
     Step, StopRequest, Tree, View,

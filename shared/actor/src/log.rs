@@ -7,8 +7,11 @@ use crate::Target;
 use domain::{ActorRef, CommandId, Timestamp};
 use ports::{Item, Key, Query, QueueMessage, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::fmt;
+use std::{collections::VecDeque, fmt};
 use uuid::Uuid;
+
+/// Entries that a [`LogReader`] reads at once.
+const PAGE: usize = 128;
 
 /// The prefix of the keys of requests to stop or hold a tree.
 const TREE_CONTROL: &str = "control/tree/";
@@ -196,6 +199,45 @@ pub async fn read_after<E: DeserializeOwned>(
     Ok(LogPage { entries, more: page.next.is_some() })
 }
 
+/// Reads the events of a log in order, up to its end. A page of it is in memory.
+pub struct LogReader<E> {
+    actor: ActorId,
+    /// The events up to this number were read.
+    after: u64,
+    page: VecDeque<(u64, Timestamp, E)>,
+    more: bool,
+}
+
+impl<E: DeserializeOwned> LogReader<E> {
+    /// The events numbered `from` and above.
+    pub fn starting_at(actor: ActorId, from: u64) -> Self {
+        Self { actor, after: from.saturating_sub(1), page: VecDeque::new(), more: true }
+    }
+
+    /// The next event with its number and the time of its entry; none at the end of what there is.
+    ///
+    /// # Errors
+    /// Those of [`read_after`]; the same place is read again then.
+    pub async fn next(&mut self, table: &dyn Table) -> Result<Option<(u64, Timestamp, E)>> {
+        loop {
+            if let Some(event) = self.page.pop_front() {
+                return Ok(Some(event));
+            }
+            if !self.more {
+                return Ok(None);
+            }
+            let page = read_after::<E>(table, &self.actor, self.after, PAGE).await?;
+            self.more = page.more && !page.entries.is_empty();
+            for entry in page.entries {
+                let (after, at) = (self.after, entry.at);
+                self.after = after.max(entry.next.saturating_sub(1));
+                let new = (entry.first..).zip(entry.events).filter(|(number, _)| *number > after);
+                self.page.extend(new.map(|(number, event)| (number, at, event)));
+            }
+        }
+    }
+}
+
 /// The entries that begin before the event numbered `before`, the newest first; the first of them may go on after it.
 ///
 /// # Errors
@@ -239,4 +281,44 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
 #[derive(Deserialize)]
 pub(crate) struct Step {
     pub step: Uuid,
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use ports::{Expect, Write};
+    use std::sync::Arc;
+    use testkit::{
+        TestClock,
+        fakes::{FakeTable, Faults},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_gives_each_event_once_from_any_number_on() {
+        /// Entries of two events each, with a number left out after them: more than two pages.
+        const ENTRIES: u64 = 2 * PAGE as u64 + 1;
+        let (actor, clock) = (ActorId::new("test", "a"), Arc::new(TestClock::new(0)));
+        let table = FakeTable::new(clock, 0, Faults::none());
+        let firsts = || (0..ENTRIES).map(|entry| 3 * entry + 1);
+        for first in firsts() {
+            let (at, step) = (Timestamp::default(), Uuid::nil());
+            let (commands, outbox, parking) = (Vec::new(), Vec::new(), None);
+            let events = vec![first, first + 1];
+            let entry = Entry { first, next: first + 3, at, step, commands, events, outbox, parking };
+            let body = serde_json::to_string(&entry).unwrap();
+            table.commit(vec![Write::put(actor.entry_key(first), body, Expect::Absent)]).await.unwrap();
+        }
+        let last = 3 * ENTRIES - 1;
+        for from in [0, 1, 2, 3, 3 * PAGE as u64 + 2, last, last + 1, last + 9] {
+            let mut log = LogReader::<u64>::starting_at(actor.clone(), from);
+            let mut read = Vec::new();
+            while let Some((number, _, event)) = log.next(&table).await.unwrap() {
+                assert_eq!(number, event);
+                read.push(number);
+            }
+            let all = firsts().flat_map(|first| [first, first + 1]);
+            assert_eq!(read, all.filter(|number| *number >= from).collect::<Vec<_>>(), "from {from}");
+        }
+    }
 }

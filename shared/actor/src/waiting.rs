@@ -1,9 +1,9 @@
 //! The list of what waits for people in a workspace: chats and tasks with open questions and requests for permission, those included that
 //! are on no other list, such as agents of tasks. An actor's entry of it is written and removed with the entries of its log.
 
-use crate::{Announcement, View, unreachable};
+use crate::{ActorId, Announcement, Machine, View, load::Loaded, unreachable};
 use domain::{ActorKind, Error, TaskId, Waiting, WorkspaceId};
-use ports::{Key, Query, Table, validate};
+use ports::{Expect, Key, Query, Table, Write, validate};
 use serde::Serialize;
 
 /// A page of the list.
@@ -38,6 +38,33 @@ pub async fn list(
     let mut waiting = page.items.iter().map(of).collect::<Result<Vec<Waiting>, _>>()?;
     waiting.retain(|waiting| waiting.workspace_id == workspace);
     Ok(WaitingPage { waiting, next_cursor: page.next })
+}
+
+/// Puts an actor on the list that waits and is not on it: it began to wait under a version that kept no list. False when it is on the list already, or
+/// waits for nobody.
+///
+/// The commit checks that the actor has no further entry, so no entry can have ended the wait meanwhile.
+///
+/// # Errors
+/// Those of [`Table::query`] and [`Table::commit`]; [`ports::Error::Damaged`] for an entry that cannot be read.
+pub async fn enlist<M: Machine>(table: &dyn Table, actor: &ActorId) -> ports::Result<bool> {
+    loop {
+        let loaded = Loaded::<M>::read(table, actor).await?;
+        let Some(View { key, index, body: Some(body) }) = written(None, loaded.waiting.as_ref()) else {
+            return Ok(false);
+        };
+        if table.get(&key).await?.is_some() {
+            return Ok(false);
+        }
+        let put = Write::Put { key, body, index, expires_at: None, expect: Expect::Absent };
+        let rests = Write::check(actor.entry_key(loaded.next), Expect::Absent);
+        match table.commit(vec![put, rests]).await {
+            Ok(()) => return Ok(true),
+            // The actor has moved, or another process was first.
+            Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn partition(workspace: WorkspaceId) -> String {

@@ -88,6 +88,8 @@ pub struct ChildAgents {
 const ASKED_AT_ONCE: usize = 4;
 /// How long the offers of an agent count: a client asks for models, modes and options one after the other.
 const OFFERED_FOR: Duration = Duration::from_secs(60);
+/// How long options of threads are checked against the offers of an agent, unless it is asked again.
+const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
 type Place = (WorkspaceId, ChatId);
 
@@ -191,11 +193,29 @@ impl ChildAgents {
     }
 
     /// A process with an open session for a thread; whether it knows the conversation.
-    async fn open(&self, thread: &ThreadAgent, place: Place) -> Result<(Running, bool)> {
+    async fn open(&self, thread: &ThreadAgent, own_mode: bool, place: Place) -> Result<(Running, bool)> {
         let (greeted, cwd) = self.greet(&thread.agent, &thread.cwd, place).await?;
         let opened = greeted.open(thread, &cwd).await?;
-        greeted.set(&thread.options).await?;
+        // The folder of a copy has the same name in each workspace, and what an agent offers there is for its own alone.
+        if !opened.is_loaded && self.copied(&thread.cwd).is_none() {
+            self.tell_offers((&thread.agent, &thread.cwd), &offers(&opened.answer));
+        }
+        greeted.set(&thread.options, own_mode, &opened).await?;
         Ok((Running { greeted, thread: thread.clone() }, opened.is_loaded))
+    }
+
+    /// Takes in what an agent has told that it offers.
+    fn tell_offers(&self, (agent, cwd): (&str, &str), told: &AgentOffers) {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        offered.retain(|_, (at, _)| at.elapsed() < TOLD_FOR);
+        offered.insert((agent.to_owned(), cwd.to_owned()), (Instant::now(), told.clone()));
+    }
+
+    /// The offers of an agent, if it told them not longer ago than this.
+    fn told(&self, (agent, cwd): (&str, &str), ago: Duration) -> Option<AgentOffers> {
+        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, told) = offered.get(&(agent.to_owned(), cwd.to_owned()))?;
+        (at.elapsed() < ago).then(|| told.clone())
     }
 
     /// Waits for the end of an earlier turn; false for a process that cannot be used, which is ended then.
@@ -297,7 +317,7 @@ impl Agents for ChildAgents {
     }
 
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
-        let AgentPrompt { turn, thread, mut content, context } = prompt;
+        let AgentPrompt { turn, thread, mut content, context, own_mode } = prompt;
         let place = self.thread(turn.workspace, turn.chat);
         let mut current = place.running.lock().await;
         if let Some(running) = current.as_ref() {
@@ -308,7 +328,9 @@ impl Agents for ChildAgents {
             // A client may have chosen another session of the agent.
             let session = thread.options.session_id.as_ref();
             let is_same = session.is_none_or(|session| *session == running.shared().state().session);
-            if !is_free || !is_same || !AgentPrompt::shares_process(&running.thread, &thread) {
+            let settings = running.shared().state().settings.clone();
+            let now = ThreadAgent { options: settings, ..running.thread.clone() };
+            if !is_free || !is_same || !AgentPrompt::shares_process(&now, &thread) {
                 *current = None;
             }
         }
@@ -316,7 +338,7 @@ impl Agents for ChildAgents {
         let running = match current.as_ref() {
             Some(running) => running.clone(),
             None => {
-                let (running, is_loaded) = self.open(&thread, (turn.workspace, turn.chat)).await?;
+                let (running, is_loaded) = self.open(&thread, own_mode, (turn.workspace, turn.chat)).await?;
                 if !is_loaded && !context.is_empty() {
                     let text = format!("The conversation so far:\n\n{context}\n\nThe message of now:");
                     content.insert(0, json!({ "type": "text", "text": text }));
@@ -395,24 +417,26 @@ impl Agents for ChildAgents {
 
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
         let cwd = self.allowed(cwd).await?;
-        let key = (agent.to_owned(), cwd.clone());
-        let offered = || self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = || Some(offered().get(&key).filter(|(at, _)| at.elapsed() < OFFERED_FOR)?.1.clone());
-        if let Some(known) = known() {
+        if let Some(known) = self.told((agent, &cwd), OFFERED_FOR) {
             return Ok(known);
         }
         let _place = self.place_for_a_question().await?;
         // Another question may have asked the same meanwhile.
-        if let Some(known) = known() {
+        if let Some(known) = self.told((agent, &cwd), OFFERED_FOR) {
             return Ok(known);
         }
         let (greeted, folder) = self.greet(agent, &cwd, NO_CHAT).await?;
         let thread = ThreadAgent { agent: agent.into(), cwd, options: domain::AgentOptions::default() };
         let found = offers(&greeted.open(&thread, &folder).await?.answer);
-        let mut offered = offered();
-        offered.retain(|_, (at, _)| at.elapsed() < OFFERED_FOR);
-        offered.insert(key, (Instant::now(), found.clone()));
+        self.tell_offers((agent, &thread.cwd), &found);
         Ok(found)
+    }
+
+    async fn told_offers(&self, agent: &str, cwd: &str) -> Option<AgentOffers> {
+        if self.copied(cwd).is_some() {
+            return None;
+        }
+        self.told((agent, cwd), TOLD_FOR)
     }
 
     async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {

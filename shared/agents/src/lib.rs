@@ -2,7 +2,7 @@
 //!
 //! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
 //! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
-//! `start` (its first requests), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `walls`
+//! `start` (its first requests), `content` (a prompt as it takes it), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `walls`
 //! (what it sees where it is confined; how that is done comes from outside).
 //!
 //! The messages are read as JSON and not as types: updates go to the log whole, also those of newer agents, and a field that one agent writes
@@ -11,6 +11,7 @@
 mod adapter;
 mod callbacks;
 mod connection;
+mod content;
 mod files;
 mod group;
 mod process;

@@ -1,7 +1,7 @@
 //! The updates and the request of an agent so far, between its output and the actor that follows it.
 
 use crate::connection::{Connection, Failure};
-use domain::{AgentOption, FilePath, TurnId};
+use domain::{AgentOption, AgentOptions, FilePath, TurnId};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
 use serde_json::{Map, Value, json};
 use std::{
@@ -39,6 +39,12 @@ pub(crate) struct State {
     pub commands: Vec<AgentCommand>,
     /// The updates of a session that is loaded: they are history.
     pub replayed: Option<Vec<Value>>,
+    /// The settings that the process works with: those of its start, and the agent's own choices that were told since.
+    pub settings: AgentOptions,
+    /// The values of the agent's options, as it told them last.
+    values: BTreeMap<String, String>,
+    /// Choices that the agent made while no turn was there to be told, by their kind.
+    choices: BTreeMap<String, Value>,
     calls: VecDeque<(String, Map<String, Value>)>,
     pub used_at: Option<Instant>,
 }
@@ -83,7 +89,8 @@ impl Shared {
     pub fn begin(&self, id: TurnId) {
         let mut state = self.state();
         let session = state.session.clone();
-        let updates = VecDeque::from([AgentUpdate::Bound { session }]);
+        let mut updates = VecDeque::from([AgentUpdate::Bound { session }]);
+        updates.extend(std::mem::take(&mut state.choices).into_values().map(AgentUpdate::Session));
         let (asks, writes) = (VecDeque::new(), VecDeque::new());
         state.turn = Some(Turn { id, updates, waiting: 0, told: 0, asks, writes, end: None, cancelled: false });
         state.used_at = None;
@@ -121,8 +128,11 @@ impl Shared {
 
     /// Takes in an update; how many bytes the turn has told, and whether there is room for more.
     pub fn updated(&self, mut params: Value, length: usize) -> (usize, bool) {
-        let update = params["update"].take();
+        let mut update = params["update"].take();
         let mut state = self.state();
+        if state.replayed.is_some() {
+            state.list_values(&update["configOptions"]);
+        }
         if let Some(replayed) = &mut state.replayed {
             if replayed.len() < 10_000 {
                 replayed.push(update);
@@ -130,6 +140,9 @@ impl Shared {
             return (0, true);
         }
         state.remember(&update);
+        if AgentOptions::is_choice(&update) {
+            state.choose(&mut update);
+        }
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled) else {
             return (0, true);
         };
@@ -230,6 +243,7 @@ impl Shared {
             (None, None, Some((_, request))) => updates.push(AgentUpdate::Asks(request.clone())),
             (None, None, None) => {}
         }
+        state.follow(&updates);
         drop(state);
         self.room.notify_waiters();
         if updates.is_empty() { Next::Wait } else { Next::Updates(updates) }
@@ -253,10 +267,17 @@ impl Shared {
         let mut state = self.state();
         let turn = state.turn.as_mut().filter(|turn| turn.id == id && turn.end.is_none())?;
         turn.cancelled = true;
-        turn.updates.clear();
+        let dropped: Vec<AgentUpdate> = turn.updates.drain(..).collect();
         turn.waiting = 0;
         let asks = turn.asks.drain(..).map(|(message, _)| message).collect();
         let writes = turn.writes.drain(..).map(|(message, ..)| message).collect();
+        for update in dropped {
+            if let AgentUpdate::Session(update) = update
+                && AgentOptions::is_choice(&update)
+            {
+                state.keep(update);
+            }
+        }
         drop(state);
         self.room.notify_waiters();
         Some(Open { asks, writes })
@@ -272,6 +293,60 @@ pub(crate) fn outcome(option: Option<&str>) -> Value {
 }
 
 impl State {
+    /// The session is open with these settings. Updates of its start are no choices of the agent.
+    pub fn started(&mut self, settings: &AgentOptions) {
+        self.settings.clone_from(settings);
+        self.choices.clear();
+    }
+
+    /// The agent has refused the mode that it chose once, and has its default, where that is known. The next turn tells it as a choice.
+    pub fn fell_back(&mut self, default: Option<String>, refused: &str, why: &str) {
+        let mut choice = json!({ "sessionUpdate": "current_mode_update", "_meta": { "refused": refused, "why": why } });
+        if let Some(default) = default {
+            choice["currentModeId"] = json!(default);
+        }
+        self.keep(choice);
+    }
+
+    /// Takes in the values of options, as the agent lists them.
+    pub fn list_values(&mut self, options: &Value) {
+        self.values.extend(AgentOptions::current(options));
+    }
+
+    /// Takes in a choice of the agent. An update of options lists all of them, so those that are new are named in it. Without a turn it is told with
+    /// the next one.
+    fn choose(&mut self, update: &mut Value) {
+        if update["sessionUpdate"] == "config_option_update" {
+            let now = AgentOptions::current(&update["configOptions"]);
+            // An option whose value was not told before is only listed now: a session that is loaded need not tell them.
+            let is_other = |id: &&String| self.values.get(*id).is_some_and(|before| now.get(*id) != Some(before));
+            update["changed"] = json!(now.keys().filter(is_other).collect::<Vec<_>>());
+            self.values = now;
+        }
+        if self.turn.as_ref().is_none_or(|turn| turn.end.is_some() || turn.cancelled) {
+            self.keep(update.clone());
+        }
+    }
+
+    /// Keeps a choice for the next turn. It replaces the one before it, so it names the options that either changed.
+    fn keep(&mut self, mut choice: Value) {
+        let kind = choice["sessionUpdate"].as_str().unwrap_or_default().to_owned();
+        let earlier = self.choices.get_mut(&kind).and_then(|kept| kept.get_mut("changed")).map(Value::take);
+        if let (Some(Value::Array(earlier)), Some(Value::Array(changed))) = (earlier, choice.get_mut("changed")) {
+            changed.splice(..0, earlier);
+        }
+        self.choices.insert(kind, choice);
+    }
+
+    /// Follows the choices among updates that are told now: the next prompt has the same settings then, and finds this process.
+    fn follow(&mut self, told: &[AgentUpdate]) {
+        for update in told {
+            if let AgentUpdate::Session(update) = update {
+                self.settings.follow(update);
+            }
+        }
+    }
+
     /// Remembers what later requests are about: the calls, and the commands.
     fn remember(&mut self, update: &Value) {
         match update["sessionUpdate"].as_str() {
@@ -343,4 +418,31 @@ fn category(call: &Value) -> &'static str {
         _ if call["locations"][0]["path"].is_string() => "file",
         _ => "mcp",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_list_of_options_of_a_loaded_session_names_none_as_changed() {
+        let mut state = State::default();
+        let list = |effort: &str| json!({ "sessionUpdate": "config_option_update", "configOptions": [{ "id": "effort", "currentValue": effort }] });
+        let (mut first, mut second) = (list("low"), list("high"));
+        state.choose(&mut first);
+        assert_eq!(first["changed"], json!([]));
+        state.choose(&mut second);
+        assert_eq!(second["changed"], json!(["effort"]));
+    }
+
+    #[test]
+    fn a_choice_that_waits_for_a_turn_names_the_options_of_those_that_it_replaces() {
+        let mut state = State::default();
+        let option = |id: &str, value: &str| json!({ "id": id, "currentValue": value });
+        for (effort, pace) in [("low", "slow"), ("high", "slow"), ("high", "quick")] {
+            let options = json!([option("effort", effort), option("pace", pace)]);
+            state.choose(&mut json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
+        }
+        assert_eq!(state.choices["config_option_update"]["changed"], json!(["effort", "pace"]));
+    }
 }

@@ -1,6 +1,6 @@
 //! The first requests to a process: who it is, its sign-in, its session.
 
-use crate::{connection::Failure, process::Process, registry::Known, world::World};
+use crate::{connection::Failure, content, process::Process, registry::Known, world::World};
 use domain::{AgentOptions, ThreadAgent};
 use ports::{AgentMessage, AgentOffers, Error, Result};
 use serde_json::{Value, json};
@@ -72,17 +72,9 @@ impl Greeted {
         Error::unavailable("the agent", why)
     }
 
-    /// The content of a prompt as the agent takes it: in place of an image that it does not take come words about it.
+    /// The content of a prompt as the agent takes it.
     pub fn takes(&self, content: Vec<Value>) -> Vec<Value> {
-        let sees = self.offers["promptCapabilities"]["image"] == true;
-        let as_taken = |block: Value| match block["type"].as_str() {
-            Some("image") if !sees => {
-                let name = block["uri"].as_str().unwrap_or("without a name");
-                json!({ "type": "text", "text": format!("the image {name} is attached, and {} takes no images", self.name) })
-            }
-            _ => block,
-        };
-        content.into_iter().map(as_taken).collect()
+        content::as_taken(&self.offers["promptCapabilities"], content)
     }
 
     pub fn loads(&self) -> bool {
@@ -95,7 +87,7 @@ impl Greeted {
         if let Some(session) = thread.options.session_id.as_deref().filter(|_| self.loads()) {
             match self.load(session, cwd).await {
                 Ok((answer, _)) => {
-                    self.process.shared.state().session = session.to_owned();
+                    self.begun(session, &answer);
                     return Ok(Opened { is_loaded: true, answer });
                 }
                 Err(error @ Error::Unavailable { .. }) if self.process.shared.state().gone.is_some() => {
@@ -108,8 +100,14 @@ impl Greeted {
         let Some(session) = answer["sessionId"].as_str() else {
             return Err(Error::unavailable("the agent", format!("{} gave no session", self.name)));
         };
-        self.process.shared.state().session = session.to_owned();
+        self.begun(session, &answer);
         Ok(Opened { is_loaded: false, answer })
+    }
+
+    fn begun(&self, session: &str, answer: &Value) {
+        let mut state = self.process.shared.state();
+        state.session = session.to_owned();
+        state.list_values(&answer["configOptions"]);
     }
 
     /// Loads a session; its updates so far, which are history.
@@ -120,26 +118,64 @@ impl Greeted {
         Ok((asked?, replayed))
     }
 
-    /// Sets what a thread wants of its session.
-    pub async fn set(&self, options: &AgentOptions) -> Result<()> {
+    /// Sets what a thread wants of its session, where the agent offers it. A session that was loaded need not tell its offers again. A mode that the
+    /// agent chose by itself and refuses now is left out, and the next turn tells so.
+    pub async fn set(&self, options: &AgentOptions, own_mode: bool, opened: &Opened) -> Result<()> {
+        let set = self.set_each(options, own_mode, opened).await;
+        set.map_err(|error| match (error, offers(&opened.answer).check(options)) {
+            // The agent alone refuses: what it offers may depend on what was set before. Its offers tell more than its no.
+            (Error::Invalid(_), Err(unoffered)) if !opened.is_loaded => {
+                Error::Invalid(format!("{unoffered}; {}", unoffered.hint()))
+            }
+            (error, _) => error,
+        })
+    }
+
+    async fn set_each(&self, options: &AgentOptions, own_mode: bool, opened: &Opened) -> Result<()> {
         let session = self.process.shared.state().session.clone();
+        let mut left_out = None;
         if let Some(mode) = &options.mode {
-            self.choose("session/set_mode", json!({ "sessionId": session, "modeId": mode })).await?;
+            let params = json!({ "sessionId": session, "modeId": mode });
+            match self.choose("session/set_mode", params, ("mode", mode)).await {
+                Err(Error::Invalid(why)) if own_mode => left_out = Some((mode, why)),
+                set => drop(set?),
+            }
         }
         if let Some(model) = &options.model_id {
-            self.choose("session/set_model", json!({ "sessionId": session, "modelId": model })).await?;
+            let params = json!({ "sessionId": session, "modelId": model });
+            self.choose("session/set_model", params, ("modelId", model)).await?;
         }
         for (option, value) in &options.config_overrides {
-            let chosen = json!({ "sessionId": session, "configId": option, "value": value });
-            self.choose("session/set_config_option", chosen).await?;
+            let params = json!({ "sessionId": session, "configId": option, "value": value });
+            let name = format!("configOverrides.{option}");
+            let answer = match self.choose("session/set_config_option", params, (&name, value)).await {
+                Err(Error::Invalid(why)) if own_mode && option == "mode" => {
+                    left_out = Some((value, why));
+                    continue;
+                }
+                answer => answer?,
+            };
+            let mut state = self.process.shared.state();
+            state.list_values(&json!([{ "id": option, "currentValue": value }]));
+            state.list_values(&answer["configOptions"]);
+        }
+        let mut state = self.process.shared.state();
+        state.started(options);
+        if let Some((mode, why)) = left_out {
+            tracing::info!(agent = self.name, mode, why, "an agent refuses the mode that it had chosen");
+            let listed = AgentOptions::current(&opened.answer["configOptions"]).remove("mode");
+            let default = opened.answer["modes"]["currentModeId"].as_str().map(ToOwned::to_owned).or(listed);
+            state.fell_back(default, mode, &why);
         }
         Ok(())
     }
 
-    async fn choose(&self, method: &str, params: Value) -> Result<()> {
+    async fn choose(&self, method: &str, params: Value, (option, value): (&str, &str)) -> Result<Value> {
         match self.process.shared.connection.request_within(self.patience, method, params).await {
-            Ok(_) => Ok(()),
-            Err(Failure::Refused(why)) => Err(Error::Invalid(format!("{} refused {method}: {why}", self.name))),
+            Ok(answer) => Ok(answer),
+            Err(Failure::Refused(why)) => {
+                Err(Error::Invalid(format!("{} refused the value {value:?} of its option {option}: {why}", self.name)))
+            }
             Err(failure) => Err(self.failed(method, failure).await),
         }
     }

@@ -42,6 +42,11 @@ def permission(session, number, command):
     }
 
 
+def options(effort):
+    values = [{"value": "low", "name": "Low"}, {"value": "high", "name": "High"}]
+    return [{"id": "effort", "name": "Effort", "type": "select", "currentValue": effort, "options": values}]
+
+
 def outcome(answer):
     return (answer.get("result") or {}).get("outcome", {}).get("optionId", "cancelled")
 
@@ -100,6 +105,10 @@ def work(session, blocks):
         say(session, json.dumps({"exit": ended["exitCode"], "output": output}))
     elif verb == "settings":
         say(session, json.dumps(dict(chosen, session=session), sort_keys=True))
+    elif verb == "choose":
+        update(session, "current_mode_update", currentModeId=words[1])
+        update(session, "config_option_update", configOptions=options(words[2]))
+        say(session, "chosen")
     elif verb == "kinds":
         kinds = [block["type"] if block["type"] != "text" else "text: " + block["text"] for block in blocks]
         say(session, json.dumps(kinds))
@@ -149,19 +158,19 @@ chosen = {}
 def answer(message):
     method, params = message["method"], message["params"]
     if method == "session/set_mode":
+        if params["modeId"] == "fly":
+            raise ValueError("there is no such mode")
         chosen["mode"] = params["modeId"]
     if method == "session/set_model":
         chosen["model"] = params["modelId"]
     if method == "session/set_config_option":
         chosen[params["configId"]] = params["value"]
     if method == "initialize":
-        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees"}}}
+        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees", "audio": START == "hears", "embeddedContext": START == "embeds"}}}
     if method == "session/new":
         update("s-%d" % os.getpid(), "available_commands_update", availableCommands=[{"name": "web", "description": "Looks it up"}])
-        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
-        effort = {"id": "effort", "name": "Effort", "type": "select", "currentValue": "low"}
-        effort["options"] = [{"value": "low", "name": "Low"}, {"value": "high", "name": "High"}]
-        return {"sessionId": "s-%d" % os.getpid(), "modes": modes, "configOptions": [effort]}
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
+        return {"sessionId": "s-%d" % os.getpid(), "modes": modes, "configOptions": options("low")}
     if method == "session/load":
         for kind, text in (("user", "hello"), ("agent", "hi "), ("agent", "there")):
             update(params["sessionId"], kind + "_message_chunk", content={"type": "text", "text": text})
@@ -184,7 +193,10 @@ for line in sys.stdin:
     elif message.get("method") == "session/cancel":
         cancelled.set()
     elif "method" in message:
-        send({"id": message["id"], "result": answer(message)})
+        try:
+            send({"id": message["id"], "result": answer(message)})
+        except ValueError as error:
+            send({"id": message["id"], "error": {"code": -32602, "message": str(error)}})
     elif message["id"] in waiting:
         waiting[message["id"]][1] = message
         waiting[message["id"]][0].set()

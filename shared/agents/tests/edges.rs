@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "edges/choices.rs"]
+mod choices;
 #[path = "edges/copies.rs"]
 mod copies;
 
@@ -94,7 +96,7 @@ impl World {
         let turn = AgentTurn { workspace, chat, turn: TurnId(Uuid::from_u128(100 + self.turns)) };
         let options = AgentOptions { session_id: session.map(ToOwned::to_owned), ..AgentOptions::default() };
         let thread = ThreadAgent { agent: "test".into(), cwd, options };
-        let prompt = AgentPrompt { turn, thread, content, context: "User: before".into() };
+        let prompt = AgentPrompt { turn, thread, content, context: "User: before".into(), own_mode: false };
         (turn, self.agents.prompt(prompt).await)
     }
 
@@ -268,16 +270,15 @@ async fn hostile_output_ends_in_a_clear_error() {
 
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
-    for (start, told) in [
-        ("exit", "exit code 3. Its last words:\nno licence"),
-        ("silent", "did not answer initialize within 1 s"),
-        ("version", "speaks version Some(9)"),
+    // An agent that answers may take long on a busy machine; only the one that never does is waited for to the end.
+    for (start, seconds, told) in [
+        ("exit", 60, "exit code 3. Its last words:\nno licence"),
+        ("silent", 1, "did not answer initialize within 1 s"),
+        ("version", 60, "speaks version Some(9)"),
     ] {
-        let mut world = World::with(start, |options| options.start = Duration::from_secs(1));
-        let started = Instant::now();
+        let mut world = World::with(start, |options| options.start = Duration::from_secs(seconds));
         let Err(Error::Unavailable { source, .. }) = world.prompt("say x").await.1 else { panic!("{start}") };
         assert!(source.to_string().contains(told), "{source}");
-        assert!(started.elapsed() < Duration::from_secs(30));
     }
     let mut noisy = World::new("noise");
     assert_eq!(noisy.said("say x").await, "x ", "a greeting is no fault");
@@ -285,18 +286,19 @@ async fn a_start_that_fails_says_why() {
 
 #[tokio::test]
 async fn a_cancelled_turn_ends_by_itself_or_with_its_process_group() {
-    let mut world = World::new("");
+    // An agent that ends its turn may take long on a busy machine; the one that never does is killed soon.
+    let mut world = World::with("", |options| options.grace = 10 * PATIENCE);
     let (turn, prompted) = world.prompt("slow").await;
     prompted.unwrap();
     world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await;
-    let asked_at = Instant::now();
-    world.agents.cancel(&turn).await.unwrap();
-    assert!(asked_at.elapsed() < Duration::from_secs(1));
+    let cancelled = timeout(PATIENCE, world.agents.cancel(&turn)).await;
+    cancelled.expect("it waits for no end").unwrap();
     assert_eq!(world.end(&turn).await.last(), Some(&ended("cancelled")));
     world.agents.cancel(&turn).await.unwrap();
     let (turn, _) = world.asked("ask x").await;
     world.agents.cancel(&turn).await.unwrap();
     assert_eq!(world.end(&turn).await.last(), Some(&ended("cancelled")), "an open request is cancelled with it");
+    let mut world = World::new("");
     let (turn, prompted) = world.prompt("deaf").await;
     prompted.unwrap();
     world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await;
@@ -378,24 +380,6 @@ async fn commands_of_an_agent_run_in_terminals_of_ours_and_are_confined() {
 }
 
 #[tokio::test]
-async fn an_agent_gets_the_images_that_it_takes_and_is_told_of_the_others() {
-    let image =
-        json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=", "uri": "file:///projects/a.png" });
-    for (start, expected) in
-        [("sees", r#"["text", "image"]"#), ("", r#"["text", "text: the image file:///projects/a.png"]"#)]
-    {
-        let mut world = World::new(start);
-        let (turn, prompted) = world.prompt_with(vec![image.clone(), json!({ "type": "text", "text": "kinds" })]).await;
-        prompted.unwrap();
-        let said = text(&world.end(&turn).await);
-        let kinds: Vec<String> = serde_json::from_str(&said).unwrap();
-        assert_eq!(kinds.len(), 3, "the conversation so far, the image, and the words: {said}");
-        let expected: Vec<String> = serde_json::from_str(expected).unwrap();
-        assert!(kinds[1].starts_with(&expected[1]), "{start}: {said}");
-    }
-}
-
-#[tokio::test]
 async fn an_agent_has_no_key_of_ours() {
     let mut world = World::new("");
     let names = world.said("env").await;
@@ -422,7 +406,7 @@ async fn a_folder_outside_of_the_roots_and_an_unknown_agent_are_refused() {
 async fn offers_and_histories_come_from_processes_of_their_own() {
     let world = World::new("");
     let offers = world.agents.offers("test", &world.app()).await.unwrap();
-    assert_eq!(offers.modes, [json!({ "id": "ask", "name": "Ask" })]);
+    assert_eq!(offers.modes, [json!({ "id": "ask", "name": "Ask" }), json!({ "id": "plan", "name": "Plan" })]);
     assert_eq!((offers.mode.as_deref(), offers.model, offers.options.len()), (Some("ask"), None, 1));
     let history = world.agents.session_history("test", &world.app(), "s-old").await.unwrap().unwrap();
     let said: Vec<_> = history.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
@@ -450,7 +434,7 @@ async fn turns_beyond_the_places_wait_for_one() {
     let second = AgentTurn { chat: ChatId(Uuid::from_u128(3)), turn: TurnId(Uuid::from_u128(300)), ..first };
     let thread = ThreadAgent { agent: "test".into(), cwd: world.app(), options: AgentOptions::default() };
     let content = vec![json!({ "type": "text", "text": "say me too" })];
-    let prompt = AgentPrompt { turn: second, thread, content, context: String::new() };
+    let prompt = AgentPrompt { turn: second, thread, content, context: String::new(), own_mode: false };
     let mut prompting = Box::pin(world.agents.prompt(prompt));
     assert!(timeout(Duration::from_millis(200), &mut prompting).await.is_err(), "it waits");
     assert!(world.agents.updates(&second).await.is_err(), "nothing is started for it");

@@ -78,7 +78,7 @@ impl World {
         let options = AgentOptions { session_id: self.session.clone(), ..AgentOptions::default() };
         let thread = ThreadAgent { agent: "real".into(), cwd: self.app().display().to_string(), options };
         let content = vec![json!({ "type": "text", "text": words })];
-        let prompt = AgentPrompt { turn, thread, content, context: String::new() };
+        let prompt = AgentPrompt { turn, thread, content, context: String::new(), own_mode: false };
         self.agents.prompt(prompt).await.unwrap();
         turn
     }

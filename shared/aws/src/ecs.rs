@@ -193,6 +193,10 @@ impl Sandboxes for EcsSandboxes {
         self.remember(workspace, &standing);
         Ok(standing.sandbox)
     }
+
+    fn have_mirrors(&self) -> bool {
+        true
+    }
 }
 
 /// That there is none.

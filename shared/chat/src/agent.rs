@@ -51,12 +51,30 @@ pub(crate) fn told_served(config: &ChatConfig, specs: Vec<ToolSpec>) -> Vec<Tool
     specs.into_iter().flat_map(of_spec).collect()
 }
 
-/// The built-in tool that an agent's tool is, if it is one.
+/// The declarations of the HTTP tools that the chat's flow brings, as files: names and texts.
+pub(crate) fn declared(config: &ChatConfig) -> Vec<(String, String)> {
+    let tools = config.agent.iter().flat_map(|agent| &agent.tools);
+    let of = |tool: &AgentTool| match &tool.runs {
+        AgentToolRuns::Http { name, declaration } => Some((format!("{name}.json"), declaration.clone())),
+        _ => None,
+    };
+    tools.filter_map(of).collect()
+}
+
+/// The built-in tool that an agent's tool is, or the one of a server, if it is one.
 pub(crate) fn builtin(tool: &AgentTool) -> Option<&str> {
     match &tool.runs {
         AgentToolRuns::Named => Some(&tool.name),
-        AgentToolRuns::Builtin(name) => Some(name),
+        AgentToolRuns::Builtin(name) | AgentToolRuns::Http { name, .. } => Some(name),
         AgentToolRuns::Function { .. } | AgentToolRuns::Command { .. } | AgentToolRuns::Denied { .. } => None,
+    }
+}
+
+/// The name by which a persona lists the tool of a call; none for a tool of a flow that no persona lists, and for one that the node does not list.
+pub(crate) fn listed_name<'a>(config: &'a ChatConfig, name: &'a str) -> Option<&'a str> {
+    match &config.agent {
+        Some(agent) => named(agent, name).and_then(builtin),
+        None => Some(name),
     }
 }
 
@@ -86,7 +104,7 @@ pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Opti
         // A pure function changes nothing.
         AgentToolRuns::Function { .. } => Some(ToolKind::Read),
         AgentToolRuns::Command { .. } => Some(ToolKind::Exec),
-        AgentToolRuns::Named | AgentToolRuns::Builtin(_) => registry.kind(builtin(tool)?),
+        AgentToolRuns::Named | AgentToolRuns::Builtin(_) | AgentToolRuns::Http { .. } => registry.kind(builtin(tool)?),
         AgentToolRuns::Denied { .. } => None,
     }
 }
@@ -106,7 +124,9 @@ pub(crate) fn effects(
         // Pure functions change nothing; commands are fenced where they run.
         Some(AgentToolRuns::Function { .. }) => Ok(Effects::none(ToolKind::Read)),
         Some(AgentToolRuns::Command { .. }) => Ok(Effects::none(ToolKind::Exec)),
-        Some(AgentToolRuns::Builtin(name)) => registry.effects(name, &call.args, plan),
+        Some(AgentToolRuns::Builtin(name) | AgentToolRuns::Http { name, .. }) => {
+            registry.effects(name, &call.args, plan)
+        }
         Some(AgentToolRuns::Named | AgentToolRuns::Denied { .. }) | None => {
             registry.effects(&call.tool, &call.args, plan)
         }
@@ -161,7 +181,7 @@ pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Run
             return Err(Refusal { error: error.hint(hint), status: Status::Partial });
         }
         AgentToolRuns::Named => &tool.name,
-        AgentToolRuns::Builtin(name) => name,
+        AgentToolRuns::Builtin(name) | AgentToolRuns::Http { name, .. } => name,
     };
     let args = match tool.root.as_ref().filter(|root| !root.is_root()) {
         None => Cow::Borrowed(call.args.as_str()),

@@ -1,4 +1,5 @@
-//! The rules that people grant with "always here": the rule that a call would get, and the calls that a rule covers.
+//! The rules that people grant with "always here" or "never here": the rule that a call would get, and the calls that a rule covers. A rule that denies
+//! covers what the rule inside of it covers, and wins over all others.
 //!
 //! A rule is compared with words, never with text. So a command counts only when its words are known without a shell: it is given as words,
 //! or as a plain line, which has no character that means something to a shell. Of the other arguments, the folder is part of the rule,
@@ -13,7 +14,16 @@ use serde::Deserialize;
 use tools::{Access, Effects, ToolKind};
 
 /// The longest rule, as JSON, in bytes: people read it before they grant it, and the view of the chat has all of them.
-pub(crate) const MAX_RULE: usize = 1_000;
+const MAX_RULE: usize = 1_000;
+
+/// The note for people beside the reason of a request whose call has a rule that is too long to be offered.
+pub(crate) const NO_RULE: &str =
+    "; a rule for it would be too long to be kept, so it can be neither always allowed nor always denied";
+
+/// Whether a rule is too long to be kept.
+pub(crate) fn is_too_long(rule: &PermissionRule) -> bool {
+    json_length(rule) > MAX_RULE
+}
 
 /// The arguments of a command. It has no rule if there is an argument that is not known here.
 #[derive(Deserialize)]
@@ -62,7 +72,7 @@ impl Plain {
                 !words.is_empty() && self.words.starts_with(words) && self.folder == *folder
             }
             PermissionRule::Command { words, folder } => self.words == *words && self.folder == *folder,
-            PermissionRule::File { .. } | PermissionRule::Tool { .. } => false,
+            PermissionRule::File { .. } | PermissionRule::Tool { .. } | PermissionRule::Deny { .. } => false,
         }
     }
 }
@@ -107,29 +117,64 @@ fn count(request: &GateRequest<'_>) -> bool {
     request.config.mode != Mode::Plan && request.config.agent.is_none()
 }
 
-/// The rule that a person grants who says that this call is always allowed; none where there is none to grant.
-pub(crate) fn rule(request: &GateRequest<'_>) -> Option<PermissionRule> {
-    let rule = match request.effects.kind {
-        ToolKind::Exec => Plain::of(request.args)?.rule(),
-        ToolKind::Write => of_file(request.effects)?,
-        ToolKind::Served => of_tool(request),
-        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => return None,
-    };
-    (count(request) && json_length(&rule) <= MAX_RULE).then_some(rule)
+/// Whether a rule may be for calls of this kind.
+pub(crate) fn may_have_rule(kind: ToolKind) -> bool {
+    match kind {
+        ToolKind::Exec | ToolKind::Write | ToolKind::Served => true,
+        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => false,
+    }
 }
 
-/// Whether a rule that counts in this turn covers the call.
-pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
-    let rules = request.permissions;
-    if rules.is_empty() || !count(request) {
-        return false;
+/// The rule that a person grants who says that this call is always allowed; none where there is none to grant.
+pub(crate) fn rule(request: &GateRequest<'_>) -> Option<PermissionRule> {
+    own(request).filter(|rule| count(request) && !is_too_long(rule))
+}
+
+/// The note for people about a call that is offered no rule because the rule would be too long; empty for others.
+pub(crate) fn note(request: &GateRequest<'_>) -> &'static str {
+    if own(request).is_some_and(|rule| count(request) && is_too_long(&rule)) { NO_RULE } else { "" }
+}
+
+/// The rule that is for this call, in every mode and however long: standing rules that deny are looked for by it.
+pub(crate) fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
+    match request.effects.kind {
+        ToolKind::Exec => Plain::of(request.args).map(Plain::rule),
+        ToolKind::Write => of_file(request.effects),
+        ToolKind::Served => Some(of_tool(request)),
+        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => None,
     }
+}
+
+/// Whether a rule that counts in this turn allows the call.
+pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
+    !request.permissions.is_empty() && count(request) && covering(request, request.permissions.iter()).is_some()
+}
+
+/// The rule of the request that denies the call, if there is one. It counts in every mode, under every plan, and in the turns of all people: rights
+/// only ever allow more.
+pub(crate) fn denying(request: &GateRequest<'_>) -> Option<PermissionRule> {
+    let denied = covering(request, request.permissions.iter().filter_map(PermissionRule::denies))?;
+    Some(denied.clone().denied())
+}
+
+/// The first of these rules that covers the call.
+fn covering<'a>(
+    request: &GateRequest<'_>,
+    mut rules: impl Iterator<Item = &'a PermissionRule>,
+) -> Option<&'a PermissionRule> {
     match request.effects.kind {
         ToolKind::Exec => {
-            Plain::of(request.args).is_some_and(|command| rules.iter().any(|rule| command.is_covered_by(rule)))
+            let command = Plain::of(request.args)?;
+            rules.find(|rule| command.is_covered_by(rule))
         }
-        ToolKind::Write => of_file(request.effects).is_some_and(|rule| rules.contains(&rule)),
-        ToolKind::Served => rules.contains(&of_tool(request)),
-        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => false,
+        ToolKind::Write => {
+            let own = of_file(request.effects)?;
+            rules.find(|rule| **rule == own)
+        }
+        ToolKind::Served => {
+            let own = of_tool(request);
+            rules.find(|rule| **rule == own)
+        }
+        ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => None,
     }
 }

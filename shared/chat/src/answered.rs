@@ -1,6 +1,6 @@
 //! The answers of people to the requests of a turn (`ask`), or the end of the wait for them: the turn goes on.
 
-use crate::{agent, coding, decide::Decision, phase::Phase, sample, step::Step};
+use crate::{agent, ask, coding, decide::Decision, phase::Phase, sample, step::Step};
 use domain::{ChatEvent, PermissionId, PermissionRule, QuestionId, Status, ToolCall, event::PermissionOutcome};
 use serde_json::{Map, Value};
 
@@ -50,17 +50,25 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     if let Err(error) = decision.check().and_then(|()| decision.check_offered(offered.is_some())) {
         return step.push(ChatEvent::Failed { error });
     }
+    if let Err(error) = decision.check_room(&step.state().permissions, offered.as_ref()) {
+        return step.push(ChatEvent::Failed { error });
+    }
     let (asks, sampled) = (step.agent_asks(), sample::requested(step));
     let option_id = match decision.option(asks.as_ref().map(|asks| asks.options.as_slice())) {
         Ok(option_id) => option_id,
         Err(error) => return step.push(ChatEvent::Failed { error }),
     };
-    let Decision { permission_id, outcome, always, reason, option_id: _, scope: _ } = decision;
-    let declined = match &reason {
+    let always = offered.and_then(|offered| decision.granted(offered));
+    let Decision { permission_id, outcome, always: _, reason, option_id: _, scope: _, digest: _ } = decision;
+    let mut declined = match &reason {
         Some(reason) => format!("not permitted: a person declined: {reason}"),
         None => "not permitted: a person declined".to_owned(),
     };
-    let (always, by, at) = (offered.filter(|_| always), by.to_owned(), step.stamp.at);
+    if let Some((rule, denied)) = always.as_ref().and_then(|rule| Some((rule, rule.denies()?))) {
+        declined.push_str(&format!("; from now on a rule denies {denied} (rule {})", rule.id()));
+    }
+    let is_as_shown = step.next_unanswered().is_some_and(|call| is_as_shown(step, &call));
+    let (by, at) = (by.to_owned(), step.stamp.at);
     let (decided_by, chosen) = (by.clone(), option_id.clone());
     step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, at });
     if let Some(asks) = asks {
@@ -70,12 +78,23 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
         return sample::decided(step, (outcome == PermissionOutcome::Approved).then_some(request));
     }
     match (outcome, step.next_unanswered()) {
+        (PermissionOutcome::Approved, Some(_)) if !is_as_shown => {
+            go_on(step, "not permitted: this is not the call that a person was shown", Status::Partial);
+        }
         (PermissionOutcome::Approved, Some(call)) if step.is_plan(&call) => step.run_plan(&call),
         (PermissionOutcome::Approved, Some(call)) => {
             let tried = step.turn().and_then(|turn| turn.tried).filter(|tried| tried.call_id == call.call_id);
             step.call_tool(call, tried.map_or(1, |tried| tried.attempt + 1));
         }
         _ => go_on(step, &declined, Status::Partial),
+    }
+}
+
+/// Whether the open request shows this very call: nothing else is carried out under a yes.
+fn is_as_shown(step: &Step<'_>, call: &ToolCall) -> bool {
+    match step.turn().map(|turn| &turn.phase) {
+        Some(Phase::Permission { asked, .. }) => ask::shows(asked, call),
+        _ => false,
     }
 }
 

@@ -17,8 +17,8 @@ use crate::{
     waits::QueuedBehind,
 };
 use domain::{
-    Approval, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode,
-    NextPersona, PermissionRule, Principal, QueuedMessage, Status, ToolCall, TraceContext, TurnId, WorkspaceId,
+    Approval, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits,
+    Mode, NextPersona, PermissionRule, Principal, QueuedMessage, Status, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
 use tools::ToolKind;
 use workspace::{Access, Workspace};
@@ -70,7 +70,7 @@ impl Chats {
             }
         };
         let approval = self.approval(&files, plan, approve.v, by).await?;
-        let persona = scenario::next_persona(&files, &view).await?;
+        let persona = self.next_persona(&view).await?;
         let (files, context) = attached::context(&files, &[], Some(&approval.plan_path)).await?;
         let content = approve.content.unwrap_or_else(|| {
             format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
@@ -99,6 +99,17 @@ impl Chats {
         self.send_noted(workspace, chat, messages, note).await?;
         let paused_reason = view.paused_reason.filter(|_| is_paused);
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
+    }
+
+    /// The persona that carries the plan of this chat out. It is read for the person whose chat it is, whoever approves.
+    async fn next_persona(&self, view: &ChatView) -> Result<Option<Box<NextPersona>>, Error> {
+        let Some(role) = view.scenario.as_ref().and_then(|setup| setup.executor.clone()) else { return Ok(None) };
+        let Some(config) = self.made(view.workspace_id, view.chat_id).await? else {
+            return Err(Error::new(Code::Conflict, "this chat has not begun").hint("try again in a moment"));
+        };
+        let by = Principal::User { id: config.user };
+        let files = self.workspaces.open(view.workspace_id, Access::of(&by, None)).await?;
+        Ok(Some(Box::new(scenario::read(&files, role).await?)))
     }
 
     /// The approval of this version of a plan, if the plan still says that.
@@ -194,9 +205,9 @@ impl Step<'_> {
     /// Hands the chat over to the persona that carries the approved plan out.
     pub fn hand_over(&mut self, persona: Option<Box<NextPersona>>) {
         let (Some(persona), Some(config)) = (persona, self.config().cloned()) else { return };
-        let NextPersona { role, system, tools, model } = *persona;
+        let NextPersona { role, system, cut, tools, model } = *persona;
         let model = config.model.clone().or(model);
-        let config = Box::new(ChatConfig { role, system, tools, model, ..(*config).clone() });
+        let config = Box::new(ChatConfig { role, system, cut, tools, model, ..(*config).clone() });
         self.push(ChatEvent::Configured { config });
     }
 

@@ -35,6 +35,17 @@ pub(crate) fn permission(
     step.later(expires_at, &ChatCommand::Expire { permission_id: Some(permission_id), question_id: None });
 }
 
+/// Whether a request for permission shows this call: with its id, its tool and its arguments. The id alone binds a call already, as the message of the
+/// model that has the call does not change; this compares what is carried out with what a person has read.
+pub(crate) fn shows(asked: &ChatEvent, call: &ToolCall) -> bool {
+    match asked {
+        ChatEvent::PermissionRequired { call_id, tool, args, .. } => {
+            (*call_id, tool, args) == (call.call_id, &call.tool, &call.args)
+        }
+        _ => false,
+    }
+}
+
 /// Asks the questions of `call`.
 pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error> {
     let questions = tools::parse_questions(&call.args)?;

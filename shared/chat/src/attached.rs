@@ -53,9 +53,14 @@ async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &
     let end = usize::try_from(room).unwrap_or(usize::MAX).min(content.bytes.len());
     let shown = String::from_utf8_lossy(content.bytes.get(..end).unwrap_or_default());
     let cut = if content.info.size > room { "\n[… cut; read the file for the rest]" } else { "" };
-    let (path, shown) = (attribute(path.as_str()), without_marks(shown.trim_end()));
-    let _ = write!(text, "<file path=\"{path}\" role=\"{what}\">\n{shown}{cut}\n</file>\n");
+    text.push_str(&marked(path, what, &shown, cut));
     Ok(())
+}
+
+/// A file as the model reads it: data between marks that nothing in it can pass for.
+pub(crate) fn marked(path: &FilePath, what: &str, content: &str, cut: &str) -> String {
+    let (path, shown) = (attribute(path.as_str()), without_marks(content.trim_end()));
+    format!("<file path=\"{path}\" role=\"{what}\">\n{shown}{cut}\n</file>\n")
 }
 
 /// A value between quotes.

@@ -1,7 +1,7 @@
 //! The calls of a turn, one by one: what they do, whether they may run, how they begin, and how they are answered.
 
 use crate::{
-    agent::{self, Refusal},
+    agent::{self, Refusal, Runs},
     gate::{GateDecision, GateRequest},
     keys::tool_key,
     machine::ChatEffect,
@@ -10,7 +10,7 @@ use crate::{
     reach,
     step::Step,
 };
-use domain::{ChatEvent, Code, Error, Status, ToolCall};
+use domain::{ChatConfig, ChatEvent, Code, Error, FilePath, PermissionRule, Status, ToolCall};
 use serde_json::Value;
 use std::time::Duration;
 use tools::{Effects, ToolKind};
@@ -31,8 +31,7 @@ impl Step<'_> {
         let Some(config) = self.config() else { return GateDecision::Deny { reason: "there is no chat".into() } };
         let decision = match self.effects(call) {
             Some(Ok(effects)) => {
-                let (tool, args, effects, permissions) = (&*call.tool, &*call.args, &effects, self.permissions());
-                self.machine.gate.decide(&GateRequest { config, effects, tool, args, approved, permissions })
+                self.machine.gate.decide(&GateRequest { approved, ..self.request(config, call, &effects) })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
             None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
@@ -41,11 +40,32 @@ impl Step<'_> {
         decision
     }
 
+    /// A call as gates and rules see it, with the rules that count in this turn.
+    pub fn request<'c>(&'c self, config: &'c ChatConfig, call: &'c ToolCall, effects: &'c Effects) -> GateRequest<'c> {
+        let (approved, permissions) = (self.is_approved(), self.permissions());
+        GateRequest { config, effects, tool: &call.tool, args: &call.args, approved, permissions }
+    }
+
     /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
     pub fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
         let config = self.config()?;
-        let plan = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
-        Some(agent::effects(&self.machine.tools, config, call, &plan))
+        Some(agent::effects(&self.machine.tools, config, call, &self.plan_path(config)))
+    }
+
+    /// The built-in tool or the tool of a server behind a call, as a call with the arguments that it gets, and its effects. A flow gives tools names and
+    /// folders of its own. None for functions, for commands of flows, and for a call that does not run.
+    pub fn behind(&self, call: &ToolCall) -> Option<(ToolCall, Effects)> {
+        let config = self.config()?;
+        let Ok(Runs::Builtin(tool, args)) = agent::runs(config, call) else { return None };
+        let effects = match &config.agent {
+            None => self.effects(call)?.ok()?,
+            Some(_) => self.machine.tools.effects(tool, &args, &self.plan_path(config)).ok()?,
+        };
+        Some((ToolCall { call_id: call.call_id, tool: tool.to_owned(), args: args.into_owned() }, effects))
+    }
+
+    fn plan_path(&self, config: &ChatConfig) -> FilePath {
+        self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config))
     }
 
     pub fn kind(&self, tool: &str) -> Option<ToolKind> {
@@ -56,7 +76,11 @@ impl Step<'_> {
     /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
     pub fn out_of_reach(&self, call: &ToolCall) -> Option<Refusal> {
         match self.effects(call)? {
-            Ok(effects) => reach::leaves(self.config()?, call, &effects).map(Refusal::from),
+            Ok(effects) => {
+                let config = self.config()?;
+                let tool = agent::listed_name(config, &call.tool)?;
+                reach::leaves(config, tool, &effects).map(Refusal::from)
+            }
             Err(error) => Some(error.into()),
         }
     }
@@ -126,6 +150,12 @@ impl Step<'_> {
 /// The answer to a call that needs a person's permission where nobody is there.
 pub(crate) fn unpermitted(reason: &str) -> String {
     format!("not permitted: nobody is there to permit it: {reason}")
+}
+
+/// The answer to a call that a rule denies: the model reads which one, so that it does not try the same in other words.
+pub(crate) fn denied(rule: &PermissionRule) -> String {
+    let covered = rule.denies().unwrap_or(rule);
+    format!("not permitted: a person has denied {covered} from now on (rule {}), and is not asked again", rule.id())
 }
 
 /// An error as a model reads it.

@@ -2,7 +2,7 @@
 //!
 //! A command is accepted when the queue has it; the chat's events tell its result. The requests are in `commands`, and beside what they are about.
 
-use crate::{keys::actor_id, settings::Settings};
+use crate::{keys::actor_id, locations::LocationUses, settings::Settings};
 use actor::{Content, Envelope, Mailbox, StopRequest, Target};
 use domain::{ActorKind, ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
@@ -21,6 +21,8 @@ pub struct Chats {
     pub(crate) workspaces: Workspaces,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
+    /// The uses of the locations of sessions.
+    pub(crate) locations: Arc<LocationUses>,
 }
 
 impl Chats {
@@ -34,7 +36,7 @@ impl Chats {
         settings: Settings,
     ) -> Self {
         let mailbox = Mailbox { queue, table: table.clone(), bus };
-        Self { table, mailbox, workspaces, clock, settings }
+        Self { table, mailbox, workspaces, clock, settings, locations: Arc::default() }
     }
 
     pub(crate) async fn request_stop(

@@ -5,12 +5,13 @@
 //! person, while the process of the agent waits behind the port. The decision begins the next leg.
 
 mod allow;
+mod attachments;
 mod choice;
 mod copy;
-pub(crate) mod images;
 mod perform;
 
 use crate::{
+    allow::{NO_RULE, is_too_long},
     cancel, compact,
     context::assemble,
     machine::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report},
@@ -23,8 +24,8 @@ use crate::{
 use actor::EffectKey;
 pub(crate) use choice::{chosen, no};
 use domain::{
-    AgentAsk, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId, PermissionId,
-    Principal, Sha256, StopReason, ThreadAgent, Timestamp,
+    AgentAsk, AgentOptions, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId,
+    Mode, PermissionId, PermissionRule, Principal, Sha256, StopReason, ThreadAgent, Timestamp,
 };
 use ports::{AgentPrompt, AgentRequest, AgentTurn};
 use serde_json::{Value, json};
@@ -73,6 +74,16 @@ impl ChatState {
                     thread.options.session_id = Some(session_id.clone());
                 }
             }
+            (ChatEvent::AgentUpdated { update, at, .. }, _) if AgentOptions::is_choice(update) => {
+                let config = self.config.as_mut().map(std::sync::Arc::make_mut);
+                let Some(thread) = config.and_then(|config| config.thread.as_mut()) else { return };
+                let before = thread.options.chosen_mode().map(ToOwned::to_owned);
+                if thread.options.follow(update) {
+                    self.agent_chose_at = Some(*at);
+                    let mode = thread.options.chosen_mode().map(ToOwned::to_owned);
+                    self.agent_mode = mode.filter(|mode| before.as_ref() != Some(mode)).or(self.agent_mode.take());
+                }
+            }
             _ => {}
         }
     }
@@ -100,7 +111,8 @@ impl Step<'_> {
             None => words(self.state()),
         };
         let context = earlier(self.state());
-        let prompt = Box::new(AgentPrompt { turn, thread, content, context });
+        let own_mode = self.state().agent_mode.as_deref().is_some_and(|own| thread.options.chosen_mode() == Some(own));
+        let prompt = Box::new(AgentPrompt { turn, thread, content, context, own_mode });
         self.follow(leg, 1, None, AgentDoes::Prompt(prompt));
     }
 
@@ -199,9 +211,17 @@ fn words(state: &ChatState) -> Vec<Value> {
         _ => None,
     });
     let Some((content, context, files)) = last else { return Vec::new() };
-    let texts = [content, context].into_iter().filter(|text| !text.is_empty());
-    let texts = texts.map(|text| json!({ "type": "text", "text": text }));
-    files.iter().filter_map(images::named).chain(texts).collect()
+    let text = |text: &String| (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+    // A plan is no attachment.
+    let repeats = !files.is_empty() && !context.contains("role=\"plan\"");
+    let more = text(context).map(|mut block| {
+        if repeats {
+            block[AgentPrompt::REPEATS] = json!(true);
+        }
+        block
+    });
+    let (before, after) = if repeats { (more, None) } else { (None, more) };
+    files.iter().map(attachments::named).chain(before).chain(text(content)).chain(after).collect()
 }
 
 /// The conversation before the turn that runs, as much of its end as fits.
@@ -263,6 +283,7 @@ fn told(step: &mut Step<'_>, report: AgentReport) {
                 step.push(ChatEvent::AgentBound { session_id });
             }
         }
+        AgentReport::Denies(rule_ids) => step.push(ChatEvent::DenialsRead { rule_ids }),
         AgentReport::Changed(files) => files.into_iter().for_each(|file| step.push(file)),
         AgentReport::Updated(updates) => updates.into_iter().for_each(|update| updated(step, update)),
         AgentReport::Asked(request) => {
@@ -333,11 +354,27 @@ fn asked(step: &mut Step<'_>, request: AgentRequest) {
         return step.answer_agent(request, option, "a call that is too long to be shown is not allowed".into());
     }
     let parsed: Value = serde_json::from_str(&call).unwrap_or_default();
-    let rule = step.config().and_then(|config: &std::sync::Arc<ChatConfig>| allow::rule(config, &category, &parsed));
+    // A rule that denies counts in the turns of all people, and before those that allow.
+    let denied = step.state().permissions.iter().filter_map(PermissionRule::denies);
+    let config = step.config().cloned();
+    let own = config.as_ref().and_then(|config: &std::sync::Arc<ChatConfig>| allow::own(config, &category, &parsed));
+    if let Some(denied) = allow::covered(&parsed, own.as_ref(), denied) {
+        let (by, option) = (format!("rule: {}", denied.clone().denied()), no(&options));
+        return step.answer_agent(request, option, by);
+    }
+    // A plan changes nothing, so no rule is granted in its mode.
+    let rule = own.filter(|_| config.is_some_and(|config| config.mode != Mode::Plan));
+    let note = if rule.as_ref().is_some_and(is_too_long) { NO_RULE } else { "" };
+    let rule = rule.filter(|rule| !is_too_long(rule));
     let once = options.iter().find(|option| option.kind == "allow_once").map(|option| option.id.clone());
-    let covered = allow::covered(&parsed, rule.as_ref(), step.permissions());
-    if let (Some(rule), Some(option)) = (covered, once) {
-        return step.answer_agent(request, Some(option), format!("rule: {rule}"));
+    let covered = allow::covered(&parsed, rule.as_ref(), step.permissions().iter());
+    if let (Some(covered), Some(once)) = (covered, once) {
+        let denied = rule.as_ref().filter(|rule| step.standing_denial(rule).is_some());
+        let (by, option) = match denied {
+            Some(rule) => (format!("rule: {}", rule.clone().denied()), no(&options)),
+            None => (format!("rule: {covered}"), Some(once)),
+        };
+        return step.answer_agent(request, option, by);
     }
     let permission_id = PermissionId(step.id());
     let (at, expires_at) = (step.stamp.at, step.stamp.at + step.machine.gate.patience());
@@ -349,7 +386,7 @@ fn asked(step: &mut Step<'_>, request: AgentRequest) {
         category,
         tool,
         args: call,
-        reason: title,
+        reason: format!("{title}{note}"),
         always: rule,
         agent: Some(Box::new(AgentAsk { request, options, digest })),
         at,

@@ -7,7 +7,7 @@ use crate::{
     attached, cancel,
     chats::{Chats, internal},
     keys::{view_index, view_key},
-    prompt,
+    prompt::{self, Persona, SystemText},
     requests::{Accepted, NewChat, NewMessage, Setup, title_of},
     scenario,
     state::ChatState,
@@ -68,16 +68,18 @@ impl Chats {
         context.push_str(&new.briefing);
         let scenario = scenario::placed(&files, new.scenario, &mut context).await?;
         let now = self.clock.now();
-        let (role, persona, session, system) = match new.session {
+        let (persona, session, SystemText { text: system, cut }) = match new.session {
             Some(setup) => {
                 let SessionConfig { session, system, tools } = *setup;
-                let persona = prompt::Persona { text: String::new(), tools: Some(tools), model: None };
-                (SESSION_ROLE.to_owned(), persona, Some(Box::new(session)), system)
+                let (role, tools) = (SESSION_ROLE.to_owned(), Some(tools));
+                let persona = Persona { role, text: String::new(), tools, model: None };
+                // A session itself says what was cut.
+                (persona, Some(Box::new(session)), SystemText { text: system, cut: Vec::new() })
             }
             None => {
                 let persona = prompt::persona(&files, &role).await?;
-                let system = prompt::system(&files, &persona).await?;
-                (role, persona, None, system)
+                let system = prompt::system_text(&files, &persona).await?;
+                (persona, None, system)
             }
         };
         let config = ChatConfig {
@@ -86,7 +88,8 @@ impl Chats {
             user: by.user(),
             title: new.title.unwrap_or_else(|| title_of(&new.goal)),
             system,
-            role,
+            cut,
+            role: persona.role,
             model: new.model.or(persona.model),
             tools: persona.tools,
             plan,

@@ -11,6 +11,7 @@ use crate::{
 use domain::{
     ChatConfig, ChatEvent, Message,
     event::{ContextKind, ContextPart, ContextRecord},
+    session::Cut,
 };
 use std::sync::Arc;
 
@@ -157,8 +158,29 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX) })
 }
 
-/// The record of the context that the next call of the model is given: its parts, by size and place. The tools are given by their number and bytes.
-pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize)) -> ContextRecord {
+/// The size of the turns before the one that runs, in tokens.
+pub(crate) fn earlier(state: &ChatState) -> u64 {
+    let earlier = state.history.len().saturating_sub(1);
+    state.history.iter().take(earlier).map(|turn| turn.tokens).sum()
+}
+
+/// The record of a context without its parts: its budget, the subject of a session, and the parts of its system text that were cut.
+pub(crate) fn about(config: Option<&ChatConfig>) -> ContextRecord {
+    let session = config.and_then(|config| config.session.as_deref());
+    let of_session = session.into_iter().flat_map(|session| &session.cut);
+    ContextRecord {
+        budget: config.map_or(0, |config| config.context_tokens),
+        context_type: session.map(|session| session.context),
+        entity: session.and_then(|session| session.entity.clone()),
+        focus: session.and_then(|session| session.focus.clone()),
+        cut: config.into_iter().flat_map(|config| &config.cut).chain(of_session).cloned().collect(),
+        ..ContextRecord::default()
+    }
+}
+
+/// The record of the context that the next call of the model is given: its parts, by size and place. The tools are given by their number and bytes;
+/// `before` is the size of the [earlier] turns before a cut.
+pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize), before: u64) -> ContextRecord {
     let (count, bytes) = tools;
     let out = state.left_out.as_ref();
     let left_out_lines = out.map_or(0, |out| out.last_line);
@@ -196,6 +218,10 @@ pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize)) -> 
         let tokens = turns().map(|turn| turn.tokens).sum();
         parts.push(ContextPart { first_line, last_line, ..part(kind, tokens, count as u64) });
     }
-    let budget = state.config.as_ref().map_or(0, |config| config.context_tokens);
-    ContextRecord { parts, budget, left_out_turns: out.map_or(0, |out| out.turns), left_out_lines }
+    let mut record = about(state.config.as_deref());
+    let kept = earlier(state);
+    if before > kept {
+        record.cut.push(Cut { part: "history".to_owned(), tokens: before, kept });
+    }
+    ContextRecord { parts, left_out_turns: out.map_or(0, |out| out.turns), left_out_lines, ..record }
 }

@@ -1,15 +1,16 @@
-//! Decisions of people on permissions: a yes, which may grant a rule, or a no, which may have a reason. The API checks them, and so does
-//! the chat itself, as the view at the API may be behind.
+//! Decisions of people on permissions: a yes or a no, each of which may grant a rule, and a no may have a reason. The API checks them, and so
+//! does the chat itself, as the view at the API may be behind.
 
 use crate::{
     chats::{Chats, internal},
     coding,
     keys::decided_key,
+    state::PERMISSIONS_REMEMBERED,
     waits::{not_asked, waiting},
 };
 use domain::{
-    AgentOption, ChatCommand, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Timestamp,
-    WorkspaceId, event::PermissionOutcome,
+    AgentOption, ChatCommand, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Sha256,
+    Timestamp, WorkspaceId, event::PermissionOutcome,
 };
 use ports::{Expect, Write};
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,9 @@ const MAX_REASON: usize = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleScope {
-    /// The chat that asked.
+    /// The chat that asked. The code agent hub calls it a thread.
     #[default]
+    #[serde(alias = "thread")]
     Chat,
     /// All chats of the workspace that work for the person.
     Person,
@@ -61,10 +63,12 @@ pub struct Decision {
     pub permission_id: PermissionId,
     /// Yes or no.
     pub outcome: PermissionOutcome,
-    /// Whether the rule that was offered is granted, too.
+    /// Whether a rule is granted, too: with a yes the one that was offered, with a no the one that denies its calls.
     pub always: bool,
     /// With [`Decision::always`]: how far the rule goes.
     pub scope: RuleScope,
+    /// The digest of the request that was decided on, where its reader names it: the decision counts for no other one.
+    pub digest: Option<Sha256>,
     /// Why it is a no.
     pub reason: Option<String>,
     /// The option of the coding agent that asks; without it the agent's yes or no for this once.
@@ -74,18 +78,19 @@ pub struct Decision {
 impl Decision {
     /// A plain yes or no.
     pub fn new(permission_id: PermissionId, outcome: PermissionOutcome) -> Self {
-        Self { permission_id, outcome, always: false, scope: RuleScope::Chat, reason: None, option_id: None }
+        let (always, scope, digest, reason, option_id) = (false, RuleScope::Chat, None, None, None);
+        Self { permission_id, outcome, always, scope, digest, reason, option_id }
     }
 
     /// Checks that its parts fit together.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.always && self.outcome != PermissionOutcome::Approved {
-            return Err(Error::invalid("always", "only what is approved can be allowed always")
-                .hint("leave always out, or send the outcome approved"));
+        if self.always && self.outcome == PermissionOutcome::Cancelled {
+            return Err(Error::invalid("always", "a rule comes with a yes or a no, and this is neither")
+                .hint("leave always out, or send the outcome approved or declined"));
         }
         if !self.always && self.scope != RuleScope::Chat {
             return Err(Error::invalid("scope", "a scope is that of a rule that is granted")
-                .hint("leave it out, or send always beside the outcome approved"));
+                .hint("leave it out, or send always beside the outcome"));
         }
         let Some(reason) = &self.reason else { return Ok(()) };
         if self.outcome != PermissionOutcome::Declined {
@@ -112,7 +117,48 @@ impl Decision {
             return Ok(());
         }
         Err(Error::invalid("always", "the request offers no rule that could be granted")
-            .hint("leave always out: this call can be approved alone"))
+            .hint("leave always out: this call can be decided on alone"))
+    }
+
+    /// Checks that a rule which it grants has a place among those that the chat has: a rule that denies makes none for it, unless it is for the same
+    /// calls and goes.
+    pub(crate) fn check_room(&self, known: &[PermissionRule], offered: Option<&PermissionRule>) -> Result<(), Error> {
+        let is_full = known.len() >= PERMISSIONS_REMEMBERED && known.iter().all(|rule| rule.denies().is_some());
+        let replaces = || known.iter().any(|rule| rule.denies() == offered);
+        if !self.always || !is_full || replaces() {
+            return Ok(());
+        }
+        let message = format!("the chat has {PERMISSIONS_REMEMBERED} rules that deny, and takes no further rule");
+        Err(Error::new(Code::Conflict, message)
+            .detail("field", "always")
+            .hint("revoke a rule of the chat, or leave always out: this call can be decided on alone"))
+    }
+
+    /// Checks that it is about the request that was shown, where it says which.
+    fn check_digest(&self, asked: &Value) -> Result<(), Error> {
+        let shown = asked["digest"].as_str();
+        match (&self.digest, shown) {
+            (Some(digest), Some(shown)) if digest.to_string() != shown => {
+                Err(Error::new(Code::Conflict, "the request shows something else than the one that was decided on")
+                    .detail("field", "digest")
+                    .detail("digest", shown)
+                    .hint("read the request again, and decide on what it shows"))
+            }
+            // A view that an older version wrote has no digest.
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+
+    /// The rule that it grants, of the rule that was offered.
+    pub(crate) fn granted(&self, offered: PermissionRule) -> Option<PermissionRule> {
+        if !self.always {
+            return None;
+        }
+        match self.outcome {
+            PermissionOutcome::Approved => Some(offered),
+            PermissionOutcome::Declined => Some(offered.denied()),
+            PermissionOutcome::Cancelled => None,
+        }
     }
 }
 
@@ -136,7 +182,8 @@ impl Chats {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
-    /// unless this very command decided on it, and when another decision on it was accepted that the chat has not taken in yet.
+    /// unless this very command decided on it, when another decision on it was accepted that the chat has not taken in yet, and when the request
+    /// has another digest.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -152,15 +199,17 @@ impl Chats {
             let refusal = not_asked("permission", "permission_id", &id);
             return self.unless_done(workspace, chat, command, refusal).await;
         };
+        decision.check_digest(asked)?;
         decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
+        let offered: Option<PermissionRule> = serde_json::from_value(asked["always"].clone()).ok();
+        decision.check_room(&view.permissions, offered.as_ref())?;
         decision.option(options(asked).as_deref())?;
         let rule = Some(decision.scope)
             .filter(|scope| *scope != RuleScope::Chat)
-            .and_then(|scope| Some((serde_json::from_value::<PermissionRule>(asked["always"].clone()).ok()?, scope)));
+            .and_then(|scope| Some((decision.granted(offered?)?, scope)));
         self.claim_decision(workspace, chat, command, &decision).await?;
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
-            self.demand_room(workspace).await?;
             self.grant_standing(workspace, chat, rule, by.user()).await?;
         }
         self.send_decision(workspace, chat, command, decision, by).await
@@ -220,7 +269,7 @@ impl Chats {
         decision: Decision,
         by: &Principal,
     ) -> Result<(), Error> {
-        let Decision { permission_id, outcome, always, scope: _, reason, option_id } = decision;
+        let Decision { permission_id, outcome, always, scope: _, digest: _, reason, option_id } = decision;
         let decide = ChatCommand::Decide { permission_id, outcome, always, reason, option_id };
         self.send(workspace, chat, command, by, decide).await
     }

@@ -9,14 +9,16 @@ use crate::{
     asked::check_content,
     chats::internal,
     keys::{actor_id, view_index, view_key},
+    prompt::{self, SystemText},
+    session::contexts,
     state::{ChatState, ROLLED_BACK, message_of},
     transcript,
     view::view,
 };
 use actor::{Announcement, Entry};
 use domain::{
-    ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, FileId, ForkOf, Mode, Principal, TurnId,
-    WorkspaceId, event::RollbackFact,
+    ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, FileId, ForkOf, Mode, Principal, Session, TurnId,
+    WorkspaceId, chat::SessionConfig, event::RollbackFact,
 };
 use ports::{Expect, Write};
 use workspace::Access;
@@ -77,6 +79,7 @@ impl Chats {
             return Err(Error::new(Code::Unprocessable, "the history of this thread is with its coding agent")
                 .hint("begin another thread"));
         }
+        let made = self.set_up_for(made, by).await?;
         let room = (made.context_tokens / 100 * KEPT_PERCENT).saturating_sub(made.system.len() as u64 / 4);
         let taken = self.taken(workspace, source, point, room).await?;
         let now = self.clock.now();
@@ -137,6 +140,32 @@ impl Chats {
         Ok(view)
     }
 
+    /// The setup of a chat as that of this person. The profile, the personas and the skills of another person's home are no part of it: a persona that
+    /// this person has not got is the usual one.
+    async fn set_up_for(&self, made: Box<ChatConfig>, by: &Principal) -> Result<Box<ChatConfig>, Error> {
+        if made.user == by.user() {
+            return Ok(made);
+        }
+        let files = self.workspaces.open(made.workspace, Access::of(by, None)).await?;
+        if let Some(session) = made.session.clone() {
+            let setup = match contexts::setup(&files, (*session).clone(), by).await {
+                // Its project or its task is gone by now, or is none that this person may see.
+                Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => {
+                    contexts::setup(&files, Session { entity: None, ..*session }, by).await?
+                }
+                setup => setup?,
+            };
+            let SessionConfig { session, system, tools } = setup;
+            return Ok(Box::new(ChatConfig { session: Some(Box::new(session)), system, tools: Some(tools), ..*made }));
+        }
+        let persona = match prompt::persona(&files, made.persona()).await {
+            Err(error) if error.code == Code::NotFound => prompt::persona(&files, prompt::DEFAULT_ROLE).await?,
+            persona => persona?,
+        };
+        let SystemText { text: system, cut } = prompt::system_text(&files, &persona).await?;
+        Ok(Box::new(ChatConfig { role: persona.role, system, cut, tools: persona.tools, ..*made }))
+    }
+
     /// The setup that a chat was made with; none if it has not begun.
     pub(crate) async fn made(&self, workspace: WorkspaceId, chat: ChatId) -> Result<Option<Box<ChatConfig>>, Error> {
         let actor = actor_id(workspace, chat);
@@ -177,10 +206,8 @@ impl Chats {
     /// Reads the history backwards from a point, as many whole turns as there is room for, at least one.
     async fn taken(&self, workspace: WorkspaceId, source: ChatId, point: ForkPoint, room: u64) -> Result<Taken, Error> {
         let actor = actor_id(workspace, source);
-        if let ForkPoint::Seq(seq) = point
-            && seq >= actor::next_number(&*self.table, &actor).await.map_err(internal)?
-        {
-            return Err(Error::not_found("event", seq));
+        if let ForkPoint::Seq(seq) = point {
+            self.demand_event(&actor, seq).await?;
         }
         let mut reading = Backwards::new(point, room);
         let mut position = match point {

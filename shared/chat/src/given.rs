@@ -2,21 +2,86 @@
 
 use crate::{Chats, chats::internal, keys::actor_id};
 use domain::{
-    ChatEvent, ChatId, CompactionView, Error, MessageId, Timestamp, TurnId, WorkspaceId,
+    Analysis, ChatEvent, ChatId, CompactionView, Error, MessageId, SessionContext, Timestamp, TurnId, WorkspaceId,
     event::{ContextKind, ContextPart, ContextRecord},
+    session::{AnalysisOrigin, Cut},
 };
 use serde::Serialize;
+use serde_json::Value;
 
 /// The contexts of a turn.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TurnContexts {
     /// The turn; none for a chat that has had no turn.
     pub turn_id: Option<TurnId>,
+    /// The analysis of the message, once there is one; only in a session of the planner chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<GivenAnalysis>,
     /// The model calls, in order; a call that was made again after a crash is there again.
     pub calls: Vec<GivenContext>,
     /// The compaction that came in this turn, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionView>,
+}
+
+/// The analysis of a message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GivenAnalysis {
+    /// Its strategy and the reasons.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+    /// Its author: a rule, the model, or neither.
+    pub by: AnalysisOrigin,
+    /// The time of it.
+    pub at: Timestamp,
+}
+
+/// The purpose of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The analysis of a message.
+    Analysis,
+    /// The answer, or calls of tools on the way to it.
+    Answer,
+}
+
+/// The subject of a session at a model call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GivenLocation {
+    /// The kind of work.
+    pub context_type: SessionContext,
+    /// The entity that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity_id: Option<String>,
+    /// The focus, as the client says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_focus: Option<Value>,
+}
+
+/// A part of a context that was cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GivenCut {
+    /// The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis.
+    pub part: String,
+    /// Its tokens before, estimated.
+    pub tokens_before: u64,
+    /// The tokens that were kept.
+    pub tokens_after: u64,
+    /// The reason.
+    pub why: &'static str,
+}
+
+impl GivenCut {
+    fn of(Cut { part, tokens, kept }: Cut) -> Self {
+        let why = match part.as_str() {
+            "location" | "profile" => "longer than its budget in the system text; tools read the rest",
+            "conversation" => "older than the newest words that fit the budget of an analysis",
+            "history" => "older than the newest whole turns that fit the budget beside the tools",
+            _ => "longer than its budget",
+        };
+        Self { part, tokens_before: tokens, tokens_after: kept, why }
+    }
 }
 
 /// The context of one model call.
@@ -30,6 +95,11 @@ pub struct GivenContext {
     pub attempt: u32,
     /// The time of the call.
     pub at: Timestamp,
+    /// The purpose of the call.
+    pub purpose: Purpose,
+    /// The subject of a session; none in any other chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<GivenLocation>,
     /// The model that answered, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -42,6 +112,9 @@ pub struct GivenContext {
     pub budget: u64,
     /// The parts, in the order of the request.
     pub parts: Vec<GivenPart>,
+    /// The parts that were cut, so that the context fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<GivenCut>,
     /// Whole turns that were left out right before this call.
     pub cut_turns: u64,
     /// All turns that the model does not read word for word.
@@ -60,14 +133,52 @@ pub struct GivenPart {
     pub why: &'static str,
 }
 
-fn why(kind: ContextKind) -> &'static str {
+fn why(kind: ContextKind, record: &ContextRecord) -> &'static str {
     match kind {
+        ContextKind::System if record.analysis => "asks how much work the message needs",
+        ContextKind::System if record.context_type.is_some() => {
+            "role, instructions of the context, location and profile; the last two within their budgets"
+        }
         ContextKind::System => "persona, skills and mode; always whole",
+        ContextKind::Tools if record.context_type.is_some() => {
+            "the tools of the context, as the analysis asks for them"
+        }
         ContextKind::Tools => "the tools that the mode and the persona allow",
         ContextKind::Summary => "stands for the words of older turns, which were compacted",
         ContextKind::Calls => "calls of compacted turns stay whole with their results",
+        ContextKind::History if record.analysis => "the newest words before the message that fit the budget",
         ContextKind::History => "the newest whole turns that fit the budget",
+        ContextKind::Turn if record.analysis => "the message that is analysed",
         ContextKind::Turn => "the turn that ran; always whole",
+    }
+}
+
+impl GivenContext {
+    fn of(call: (u64, MessageId, u32, Timestamp), record: &ContextRecord, cut_turns: u64) -> Self {
+        let (seq, message_id, attempt, at) = call;
+        let part = |part: &ContextPart| GivenPart { part: *part, why: why(part.part, record) };
+        let location = record.context_type.map(|context_type| GivenLocation {
+            context_type,
+            entity_id: record.entity.clone(),
+            project_focus: record.focus.clone(),
+        });
+        Self {
+            seq,
+            message_id,
+            attempt,
+            at,
+            purpose: if record.analysis { Purpose::Analysis } else { Purpose::Answer },
+            location,
+            model: None,
+            input_tokens: None,
+            tokens: record.tokens(),
+            budget: record.budget,
+            parts: record.parts.iter().map(part).collect(),
+            cut: record.cut.iter().cloned().map(GivenCut::of).collect(),
+            cut_turns,
+            left_out_turns: record.left_out_turns,
+            left_out_lines: record.left_out_lines,
+        }
     }
 }
 
@@ -84,33 +195,23 @@ impl Fold {
         if let ChatEvent::TurnStarted { turn_id, attempt: 1, .. } = event {
             self.is_over = self.found.is_some();
             if *turn_id == wanted {
-                self.found = Some(TurnContexts { turn_id: Some(wanted), calls: Vec::new(), compaction: None });
+                self.found = Some(TurnContexts { turn_id: Some(wanted), ..TurnContexts::default() });
             }
         }
         let Some(turn) = self.found.as_mut().filter(|_| !self.is_over) else { return };
         match event {
             ChatEvent::ContextCut { turns } => self.cut_turns += u64::from(*turns),
             ChatEvent::ModelStarted { message_id, attempt, at, context: Some(context) } => {
-                let ContextRecord { parts, budget, left_out_turns, left_out_lines } = (**context).clone();
-                turn.calls.push(GivenContext {
-                    seq,
-                    message_id: *message_id,
-                    attempt: *attempt,
-                    at: *at,
-                    model: None,
-                    input_tokens: None,
-                    tokens: parts.iter().map(|part| part.tokens).sum(),
-                    budget,
-                    parts: parts.into_iter().map(|part| GivenPart { part, why: why(part.part) }).collect(),
-                    cut_turns: std::mem::take(&mut self.cut_turns),
-                    left_out_turns,
-                    left_out_lines,
-                });
+                let call = (seq, *message_id, *attempt, *at);
+                turn.calls.push(GivenContext::of(call, context, std::mem::take(&mut self.cut_turns)));
             }
             ChatEvent::Used { usage, model, .. } => {
                 if let Some(call) = turn.calls.last_mut().filter(|call| call.input_tokens.is_none()) {
                     (call.input_tokens, call.model) = (Some(usage.input_tokens), model.clone());
                 }
+            }
+            ChatEvent::Analysed { analysis, by, at } => {
+                turn.analysis = Some(GivenAnalysis { analysis: analysis.clone(), by: *by, at: *at });
             }
             ChatEvent::Compacted { compaction } => turn.compaction = Some(CompactionView::of(compaction, false)),
             ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => self.is_over = true,
@@ -152,7 +253,7 @@ impl Chats {
             if !page.more || position <= 1 {
                 return match turn {
                     Some(turn) => Err(Error::not_found("turn", turn)),
-                    None => Ok(TurnContexts { turn_id: None, calls: Vec::new(), compaction: None }),
+                    None => Ok(TurnContexts::default()),
                 };
             }
         };

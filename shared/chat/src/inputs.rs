@@ -28,7 +28,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 10;
+    const VERSION: u32 = 11;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -103,8 +103,7 @@ impl Machine for ChatMachine {
             // A stop names the plan, so that it is none of a later plan's executors.
             return Some(Tree { root: actor_id(config.workspace, executor.session), members: vec![executor.plan.0] });
         }
-        let task = *agent.above.first().unwrap_or(&agent.task);
-        let root = ActorRef::Task { workspace: config.workspace, task };
+        let root = ActorRef::Task { workspace: config.workspace, task: agent.root() };
         Some(Tree { root: root.into(), members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
     }
 
@@ -237,11 +236,8 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
     changed.model = model.or(changed.model);
     // A chat that is no session does not become one.
     if let Some(setup) = session.filter(|_| config.session.is_some()) {
-        let SessionConfig { mut session, system, tools } = *setup;
-        if system == config.system {
-            // A location that was read again and is the same is no event.
-            session.read_at = config.session.as_ref().and_then(|known| known.read_at);
-        }
+        // The time at which the location was read is a part of it: one that was read again and is the same is fresh again.
+        let SessionConfig { session, system, tools } = *setup;
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
     }
     if let (Some(options), Some(thread)) = (options, &mut changed.thread) {

@@ -14,8 +14,8 @@
 //! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
 //!   `resume`.
 //!
-//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `shelf`, `front_matter` and `in_the_box` are
-//! personas and skills; `scenario` sets new chats up. A chat can also be the conversation of a task's agent: `agent` says what is different
+//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `shelf`, `front_matter`, `home` and `in_the_box`
+//! are personas, skills and profiles; `scenario` sets new chats up. A chat can also be the conversation of a task's agent: `agent` says what is different
 //! then, and `report` tells the task the result of each turn.
 
 mod agent;
@@ -40,9 +40,11 @@ mod front_matter;
 mod gate;
 mod given;
 mod handed;
+mod home;
 mod in_the_box;
 mod inputs;
 mod keys;
+mod locations;
 mod machine;
 mod media;
 mod mode;
@@ -90,14 +92,15 @@ pub use delete::delete;
 pub use fork::ForkPoint;
 pub use front_matter::{Fault, FrontMatter, front_matter};
 pub use gate::{Gate, GateDecision, GateRequest};
-pub use given::{GivenContext, GivenPart, TurnContexts};
+pub use given::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};
 pub use handed::CallAnswer;
 pub use keys::actor_id;
+pub use locations::LocationCounts;
 pub use machine::{
     AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, Look, Looked, ModelAnswer, Report, TakeBack, TakenBack,
 };
 pub use perform::ChatEffects;
-pub use prompt::system_text;
+pub use prompt::{Persona, SystemText, persona, system_text};
 pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
 pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;

@@ -47,6 +47,8 @@ pub enum ChatEffect {
         config: Arc<ChatConfig>,
         /// Whether tools of servers are offered in it. Which ones there are is asked outside, along with the model.
         served: bool,
+        /// Whether an answer with calls that rules can cover has the standing rules read before it is reported.
+        reads_rules: bool,
     },
     /// Run a tool.
     CallTool {
@@ -116,6 +118,13 @@ pub enum Report {
         message_id: MessageId,
         /// The piece.
         text: String,
+    },
+    /// Standing rules deny calls in this turn.
+    Denies {
+        /// The message to come.
+        message_id: MessageId,
+        /// The ids of the rules.
+        rule_ids: Vec<String>,
     },
     /// The model's answer is complete.
     ModelFinished(Box<ModelAnswer>),

@@ -1,13 +1,12 @@
 //! The files that a model sees or hears: the references in the messages of a request become contents when the model is asked. So the log has
 //! references alone, and a request has the very version that a message was about.
 
-use crate::perform::ChatEffects;
+use crate::perform::{ChatEffects, access_of};
 use domain::{ChatConfig, Message};
 use ports::{Media, ModelRequest};
 use std::sync::Arc;
 use tools::MediaRef;
 use uuid::Uuid;
-use workspace::Access;
 
 /// The longest content, the most bytes of all, and the most contents: the newest are preferred. Providers take images of 5 MiB in base64 (Anthropic),
 /// 3.75 MB (Bedrock), and five documents (Bedrock).
@@ -24,8 +23,7 @@ impl ChatEffects {
         if wanted.is_empty() {
             return request;
         }
-        let access = Access::of(&crate::perform::agent_of(config), None);
-        let Ok(workspace) = self.workspaces.open(config.workspace, access).await else { return request };
+        let Ok(workspace) = self.workspaces.open(config.workspace, access_of(config)).await else { return request };
         for (of, reference) in wanted {
             // The path that it has now: the agent may read it there, or not at all.
             let Ok(info) = workspace.by_id(reference.file).await else { continue };

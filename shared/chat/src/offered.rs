@@ -33,7 +33,7 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
             config.functions.iter().filter(|function| machine.gate.offers(config, client_kind(function.effects)));
         return own.chain(of_client.map(|function| function.spec.clone())).collect();
     };
-    agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
+    agent.tools.iter().filter_map(|tool| spec(registry, config, tool)).collect()
 }
 
 /// Whether tools of servers are offered in this chat, beside those of [`specs`].
@@ -46,7 +46,7 @@ pub(crate) fn offers_served(machine: &ChatMachine, config: &ChatConfig) -> bool 
 }
 
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.
-fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
+fn spec(registry: &Registry, config: &ChatConfig, tool: &AgentTool) -> Option<ToolSpec> {
     let (does, parameters) = match &tool.runs {
         AgentToolRuns::Function { description, parameters, .. } => (description.as_str(), parameters),
         AgentToolRuns::Command { parameters, .. } => ("Runs a command in the sandbox.", parameters),
@@ -54,13 +54,17 @@ fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
             let spec = registry.spec(builtin(tool)?)?;
             (spec.description.as_str(), &spec.parameters)
         }
-        AgentToolRuns::Denied { .. } => return None,
+        // Told of with the tools of servers.
+        AgentToolRuns::Http { .. } | AgentToolRuns::Denied { .. } => return None,
     };
     let mut description = tool.description.as_ref().map_or_else(String::new, |own| format!("{own} "));
     description.push_str(does);
     // A model that does not know where it may go finds out by refusals, which cost steps.
     if let Some(root) = tool.root.as_ref().filter(|root| !root.is_root()) {
         description.push_str(&format!(" Here it works within {root} only."));
+    }
+    if let Some(name) = builtin(tool) {
+        description.push_str(&reach::bounds(config, name));
     }
     Some(ToolSpec {
         name: tool.name.clone(),

@@ -48,8 +48,9 @@ pub struct ChatEffects {
 impl EffectRunner<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline, config, served } => {
-                self.call_model(message_id, *request, deadline, (&config, served), &context).await
+            ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules } => {
+                let report = self.call_model(message_id, *request, deadline, (&config, served), &context).await;
+                if reads_rules { self.with_denials(report, &config, &context).await } else { report }
             }
             ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply } => tokio::select! {
                 biased;
@@ -98,11 +99,13 @@ impl ChatEffects {
             let request = if served { self.with_served(request, config).await } else { request };
             let request = self.with_media(request, config).await;
             // A provider may refuse a file that it cannot read, and the chat would be refused for ever: the words beside the references go on.
-            let plain = (!request.media.is_empty()).then(|| ModelRequest { media: Vec::new(), ..request.clone() });
+            // Another one knows no schemas: the system text asks for the same.
+            let has_more = !request.media.is_empty() || request.schema.is_some();
+            let plain = has_more.then(|| ModelRequest { media: Vec::new(), schema: None, ..request.clone() });
             if let Some(plain) = plain {
                 match self.read_answer(message_id, request, &mut pieces, context).await {
                     Err(Unread::Model(ModelError::Rejected(why))) => {
-                        tracing::warn!(%message_id, why, "a model refused files, and is asked without them");
+                        tracing::warn!(%message_id, why, "a model refused files or a schema, and is asked without them");
                         return self.read_answer(message_id, plain, &mut pieces, context).await;
                     }
                     answer => return answer,
@@ -137,7 +140,7 @@ impl ChatEffects {
 
     /// The request, with the tools of servers that are offered in this chat. The machine decides that they are; servers know which ones there are.
     async fn with_served(&self, mut request: ModelRequest, config: &ChatConfig) -> ModelRequest {
-        let Ok(workspace) = self.workspaces.open(config.workspace, Access::of(&agent_of(config), None)).await else {
+        let Ok(workspace) = self.workspaces.open(config.workspace, access_of(config)).await else {
             return request;
         };
         let searched = request.messages.iter().filter_map(|message| match &**message {
@@ -145,7 +148,8 @@ impl ChatEffects {
             _ => None,
         });
         let found: String = searched.collect::<String>() + &agent::listed_served(config);
-        let specs = self.tools.served(&workspace, |name| agent::has_served(config, name), &found).await;
+        let declared = agent::declared(config);
+        let specs = self.tools.served(&workspace, &declared, |name| agent::has_served(config, name), &found).await;
         let specs = agent::told_served(config, specs);
         if !specs.is_empty() {
             request.tools = request.tools.iter().cloned().chain(specs).collect();
@@ -235,7 +239,7 @@ impl ChatEffects {
     ) -> Report {
         let call_id = call.call_id;
         let by = agent_of(config);
-        let access = Access::of(&by, None).gated(allowed);
+        let access = access_of(config).gated(allowed);
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
         let outcome = match agent::runs(config, &call) {
             Err(refusal) => refusal.error.into(),
@@ -252,9 +256,10 @@ impl ChatEffects {
             Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
+                    let declared = agent::declared(config);
                     if attempt > 1
                         && reply.is_none()
-                        && let Err(error) = self.tools.check_repeat(&workspace, name).await
+                        && let Err(error) = self.tools.check_repeat(&workspace, &declared, name).await
                     {
                         return Report::ToolFinished { call_id, outcome: Box::new(error.into()) };
                     }
@@ -262,9 +267,7 @@ impl ChatEffects {
                     let (chat, waited) = (Some(config.chat), Some(waited));
                     // A turn ends before its claims do.
                     let claims = config.member.map(|_| Duration::from_millis(config.limits.max_wall_ms));
-                    let may_run = true;
                     let (told, words) = listening();
-                    let heard = Some(told.clone());
                     let context = Call {
                         workspace,
                         call_id,
@@ -274,8 +277,9 @@ impl ChatEffects {
                         plan_path,
                         claims,
                         waited,
-                        may_run,
-                        told: heard,
+                        may_run: true,
+                        told: Some(told.clone()),
+                        declared: &declared,
                     };
                     let reply = match reply.as_ref().and_then(|reply| reply.get(SAMPLE)) {
                         Some(request) => Some(self.sample(config, call_id, request, reports).await),
@@ -340,6 +344,12 @@ async fn telling<T>(
 /// The agent of a chat, as the author of its writes.
 pub(crate) fn agent_of(config: &ChatConfig) -> Principal {
     Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user }
+}
+
+/// The access of the agent of a chat to files.
+pub(crate) fn access_of(config: &ChatConfig) -> Access {
+    let access = Access::of(&agent_of(config), None);
+    if config.agent.as_ref().is_some_and(|agent| agent.no_home) { access.without_home() } else { access }
 }
 
 /// Why an answer was not read to its end.

@@ -2,6 +2,7 @@
 
 use domain::{CallId, ChatEvent, MessageId, PermissionId, QuestionId, Timestamp, TurnId, event::Question};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The present activity of a turn.
 #[derive(Debug, Serialize, Deserialize)]
@@ -131,6 +132,26 @@ impl Phase {
     /// Whether it waits for the answer of a person, or of a program elsewhere.
     pub fn asks_people(&self) -> bool {
         matches!(self, Self::Permission { .. } | Self::Question { .. } | Self::Handed { .. })
+    }
+
+    /// The question or request for permission that is open.
+    pub fn request(&self) -> Option<Uuid> {
+        match self {
+            Self::Permission { permission_id, .. } => Some(permission_id.0),
+            Self::Question { question_id, .. } => Some(question_id.0),
+            Self::Handed { .. }
+            | Self::Begun
+            | Self::Slots { .. }
+            | Self::Backoff { .. }
+            | Self::Model { .. }
+            | Self::Agent { .. }
+            | Self::Place { .. }
+            | Self::Tool { .. }
+            | Self::Rollback { .. }
+            | Self::Steer { .. }
+            | Self::Plan { .. }
+            | Self::Team => None,
+        }
     }
 
     /// The start of a wait that takes nothing of the turn's time. A provider that is slow takes it, and so does one that

@@ -7,25 +7,45 @@ use crate::{
     state::Turn,
     step::Step,
 };
-use domain::{CallId, ToolCall};
+use domain::{CallId, PermissionRule, ToolCall};
 
 impl Step<'_> {
+    /// The rule of the chat that denies this call, if there is one. No person is asked about such a call.
+    pub fn denied_by(&self, call: &ToolCall) -> Option<PermissionRule> {
+        let permissions = &self.state().permissions[..];
+        if permissions.is_empty() {
+            return None;
+        }
+        let (config, effects) = (self.config()?, self.effects(call)?.ok()?);
+        allow::denying(&GateRequest { permissions, ..self.request(config, call, &effects) })
+    }
+
+    /// Why a call does not run that would run unasked, if a standing rule denies it. A call that is asked about is answered by the rule itself, or by
+    /// people where its request offers no rule.
+    pub fn denied_in_all_chats(&self, call: &ToolCall) -> Option<String> {
+        self.turn().filter(|turn| !turn.denied.is_empty())?;
+        // Rules are for tools by the names that chats know: another name in a flow is no way around them.
+        let (call, effects) = self.behind(call)?;
+        let rule = allow::own(&self.request(self.config()?, &call, &effects))?;
+        let rule_id = self.standing_denial(&rule)?;
+        Some(format!(
+            "not permitted: a person has denied {rule} in all chats from now on (rule {rule_id}), and is not asked again"
+        ))
+    }
+
     /// Whether a person has allowed this very call, or a rule that a person has granted covers it.
     pub fn is_allowed(&self, call: &ToolCall) -> bool {
         if self.turn().is_some_and(|turn| turn.allowed == Some(call.call_id)) {
             return true;
         }
         let (Some(config), Some(Ok(effects))) = (self.config(), self.effects(call)) else { return false };
-        let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
-        allow::is_covered(&GateRequest { config, effects: &effects, tool: &call.tool, args, approved, permissions })
+        allow::is_covered(&self.request(config, call, &effects))
     }
 
     /// The question to a person about a call that a policy of the workspace asks about; none where the gate has none to ask.
     fn question_about(&self, call: &ToolCall, reason: &str) -> Option<GateDecision> {
         let (config, effects) = (self.config()?, self.effects(call)?.ok()?);
-        let (args, permissions, approved) = (&*call.args, self.permissions(), self.is_approved());
-        let request = GateRequest { config, effects: &effects, tool: &call.tool, args, approved, permissions };
-        Some(self.machine.gate.ask(&request, reason))
+        Some(self.machine.gate.ask(&self.request(config, call, &effects), reason))
     }
 }
 

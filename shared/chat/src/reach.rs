@@ -5,7 +5,7 @@
 //! not know globs takes such an entry for the name of an unknown tool, and refuses the call.
 
 use crate::front_matter::{FrontMatter, words};
-use domain::{ChatConfig, Code, Error, ToolCall, ToolSpec};
+use domain::{ChatConfig, Code, Error, ToolSpec};
 use serde_json::Value;
 use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
 
@@ -73,15 +73,21 @@ fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
     entries.iter().map(one).collect()
 }
 
-/// Whether a chat's persona has a tool. An entry that ends in `*`, as `mcp__github__*`, stands for all tools of servers that begin so.
+/// Whether a chat's persona has a tool.
 pub(crate) fn has(config: &ChatConfig, tool: &str) -> bool {
-    let Some(entries) = &config.tools else { return true };
+    let searches = tool == tools::SERVED_SEARCH && may_have_served(config);
+    searches || lists(config.tools.as_deref(), tool)
+}
+
+/// Whether the entries of a persona, which has all tools without any, have a tool. An entry that ends in `*`, as `mcp__github__*`, stands for all tools
+/// of servers that begin so.
+pub(crate) fn lists(entries: Option<&[String]>, tool: &str) -> bool {
+    let Some(entries) = entries else { return true };
     let is_meant = |name: &str| match name.strip_suffix('*').filter(|start| tools::is_served(start)) {
         Some(start) => tool.starts_with(start),
         None => name == tool,
     };
-    let searches = tool == tools::SERVED_SEARCH && may_have_served(config);
-    searches || entries.iter().any(|entry| is_meant(parts(entry).0))
+    entries.iter().any(|entry| is_meant(parts(entry).0))
 }
 
 /// Whether a chat's persona may have tools of servers.
@@ -106,21 +112,24 @@ fn globs<'a>(config: &'a ChatConfig, tool: &str) -> Option<Vec<&'a str>> {
     entries.filter(|(name, _)| *name == tool).map(|(_, glob)| glob).collect()
 }
 
-/// The refusal of a call that touches a path that none of its tool's globs means.
-pub(crate) fn leaves(config: &ChatConfig, call: &ToolCall, effects: &Effects) -> Option<Error> {
-    let globs = globs(config, &call.tool)?;
+/// The refusal of a call of a tool, by its own name, that touches a path that none of the tool's globs means.
+pub(crate) fn leaves(config: &ChatConfig, tool: &str, effects: &Effects) -> Option<Error> {
+    let globs = globs(config, tool)?;
     let touch = effects.touches.iter().find(|touch| !globs.iter().any(|glob| tools::is_at(glob, &touch.path)))?;
-    let message = format!("the persona {} may not use {} at {}", config.role, call.tool, touch.path);
+    let message = format!("the persona {} may not use {tool} at {}", config.persona(), touch.path);
     Some(Error::new(Code::Forbidden, message).hint(format!("it may at {}", globs.join(", "))))
 }
 
 /// A tool as a model reads it, with its globs. A model that does not know them finds out by refusals, which cost steps.
 pub(crate) fn told(config: &ChatConfig, spec: &ToolSpec) -> ToolSpec {
     let mut spec = spec.clone();
-    if let Some(globs) = globs(config, &spec.name) {
-        spec.description.push_str(&format!(" Here it works at {} only.", globs.join(", ")));
-    }
+    spec.description.push_str(&bounds(config, &spec.name));
     spec
+}
+
+/// The globs of a tool in words; empty for one that may touch every path.
+pub(crate) fn bounds(config: &ChatConfig, tool: &str) -> String {
+    globs(config, tool).map_or_else(String::new, |globs| format!(" Here it works at {} only.", globs.join(", ")))
 }
 
 #[cfg(test)]

@@ -50,6 +50,11 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::Wrote { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
             step.push(ChatEvent::Chunk { text, message_id });
         }
+        (Report::Denies { message_id, rule_ids }, Phase::Model { message_id: current, .. })
+            if message_id == *current =>
+        {
+            step.push(ChatEvent::DenialsRead { rule_ids });
+        }
         (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
             model_finished(step, *answer);
         }

@@ -8,7 +8,7 @@ use crate::{
     cancel::end_at_once,
     chats::Chats,
     machine::{ChatEffect, Report, TakeBack, TakenBack},
-    perform::{ChatEffects, agent_of},
+    perform::{ChatEffects, access_of, agent_of},
     phase::Phase,
     requests::NewMessage,
     state::ChatState,
@@ -21,10 +21,7 @@ use domain::{
     event::RollbackFact,
 };
 use std::time::Duration;
-use workspace::{
-    Access,
-    rewind::{RewindState, Selection, Target},
-};
+use workspace::rewind::{RewindState, Selection, Target};
 
 /// How many files that stay are named.
 const KEPT: usize = 100;
@@ -170,7 +167,7 @@ impl ChatEffects {
 
     async fn rewind(&self, TakeBack { config, turn, calls, since }: TakeBack) -> Result<TakenBack, Error> {
         let by = agent_of(&config);
-        let workspace = self.workspaces.open(config.workspace, Access::of(&by, None)).await?;
+        let workspace = self.workspaces.open(config.workspace, access_of(&config)).await?;
         let id = CommandId::from_key("rollback", &turn.to_string()).0;
         let calls = Some(calls.into_iter().collect());
         let selection = Selection::By { actors: vec![config.chat.0], calls, since: Some(since) };

@@ -9,12 +9,12 @@ use domain::{
 use serde::{Deserialize, Serialize};
 
 /// How much of the arguments and of the output of a call the task is told, in bytes; the chat's log has the whole.
-const SHOWN: usize = 4 * 1024;
+pub(crate) const SHOWN: usize = 4 * 1024;
 /// The longest name of a tool that the task is told: a model may make up names.
 const NAME: usize = 64;
 /// The longest text that can be an answer, as JSON, and the most that is told of all calls together, as JSON: both have to
 /// fit into a message of the queue (SQS: 256 KiB).
-const MAX_TEXT: usize = 128 * 1024;
+pub(crate) const MAX_TEXT: usize = 128 * 1024;
 const MAX_TOOLS: usize = 64 * 1024;
 /// A message has its frame, too.
 const _: () = assert!(MAX_TEXT + MAX_TOOLS + 16 * 1024 < ports::validate::MAX_MESSAGE);

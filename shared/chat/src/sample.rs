@@ -37,7 +37,11 @@ pub(crate) fn asked(step: &mut Step<'_>, call_id: CallId, request: &Value) {
     }
     let tool = name(&call);
     let rule = PermissionRule::Tool { tool: tool.clone() };
-    if step.permissions().contains(&rule) {
+    if step.state().permissions.contains(&rule.clone().denied()) {
+        return step.reply(call, Value::Null);
+    }
+    // Where a standing rule denies it, the request is asked for, and that rule answers.
+    if step.permissions().contains(&rule) && step.standing_denial(&rule).is_none() {
         return step.reply(call, json!({ SAMPLE: request }));
     }
     let shown = ToolCall { call_id, tool, args: request.to_string() };

@@ -1,8 +1,12 @@
 //! Scenarios (spec 000 §4): a new chat is set up by one word. A scenario chooses among what chats have anyway: the persona that begins, the mode,
 //! the persona or the team that carries a plan out. It adds no rule of its own to a turn.
 
-use crate::{NewChat, prompt};
-use domain::{ChatView, Code, Error, FilePath, Mode, NextPersona, Scenario, ScenarioSetup};
+use crate::{
+    NewChat,
+    asked::check_limits,
+    prompt::{self, Persona, SystemText},
+};
+use domain::{Code, Error, FilePath, Mode, NextPersona, Scenario, ScenarioSetup};
 use workspace::Workspace;
 
 /// The persona that plans where nobody brought a plan.
@@ -24,13 +28,15 @@ const MAX_SAME: u32 = 100;
 /// Sets a new chat up for a scenario. `mode` and `agents` are those that the request names.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` about `mode`, `agents`, `role`, `plan_id` or `agent` where the scenario leaves no choice.
+/// `INVALID_ARGUMENT` about `mode`, `agents`, `role`, `plan_id` or `agent` where the scenario leaves no choice, and about `limits` that leave nothing to
+/// do.
 pub fn set_up(
     new: &mut NewChat,
     scenario: Scenario,
     mode: Option<Mode>,
     agents: Option<Vec<String>>,
 ) -> Result<(), Error> {
+    check_limits(new.limits)?;
     let setup = ScenarioSetup { name: scenario, ..ScenarioSetup::default() };
     if scenario != Scenario::ChatMode && new.thread.is_some() {
         return Err(Error::invalid("agent", "a coding agent performs the turns of chat_mode alone")
@@ -151,20 +157,12 @@ async fn free_place(files: &Workspace, wanted: &FilePath) -> Result<FilePath, Er
     Err(Error::new(Code::Conflict, format!("{folder} and {MAX_SAME} more campaigns have this topic")))
 }
 
-/// The persona that carries the plan of this chat out, once it is approved; none where the chat keeps its persona.
-///
-/// # Errors
-/// Those of reading it.
-pub(crate) async fn next_persona(files: &Workspace, view: &ChatView) -> Result<Option<Box<NextPersona>>, Error> {
-    let Some(role) = view.scenario.as_ref().and_then(|setup| setup.executor.clone()) else { return Ok(None) };
-    Ok(Some(Box::new(read(files, role).await?)))
-}
-
 /// A persona with its system text.
 pub(crate) async fn read(files: &Workspace, role: String) -> Result<NextPersona, Error> {
     let persona = prompt::persona(files, &role).await?;
-    let system = prompt::system(files, &persona).await?;
-    Ok(NextPersona { role, system, tools: persona.tools, model: persona.model })
+    let SystemText { text: system, cut } = prompt::system_text(files, &persona).await?;
+    let Persona { role, tools, model, .. } = persona;
+    Ok(NextPersona { role, system, cut, tools, model })
 }
 
 #[cfg(test)]

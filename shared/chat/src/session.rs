@@ -13,5 +13,6 @@ pub(crate) mod contexts;
 pub(crate) mod executor;
 pub(crate) mod open;
 pub(crate) mod rules;
+pub(crate) mod sources;
 
 pub use open::{NewSessionMessage, SessionChange, Sessions};

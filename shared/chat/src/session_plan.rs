@@ -24,8 +24,7 @@ pub(crate) fn spec(tools: &[String]) -> ToolSpec {
     ToolSpec {
         name: RUN_PLAN.to_owned(),
         description: "Has a plan carried out: an executor does each step, and steps that depend on nothing that is open run side by side. \
-                      An executor sees its step and the results of the steps that it depends on, and nothing else. Returns the results of \
-                      all steps. Call it again to plan what is left in another way."
+                      Returns the results of all steps. Call it again to plan what is left in another way."
             .to_owned(),
         parameters: json!({
             "type": "object",

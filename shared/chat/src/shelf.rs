@@ -1,12 +1,16 @@
 //! The personas and the skills of a workspace, as lists of people show them: each by the front matter of its file, with the faults in it.
+//!
+//! A person has others of their own, in their home: `/users/<id>/personas` and `/users/<id>/skills`. They are there for handles of this person alone, and
+//! go before those of the workspace with the same name.
 
 use crate::{
     front_matter::{Fault, front_matter},
+    home::if_there,
     in_the_box, reach,
 };
-use domain::{Code, Error, FileId, FilePath};
-use std::collections::{BTreeMap, BTreeSet};
-use workspace::Workspace;
+use domain::{Code, Error, FileId, FilePath, chat::OWN_PERSONA};
+use std::{collections::BTreeMap, ops::Range};
+use workspace::{Content, Workspace};
 
 /// The most characters of a description, in a system text and in lists.
 const DESCRIPTION: usize = 300;
@@ -14,9 +18,9 @@ const DESCRIPTION: usize = 300;
 /// The two kinds of files with front matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
-    /// The personas, `/system/agents/<name>/AGENT.md`.
+    /// The personas, `/system/agents/<name>/AGENT.md` and `/users/<id>/personas/<name>/AGENT.md`.
     Agents,
-    /// The skills, `/system/skills/<name>/SKILL.md`.
+    /// The skills, `/system/skills/<name>/SKILL.md` and `/users/<id>/skills/<name>/SKILL.md`.
     Skills,
 }
 
@@ -49,18 +53,20 @@ pub struct Described {
     pub faults: Vec<Fault>,
 }
 
-/// The personas or the skills of a workspace, by name. A folder without the file is none.
+/// The personas or the skills of a workspace and of the person of the handle, by name. A folder without the file is none.
 ///
 /// # Errors
 /// Those of reading the workspace's files. A file that is gone or is no text is left out.
 pub async fn described(workspace: &Workspace, shelf: Shelf) -> Result<Vec<Described>, Error> {
-    let mut names: BTreeSet<String> = folders(workspace, shelf).await?.into_iter().collect();
+    let mut names = folders(workspace, shelf).await?;
     if shelf == Shelf::Agents {
-        names.extend(in_the_box::names().map(str::to_owned));
+        for name in in_the_box::names() {
+            names.entry(name.to_owned()).or_default();
+        }
     }
     let mut all = Vec::new();
-    for name in names {
-        all.extend(describe(workspace, shelf, &name).await?);
+    for (name, has_own) in names {
+        all.extend(describe(workspace, shelf, &name, has_own).await?);
     }
     Ok(all)
 }
@@ -80,15 +86,43 @@ pub fn described_in_the_box() -> Vec<Described> {
 /// `NOT_FOUND` when there is none of this name; `INVALID_ARGUMENT` for a text that is no name; those of reading the workspace's files.
 pub async fn persona_file(workspace: &Workspace, name: &str) -> Result<(Described, String), Error> {
     let path = Shelf::Agents.path(name)?;
-    let (file_id, text) = match workspace.read(&path, None).await {
-        Ok(content) => (Some(content.info.file_id), String::from_utf8_lossy(&content.bytes).into_owned()),
+    let own = own_file(workspace, Shelf::Agents, name, None).await?;
+    let read = match own {
+        Some(own) => Ok(own),
+        None => workspace.read(&path, None).await,
+    };
+    let (path, file_id, text) = match read {
+        Ok(Content { info, bytes }) => (info.path, Some(info.file_id), String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.code == Code::NotFound => match in_the_box::persona(name) {
-            Some(text) => (None, text.to_owned()),
+            Some(text) => (path, None, text.to_owned()),
             None => return Err(Error::not_found("persona", name).hint("GET …/agents lists those that there are")),
         },
         Err(error) => return Err(error),
     };
     Ok((of_text(Shelf::Agents, name, path, file_id, &text), text))
+}
+
+/// The text of a persona that is the own one of the person of the handle; none when there is none of this name.
+///
+/// # Errors
+/// Those of reading the workspace's files.
+pub(crate) async fn own_persona(workspace: &Workspace, name: &str) -> Result<Option<String>, Error> {
+    let content = own_file(workspace, Shelf::Agents, name, None).await?;
+    Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()))
+}
+
+/// The file of a person's own persona or skill, or a part of it; none where there is none.
+async fn own_file(
+    workspace: &Workspace,
+    shelf: Shelf,
+    name: &str,
+    part: Option<Range<u64>>,
+) -> Result<Option<Content>, Error> {
+    let path = shelf.own_folder(workspace).and_then(|folder| folder.join(name).ok()?.join(shelf.file()).ok());
+    match path {
+        Some(path) => if_there(workspace.read(&path, part).await),
+        None => Ok(None),
+    }
 }
 
 impl Shelf {
@@ -109,22 +143,49 @@ impl Shelf {
     fn path(self, name: &str) -> Result<FilePath, Error> {
         Ok(FilePath::parse(self.folder())?.join(name)?.join(self.file())?)
     }
+
+    /// The folder of the person of the handle; none for a handle without a home.
+    fn own_folder(self, workspace: &Workspace) -> Option<FilePath> {
+        let name = match self {
+            Self::Agents => workspace::PERSONAS,
+            Self::Skills => workspace::SKILLS,
+        };
+        workspace.home()?.join(name).ok()
+    }
 }
 
-/// The names of the folders on a shelf.
-pub(crate) async fn folders(workspace: &Workspace, shelf: Shelf) -> Result<Vec<String>, Error> {
-    workspace.folders_in(&FilePath::parse(shelf.folder())?).await
+/// The names of the folders on a shelf, in order, each with whether the person of the handle has one.
+pub(crate) async fn folders(workspace: &Workspace, shelf: Shelf) -> Result<BTreeMap<String, bool>, Error> {
+    let shared = workspace.folders_in(&FilePath::parse(shelf.folder())?).await?;
+    let mut names: BTreeMap<String, bool> = shared.into_iter().map(|name| (name, false)).collect();
+    if let Some(own) = shelf.own_folder(workspace) {
+        let own = if_there(workspace.folders_in(&own).await)?.unwrap_or_default();
+        names.extend(own.into_iter().map(|name| (name, true)));
+    }
+    // A role that begins so is that of a person's own persona.
+    names.retain(|name, _| shelf == Shelf::Skills || !name.starts_with(OWN_PERSONA));
+    Ok(names)
 }
 
-/// Reads the front matter of a folder's file, or of a persona in the box; none when there is neither.
-pub(crate) async fn describe(workspace: &Workspace, shelf: Shelf, name: &str) -> Result<Option<Described>, Error> {
+/// Reads the front matter of a folder's file, the person's own before the workspace's, or of a persona in the box; none when there is none of them.
+pub(crate) async fn describe(
+    workspace: &Workspace,
+    shelf: Shelf,
+    name: &str,
+    has_own: bool,
+) -> Result<Option<Described>, Error> {
     /// How much of a file is looked at for its front matter, in bytes.
     const HEAD: u64 = 8 * 1024;
     let path = shelf.path(name)?;
-    match workspace.read(&path, Some(0..HEAD)).await {
+    let own = if has_own { own_file(workspace, shelf, name, Some(0..HEAD)).await? } else { None };
+    let read = match own {
+        Some(own) => Ok(own),
+        None => workspace.read(&path, Some(0..HEAD)).await,
+    };
+    match read {
         Ok(content) => {
             let text = String::from_utf8_lossy(&content.bytes);
-            Ok(Some(of_text(shelf, name, path, Some(content.info.file_id), &text)))
+            Ok(Some(of_text(shelf, name, content.info.path, Some(content.info.file_id), &text)))
         }
         Err(error) if error.code == Code::NotFound && shelf == Shelf::Agents => {
             Ok(in_the_box::persona(name).map(|text| of_text(shelf, name, path, None, text)))

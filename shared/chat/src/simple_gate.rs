@@ -37,7 +37,7 @@ impl Gate for SimpleGate {
     }
 
     fn ask(&self, request: &GateRequest<'_>, reason: &str) -> GateDecision {
-        let (category, reason) = ("file".into(), reason.to_owned());
+        let (category, reason) = ("file".into(), format!("{reason}{}", allow::note(request)));
         GateDecision::Ask { category, reason, always: allow::rule(request), timeout: self.timeout }
     }
 
@@ -68,14 +68,16 @@ impl SimpleGate {
                 return GateDecision::Deny { reason };
             }
         }
-        let subject = Subject::Agent { persona: config.role.clone(), person: config.user };
+        let subject = Subject::Agent { persona: config.role.clone(), person: config.user, has_home: true };
         let asks = |touch: &&tools::Touch| {
             let action = match touch.access {
                 Access::Read => Action::Read,
                 Access::Write => Action::Write,
                 Access::Remove => Action::Delete,
             };
-            Policies::builtin().decide(&subject, action, &touch.path).effect == Effect::Ask
+            // With all in it: a folder that becomes the home of the person brings what sets up their agents.
+            let decision = Policies::builtin().decide_tree(&subject, action, &touch.path);
+            decision.is_some_and(|decision| decision.effect == Effect::Ask)
         };
         match effects.touches.iter().find(asks) {
             // A refusal is left to the workspace, which knows all policies: an error of its own has the policy.
@@ -131,7 +133,7 @@ impl SimpleGate {
             Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
             Mode::Chat | Mode::Build => GateDecision::Ask {
                 category: "command".into(),
-                reason: format!("it wants to run a command: {}", shown(request.args)),
+                reason: format!("it wants to run a command: {}{}", shown(request.args), allow::note(request)),
                 always: allow::rule(request),
                 timeout: self.timeout,
             },

@@ -1,28 +1,43 @@
-//! Standing rules: calls that a person with the right to approve allows in all chats of a workspace, or in their own chats of it.
+//! Standing rules: calls that a person with the right to approve allows or denies in all chats of a workspace, or in their own chats of it.
 //!
 //! A chat asks as it always does, and the rule answers in the place of people, as they would: with a decision. So no chat depends on rules
 //! elsewhere, a rule that is revoked counts no more from then on, and a rule that is not found in time leaves the question to people. A rule
-//! covers the very calls that the request offers a rule for, in the same folder: it is never wider than what was shown.
+//! covers the very calls that the request offers a rule for, in the same folder: it is never wider than what was shown. A rule that denies is looked
+//! for first, and in the turns of all people.
+//!
+//! A rule that denies also reaches calls that nobody is asked about. The machine reads nothing, so effects bring it the ids of these rules: once per
+//! turn, with the first answer of the model that has a call which a rule can cover, and with the prompt of a coding agent. The log has the ids, so
+//! that a replay judges the same. A turn without such calls reads nothing.
 
 use crate::{
+    agent,
+    allow::may_have_rule,
     chats::{Chats, internal},
     decide::{Decision, RuleScope},
-    machine::ChatMachine,
+    machine::{AgentReport, ChatMachine, Report},
+    mode,
+    perform::ChatEffects,
     phase::Phase,
     state::ChatState,
+    step::Step,
 };
-use actor::{ActorId, Entry, EntryObserver};
+use actor::{ActorId, EffectContext, Entry, EntryObserver};
 use async_trait::async_trait;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Sha256, Timestamp,
-    UserId, WorkspaceId, event::PermissionOutcome,
+    CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, Message, MessageId, PermissionId, PermissionRule,
+    Principal, Sha256, Timestamp, ToolCall, UserId, WorkspaceId, event::PermissionOutcome,
 };
-use ports::{Expect, Key, Query, Write};
+use ports::{AgentTurn, ErrorKind, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tools::Registry;
 
 /// How many rules a workspace lists, and so has.
 const MOST: usize = 500;
+/// How much of a rule's words the reason of a no has, in characters: a reason has a thousand at most.
+const REASON: usize = 900;
+/// The pauses before the rules are read again: a table that stumbles for a moment ends no turn.
+const PAUSES: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1)];
 
 /// A rule of a workspace, or of a person in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +61,17 @@ impl StandingRule {
     fn id(rule: &PermissionRule, cwd: Option<&str>) -> String {
         let text = serde_json::json!([rule, cwd]).to_string();
         Sha256::of(text.as_bytes()).to_string().chars().take(16).collect()
+    }
+
+    /// The answer to a request that it covers. With a no the agent reads which rule it is.
+    fn decision(&self, permission: PermissionId) -> Decision {
+        let Some(denied) = self.rule.denies() else {
+            return Decision::new(permission, PermissionOutcome::Approved);
+        };
+        let whose = if self.scope == RuleScope::Person { "of this person" } else { "of the workspace" };
+        let words: String = denied.to_string().chars().take(REASON).collect();
+        let reason = Some(format!("the rule {} {whose} denies {words}", self.rule_id));
+        Decision { reason, ..Decision::new(permission, PermissionOutcome::Declined) }
     }
 
     fn key(workspace: WorkspaceId, scope: RuleScope, by: UserId, id: &str) -> Key {
@@ -88,10 +114,11 @@ impl Chats {
         self.table.commit(writes).await.map_err(internal)
     }
 
-    /// Refuses a rule beyond what is listed: it could be neither seen nor revoked.
-    pub(crate) async fn demand_room(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        let page = self.table.query(&Query::all(format!("{workspace}/rules"), MOST)).await.map_err(internal)?;
-        match page.next.is_none() && page.items.len() < MOST {
+    /// Refuses a rule beyond what is listed: it could be neither seen nor revoked. One that is there already takes its own place.
+    async fn demand_room(&self, key: &Key) -> Result<(), Error> {
+        let page = self.table.query(&Query::all(key.pk.clone(), MOST)).await.map_err(internal)?;
+        let is_known = page.items.iter().any(|item| item.key == *key);
+        match is_known || page.next.is_none() && page.items.len() < MOST {
             true => Ok(()),
             false => Err(Error::new(Code::Conflict, format!("a workspace has {MOST} rules at most"))
                 .hint("revoke those that are not needed, or grant the rule for this chat alone")),
@@ -99,6 +126,9 @@ impl Chats {
     }
 
     /// Grants the rule that a request offered beyond its chat.
+    ///
+    /// # Errors
+    /// `CONFLICT` when there is no room for it; those of [`Chats`].
     pub(crate) async fn grant_standing(
         &self,
         workspace: WorkspaceId,
@@ -110,9 +140,115 @@ impl Chats {
         let cwd = made.as_deref().and_then(cwd_of).map(ToOwned::to_owned);
         let rule_id = StandingRule::id(&rule, cwd.as_deref());
         let key = StandingRule::key(workspace, scope, by, &rule_id);
+        self.demand_room(&key).await?;
         let granted = StandingRule { rule_id, scope, rule, cwd, by, at: self.clock.now() };
         let body = serde_json::to_string(&granted).map_err(internal)?;
         self.table.commit(vec![Write::put(key, body, Expect::Any)]).await.map_err(internal)
+    }
+}
+
+/// The ids of the standing rules that deny in chats of a workspace that work for this person.
+async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> ports::Result<Vec<String>> {
+    let (query, own) = (Query::all(format!("{workspace}/rules"), MOST), format!("person/{person}/"));
+    let mut pauses = PAUSES.into_iter();
+    let page = loop {
+        match (table.query(&query).await, pauses.next()) {
+            (Err(error), Some(pause)) if error.kind() == ErrorKind::Retry => {
+                tracing::warn!(%workspace, %error, "the standing rules are read again");
+                tokio::time::sleep(pause).await;
+            }
+            (page, _) => break page?,
+        }
+    };
+    let id = |item: &Item| {
+        let id = item.key.sk.strip_prefix("workspace/").or_else(|| item.key.sk.strip_prefix(&own))?;
+        // A rule that cannot be read may deny. No id of a rule that allows is that of a denial.
+        let allows = serde_json::from_str::<StandingRule>(&item.body).is_ok_and(|rule| rule.rule.denies().is_none());
+        (!allows).then(|| id.to_owned())
+    };
+    Ok(page.items.iter().filter_map(id).collect())
+}
+
+/// The end of a turn whose standing rules cannot be read.
+fn unread(chat: ChatId, error: &ports::Error) -> Error {
+    tracing::warn!(%chat, %error, "the standing rules could not be read: the turn ends");
+    Error::new(Code::UpstreamUnavailable, "the rules of the workspace could not be read")
+        .hint("no call has run without them: send the message again")
+}
+
+/// Whether a rule may be for this call.
+fn can_be_covered(tools: &Registry, config: &ChatConfig, call: &ToolCall) -> bool {
+    let effects = agent::effects(tools, config, call, &mode::default_plan(config));
+    effects.is_ok_and(|effects| may_have_rule(effects.kind))
+}
+
+impl Step<'_> {
+    /// The id of the standing rule that denies the calls of this rule, if the turn knows of one.
+    pub(crate) fn standing_denial(&self, rule: &PermissionRule) -> Option<String> {
+        let id = StandingRule::id(&rule.clone().denied(), cwd_of(self.config()?));
+        self.turn()?.denied.contains(&id).then_some(id)
+    }
+
+    /// Whether the standing rules were read in this turn: with the first message of the model that has a call which they can cover.
+    pub(crate) fn knows_denials(&self) -> bool {
+        let Some(config) = self.config() else { return false };
+        let messages = self.state().history.back().into_iter().flat_map(|turn| &turn.messages);
+        let calls = messages.filter_map(|message| match &**message {
+            Message::Assistant { calls, .. } => Some(calls),
+            Message::User { .. } | Message::Tool { .. } | Message::System { .. } => None,
+        });
+        calls.flatten().any(|call| can_be_covered(&self.machine.tools, config, call))
+    }
+}
+
+impl ChatEffects {
+    /// Reads the standing rules before an answer with calls that they can cover, and reports those that deny. No call begins without them: the answer
+    /// comes to nothing where they cannot be read.
+    pub(crate) async fn with_denials(
+        &self,
+        report: Report,
+        config: &ChatConfig,
+        context: &EffectContext<ChatMachine>,
+    ) -> Report {
+        let Some(message_id) = self.message_that_rules_cover(&report, config) else { return report };
+        match denials(&*self.mailbox.table, config.workspace, config.user).await {
+            Ok(rule_ids) if rule_ids.is_empty() => report,
+            Ok(rule_ids) => {
+                context.report(Report::Denies { message_id, rule_ids }).await;
+                report
+            }
+            Err(error) => Report::ModelFailed { message_id, error: unread(config.chat, &error), timed_out: false },
+        }
+    }
+
+    /// The message of an answer with a call that a rule can cover.
+    fn message_that_rules_cover(&self, report: &Report, config: &ChatConfig) -> Option<MessageId> {
+        let Report::ModelFinished(answer) = report else { return None };
+        let call = |(tool, args): &(String, String)| ToolCall {
+            call_id: CallId(answer.message_id.0),
+            tool: tool.clone(),
+            args: args.clone(),
+        };
+        let covers = answer.calls.iter().map(call).any(|call| can_be_covered(&self.tools, config, &call));
+        covers.then_some(answer.message_id)
+    }
+
+    /// Reads the standing rules for the turn of a coding agent that works for this person, and reports those that deny.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when they cannot be read: the turn must not go on then.
+    pub(crate) async fn tell_denials(
+        &self,
+        by: &Principal,
+        (turn, leg): (AgentTurn, MessageId),
+        context: &EffectContext<ChatMachine>,
+    ) -> Result<(), Error> {
+        let read = denials(&*self.mailbox.table, turn.workspace, by.user()).await;
+        let rule_ids = read.map_err(|error| unread(turn.chat, &error))?;
+        if !rule_ids.is_empty() {
+            context.report(Report::Agent { leg, report: AgentReport::Denies(rule_ids) }).await;
+        }
+        Ok(())
     }
 }
 
@@ -128,13 +264,13 @@ impl Standing {
         Self { chats, next }
     }
 
-    /// The request that is open in a turn whose rules count, and the rule that it offers.
-    fn open(state: &ChatState) -> Option<(&ChatConfig, PermissionId, &PermissionRule)> {
-        let turn = state.turn.as_ref().filter(|turn| turn.may_approve)?;
+    /// The request that is open, the rule that it offers, and whether rules that allow count in its turn.
+    fn open(state: &ChatState) -> Option<(PermissionId, &PermissionRule, bool)> {
+        let turn = state.turn.as_ref()?;
         match &turn.phase {
             Phase::Permission { permission_id, asked, .. } => match &**asked {
                 ChatEvent::PermissionRequired { always: Some(rule), .. } => {
-                    Some((state.config.as_deref()?, *permission_id, rule))
+                    Some((*permission_id, rule, turn.may_approve))
                 }
                 _ => None,
             },
@@ -143,16 +279,20 @@ impl Standing {
     }
 
     async fn answer(&self, state: &ChatState) -> Result<(), Error> {
-        let Some((config, permission_id, rule)) = Self::open(state) else { return Ok(()) };
-        let id = StandingRule::id(rule, cwd_of(config));
-        for scope in [RuleScope::Workspace, RuleScope::Person] {
-            let key = StandingRule::key(config.workspace, scope, config.user, &id);
-            let Some(item) = self.chats.table.get(&key).await.map_err(internal)? else { continue };
-            let granted: StandingRule = serde_json::from_str(&item.body).map_err(internal)?;
-            let decision = Decision::new(permission_id, PermissionOutcome::Approved);
-            let by = Principal::User { id: granted.by };
-            let command = CommandId::from_key("standing", &permission_id.to_string());
-            return self.chats.send_decision(config.workspace, config.chat, command, decision, &by).await;
+        let (Some(config), Some((permission_id, offered, allows))) = (&state.config, Self::open(state)) else {
+            return Ok(());
+        };
+        let rules = [offered.clone().denied(), offered.clone()];
+        for rule in rules.iter().filter(|rule| allows || rule.denies().is_some()) {
+            let id = StandingRule::id(rule, cwd_of(config));
+            for scope in [RuleScope::Workspace, RuleScope::Person] {
+                let key = StandingRule::key(config.workspace, scope, config.user, &id);
+                let Some(item) = self.chats.table.get(&key).await.map_err(internal)? else { continue };
+                let granted: StandingRule = serde_json::from_str(&item.body).map_err(internal)?;
+                let (decision, by) = (granted.decision(permission_id), Principal::User { id: granted.by });
+                let command = CommandId::from_key("standing", &permission_id.to_string());
+                return self.chats.send_decision(config.workspace, config.chat, command, decision, &by).await;
+            }
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub use turn::{EndedTurn, Postponed, QueuedTurn, Tried, Turn};
 const SEEN_REMEMBERED: usize = 256;
 
 /// Rules that a chat has at most; the oldest is forgotten first, and then a person is asked again.
-const PERMISSIONS_REMEMBERED: usize = 100;
+pub(crate) const PERMISSIONS_REMEMBERED: usize = 100;
 
 /// The reason of a stop whose turn is taken back.
 pub(crate) const ROLLED_BACK: &str = "rolled_back";
@@ -90,6 +90,12 @@ pub struct ChatState {
     /// The rules that people have granted, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<PermissionRule>,
+    /// When the coding agent last chose a mode or an option by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_chose_at: Option<Timestamp>,
+    /// The mode that the coding agent chose by itself last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_mode: Option<String>,
     /// Why the chat is paused.
     pub paused: Option<String>,
     /// Whether it was given up.
@@ -140,11 +146,13 @@ impl ChatState {
                 }
             }
             ChatEvent::ModelStarted { message_id, attempt, at, context, .. } => {
-                if let Some(record) = context {
+                // An analysis has no tools, and says nothing about the contexts of answers.
+                let record = context.as_ref().filter(|record| !record.analysis);
+                if let Some(record) = record {
                     self.tools_tokens = record.tools();
                 }
                 if let Some(turn) = &mut self.turn {
-                    turn.estimated = context.as_ref().map_or(0, |record| record.tokens());
+                    turn.estimated = record.map_or(0, |record| record.tokens());
                     if turn.started_at.is_none() {
                         turn.started_at = Some(*at);
                         self.active_at = *at;
@@ -274,6 +282,11 @@ impl ChatState {
                     turn.may_approve = false;
                 }
             }
+            ChatEvent::DenialsRead { rule_ids } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.denied.clone_from(rule_ids);
+                }
+            }
             ChatEvent::StopRequested { stop_id, reason } => {
                 self.last_stop = Some(*stop_id);
                 if let Some(turn) = &mut self.turn {
@@ -314,9 +327,10 @@ impl ChatState {
             ChatEvent::PermissionsForgotten { rule: Some(rule), .. } => self.permissions.retain(|known| known != rule),
             ChatEvent::PermissionsForgotten { rule: None, .. } => self.permissions.clear(),
             ChatEvent::Rollback { fact } => self.apply_rollback(fact),
-            ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } => self.apply_agent(event),
+            ChatEvent::AgentBegan { .. } | ChatEvent::AgentBound { .. } | ChatEvent::AgentUpdated { .. } => {
+                self.apply_agent(event);
+            }
             // For people only, or folded below.
-            ChatEvent::AgentUpdated { .. } => {}
             ChatEvent::Thought { .. } | ChatEvent::Failed { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
             ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } | ChatEvent::Team { .. } => {}
@@ -361,6 +375,7 @@ impl ChatState {
         self.queued.retain(|queued| queued.command_id.0 != id.0);
         self.history.push_back(PastTurn::default());
         self.turn = Some(Turn {
+            denied: Vec::new(),
             allowed: None,
             tried: None,
             id,
@@ -432,11 +447,18 @@ impl ChatState {
         }
     }
 
+    /// Keeps a rule. One that denies takes the place of the one that allows the same, and the other way round.
     fn permit(&mut self, rule: &PermissionRule) {
-        self.permissions.retain(|known| known != rule);
+        fn of(rule: &PermissionRule) -> &PermissionRule {
+            rule.denies().unwrap_or(rule)
+        }
+        self.permissions.retain(|known| of(known) != of(rule));
         self.permissions.push(rule.clone());
         if self.permissions.len() > PERMISSIONS_REMEMBERED {
-            self.permissions.remove(0);
+            // The oldest that allows: without it a person is asked. One that denies never goes by itself.
+            if let Some(oldest) = self.permissions.iter().position(|known| known.denies().is_none()) {
+                self.permissions.remove(oldest);
+            }
         }
     }
 

@@ -7,8 +7,9 @@ use crate::{
     state::{ChatState, Turn},
 };
 use actor::{ActorId, EffectKey, OutboxMessage};
-use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall};
+use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall, event::PermissionOutcome};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
 pub(crate) struct Step<'a> {
@@ -23,17 +24,26 @@ pub(crate) struct Step<'a> {
     /// The slots and the place that the chat had before.
     slots: Option<String>,
     place: Option<CallId>,
+    /// The request to people that was open before, and whether the step has declined it.
+    asked: Option<Uuid>,
+    declined: bool,
 }
 
 impl<'a> Step<'a> {
     pub fn new(machine: &'a ChatMachine, step: &'a mut actor::Step<ChatMachine>, stamp: &'a Stamp) -> Self {
         let turn = step.state().turn.as_ref();
         let (slots, place) = (turn.and_then(|turn| turn.slots.clone()), turn.and_then(|turn| turn.place));
-        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place }
+        let asked = turn.and_then(|turn| turn.phase.request());
+        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place, asked, declined: false }
     }
 
-    /// The last messages of the step: the reports on ended turns, and slots and places that the chat has no more.
+    /// The last messages of the step: that the agent of a task waits or goes on, the reports on ended turns, and slots and places that the chat has
+    /// no more.
     pub fn end(mut self) {
+        if self.turn().is_some_and(|turn| turn.phase.request() != self.asked) {
+            let waits = report::waits(self.state(), self.declined);
+            waits.into_iter().for_each(|waits| self.send(waits));
+        }
         for report in std::mem::take(&mut self.reports) {
             self.send(report);
         }
@@ -63,6 +73,8 @@ impl<'a> Step<'a> {
     pub fn push(&mut self, event: ChatEvent) {
         if let ChatEvent::Failed { error } = &event {
             self.failure = Some(error.clone());
+        } else if let ChatEvent::PermissionResolved { permission_id, outcome, .. } = &event {
+            self.declined |= self.asked == Some(permission_id.0) && *outcome != PermissionOutcome::Approved;
         } else if event.is_terminal() {
             let failure = self.failure.take();
             self.reports.extend(report::on_end(self.step.state(), &event, failure));

@@ -1,6 +1,7 @@
 //! Stretches of a chat's history: the tool calls of a turn, or from a point on. A rewind takes back their changes.
 
 use crate::{Chats, actor_id, chats::internal};
+use actor::{ActorId, LogReader};
 use domain::{CallId, ChatEvent, ChatId, Error, Timestamp, TurnId, WorkspaceId};
 use std::collections::BTreeSet;
 
@@ -28,43 +29,37 @@ impl Chats {
     /// The tool calls of a part of a chat's history. It reads the log from its beginning.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat or turn, or the chat has no event; those of [`Chats`].
+    /// `NOT_FOUND` when there is no such chat, turn or event, of an event with the chat's `last_seq`; those of [`Chats`].
     pub async fn calls_in(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
         stretch: Stretch,
     ) -> Result<StretchCalls, Error> {
-        const PAGE: usize = 256;
         self.get(workspace, chat).await?;
         let actor = actor_id(workspace, chat);
-        let (mut at, mut calls, mut is_inside, mut after, mut more) = (None, BTreeSet::new(), false, 0, true);
-        while more {
-            let page = actor::read_after::<ChatEvent>(&*self.table, &actor, after, PAGE).await.map_err(internal)?;
-            more = page.more;
-            for entry in &page.entries {
-                for (number, event) in entry.numbered().filter(|(number, _)| *number > after) {
-                    match (stretch, event) {
-                        (Stretch::Turn(turn), ChatEvent::TurnStarted { turn_id, .. }) => is_inside = *turn_id == turn,
-                        (Stretch::FromTurn(turn), ChatEvent::TurnStarted { turn_id, .. }) => {
-                            is_inside |= *turn_id == turn;
-                        }
-                        // Pieces of text expire: the event before the number counts then.
-                        (Stretch::After(last), _) if number <= last => at = Some(entry.at),
-                        (Stretch::After(_), _) => is_inside = true,
-                        (Stretch::Turn(_) | Stretch::FromTurn(_), _) => {}
-                    }
-                    if let ChatEvent::CallStarted { call_id, .. }
-                    | ChatEvent::FileUpdated { call_id: Some(call_id), .. } = event
-                        && is_inside
-                    {
-                        calls.insert(*call_id);
-                    }
-                    if is_inside {
-                        at.get_or_insert(entry.at);
-                    }
-                }
-                after = entry.next - 1;
+        if let Stretch::After(number) = stretch {
+            self.demand_event(&actor, number).await?;
+        }
+        let (mut at, mut calls, mut is_inside) = (None, BTreeSet::new(), false);
+        let mut log = LogReader::<ChatEvent>::starting_at(actor, 1);
+        while let Some((number, time, event)) = log.next(&*self.table).await.map_err(internal)? {
+            match (stretch, &event) {
+                (Stretch::Turn(turn), ChatEvent::TurnStarted { turn_id, .. }) => is_inside = *turn_id == turn,
+                (Stretch::FromTurn(turn), ChatEvent::TurnStarted { turn_id, .. }) => is_inside |= *turn_id == turn,
+                // Pieces of text expire: the event before the number counts then.
+                (Stretch::After(last), _) if number <= last => at = Some(time),
+                (Stretch::After(_), _) => is_inside = true,
+                (Stretch::Turn(_) | Stretch::FromTurn(_), _) => {}
+            }
+            if let ChatEvent::CallStarted { call_id, .. } | ChatEvent::FileUpdated { call_id: Some(call_id), .. } =
+                event
+                && is_inside
+            {
+                calls.insert(call_id);
+            }
+            if is_inside {
+                at.get_or_insert(time);
             }
         }
         match (at, stretch) {
@@ -72,5 +67,20 @@ impl Chats {
             (None, Stretch::Turn(turn) | Stretch::FromTurn(turn)) => Err(Error::not_found("turn", turn)),
             (None, Stretch::After(number)) => Err(Error::not_found("event", number)),
         }
+    }
+
+    /// Refuses the number of an event that a chat has not reached.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` with the chat's `last_seq`; those of [`Chats`].
+    pub(crate) async fn demand_event(&self, actor: &ActorId, number: u64) -> Result<(), Error> {
+        let next = actor::next_number(&*self.table, actor).await.map_err(internal)?;
+        if number < next {
+            return Ok(());
+        }
+        let last = next.saturating_sub(1);
+        Err(Error::not_found("event", number)
+            .hint(format!("the last event of this chat has the number {last}"))
+            .detail("last_seq", last))
     }
 }

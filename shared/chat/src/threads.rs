@@ -120,7 +120,8 @@ impl Threads {
         by: &Principal,
     ) -> Result<(), Error> {
         let found = self.reader.get(workspace, thread).await?;
-        let before = &found.record.agent.options;
+        let agent = found.agent();
+        let before = &agent.options;
         let session_alone = |new: &AgentOptions| {
             AgentOptions { session_id: None, ..new.clone() } == AgentOptions { session_id: None, ..before.clone() }
         };
@@ -129,6 +130,8 @@ impl Threads {
         }
         let changed = options.clone().filter(|new| new != before).map(Box::new);
         let mut record = found.record.clone();
+        // The record is newer than the agent's own choices from now on.
+        record.agent.clone_from(&agent);
         record.updated_at = self.chats.clock.now();
         if let Some(title) = &title {
             record.title.clone_from(title);
@@ -234,6 +237,7 @@ impl Threads {
     ) -> Result<(), Error> {
         let now = self.chats.clock.now();
         let mut record = found.record.clone();
+        record.agent = found.agent();
         let ended = found.view.as_ref().map_or(0, |view| view.turns);
         record.claim = Some(Claim { turn, at: now, ended });
         record.updated_at = now;

@@ -53,7 +53,7 @@ pub(crate) fn head(config: &ChatConfig) -> String {
         "---\nchat: {}\ntitle: {}\nrole: {}\nmodel: {}\ncreated_at: {}\n---\n\n{}",
         config.chat,
         quoted(&config.title),
-        quoted(&config.role),
+        quoted(config.persona()),
         quoted(config.model.as_deref().unwrap_or("default")),
         config.created_at,
         marker(0)

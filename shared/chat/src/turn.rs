@@ -3,7 +3,7 @@
 
 use crate::{
     agent, ask,
-    calls::{describe, unpermitted},
+    calls::{denied, describe, unpermitted},
     cancel,
     context::{self, assemble, record},
     gate::GateDecision,
@@ -13,7 +13,7 @@ use crate::{
     offered,
     phase::Phase,
     report,
-    session::{carry_out, executor::Refused},
+    session::{analysis, carry_out, executor::Refused},
     state::QueuedTurn,
     step::Step,
 };
@@ -114,12 +114,18 @@ impl Step<'_> {
             self.push(ChatEvent::Failed { error });
             return self.finish(StopReason::ContextLimit);
         };
-        if context.cut > 0 {
+        // An analysis has a context of its own, which is small.
+        let analysis = carry_out::analyses(self.state()).then(|| analysis::Request::of(self.state(), &config));
+        let before = context::earlier(self.state());
+        if context.cut > 0 && analysis.is_none() {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
         let (system, size) = (context::system(&config, self.state()), (tools.len(), bytes));
-        // An analysis has a context of its own, which is small.
-        let given = (!carry_out::analyses(self.state())).then(|| Box::new(record(self.state(), &system, size)));
+        let given = match &analysis {
+            Some(analysis) => analysis.record(&config),
+            None => record(self.state(), &system, size, before),
+        };
+        let given = Some(Box::new(given));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
         let Some(turn) = self.turn() else { return };
         let mut request = Box::new(ModelRequest {
@@ -131,17 +137,18 @@ impl Step<'_> {
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
+            schema: None,
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
             media: Vec::new(),
         });
-        if carry_out::analyses(self.state()) {
-            carry_out::as_analysis(self.state(), &config, &mut request);
+        if let Some(analysis) = analysis {
+            analysis.put_into(&mut request);
         }
         let deadline = turn.deadline(self.stamp.at);
-        let served = offered::offers_served(self.machine, &config);
-        let effect = ChatEffect::CallModel { message_id, request, deadline, config, served };
+        let (served, reads_rules) = (offered::offers_served(self.machine, &config), !self.knows_denials());
+        let effect = ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules };
         self.run(model_key(message_id, attempt), effect);
     }
 
@@ -163,7 +170,18 @@ impl Step<'_> {
                 self.refuse(&call, &tools::Outcome::from(error).output, status);
                 continue;
             }
-            match self.gate(&call) {
+            if let Some(rule) = self.denied_by(&call) {
+                self.refuse(&call, &denied(&rule), Status::Partial);
+                continue;
+            }
+            let decision = self.gate(&call);
+            if decision == GateDecision::Permit
+                && let Some(why) = self.denied_in_all_chats(&call)
+            {
+                self.refuse(&call, &why, Status::Partial);
+                continue;
+            }
+            match decision {
                 GateDecision::Permit if self.is_of_client(&call) => return self.call_tool(call, 1),
                 GateDecision::Permit if self.kind(&call.tool) == Some(ToolKind::Ask) && self.is_unattended() => {
                     self.refuse(&call, NOBODY, Status::Partial);

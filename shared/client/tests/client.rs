@@ -175,7 +175,10 @@ async fn a_change_is_repeated_only_when_it_did_not_begin() -> Result {
 #[tokio::test]
 async fn a_hub_that_was_there_is_waited_for_and_one_that_never_was_is_not() -> Result {
     let server = Server::start([ok(&json!(1)), ok(&json!(2))]).await?;
-    let gone = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    // A port that is taken, so that no other process gets it, and on which no process listens.
+    let silent = tokio::net::TcpSocket::new_v4()?;
+    silent.bind("127.0.0.1:0".parse()?)?;
+    let gone = silent.local_addr()?;
     let (moves, base) = tokio::sync::watch::channel(format!("http://{gone}").parse()?);
     let client = Client::moving(base, None)?;
     assert!(matches!(client.get(&["x"], &[]).await, Err(Error::Unreachable { .. })));

@@ -130,7 +130,7 @@ mod tests {
     fn media_types_follow_from_the_format_and_the_ending() {
         let check = |kind: &str, format: Option<&str>, name: &str, expected: Option<&str>| {
             let facts = format.map(|format| ("format".to_owned(), Value::from(format))).into_iter().collect();
-            let converted = Converted { kind: kind.into(), facts, markdown: String::new() };
+            let converted = Converted { kind: kind.into(), facts, ..Converted::default() };
             assert_eq!(media_type(&converted, name).as_deref(), expected, "{kind} {name}");
         };
         check("image", Some("png"), "a", Some("image/png"));

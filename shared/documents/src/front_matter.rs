@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_text_says_what_it_is_derived_from() {
         let facts = vec![("pages".into(), json!(2)), ("title".into(), json!("A: \"b\""))];
-        let converted = Converted { kind: "pdf".into(), facts, markdown: "# A\n\n".into() };
+        let converted = Converted { kind: "pdf".into(), facts, markdown: "# A\n\n".into(), ..Converted::default() };
         let text = render(&source("/data/a.pdf", 3), &converted);
         let expected = "---\nderived_from:\n  path: \"/data/a.pdf\"\n  file_id: 00000000-0000-0000-0000-000000000000\n  version: 3\n  \
             sha256: \"2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881\"\nkind: pdf\npages: 2\ntitle: \"A: \\\"b\\\"\"\n---\n\n# A\n";

@@ -199,15 +199,16 @@ impl WorkspaceEvent {
         }
     }
 
-    /// Of a state that has open requests: the same without them. The list of what waits has all that wait, and nobody else.
+    /// The event by which the wait that this one tells of is over; none for one without open requests, and for events of another kind.
     #[must_use]
     pub fn waiting_over(&self) -> Option<Self> {
-        let mut over = self.clone();
-        match &mut over {
-            Self::WaitingUpdated { requests, .. } if !requests.is_empty() => requests.clear(),
-            _ => return None,
+        match self {
+            Self::WaitingUpdated { root_task_id, task_id, chat_id, node, requests } if !requests.is_empty() => {
+                let (root_task_id, task_id, chat_id) = (*root_task_id, *task_id, *chat_id);
+                Some(Self::WaitingUpdated { root_task_id, task_id, chat_id, node: node.clone(), requests: Vec::new() })
+            }
+            _ => None,
         }
-        Some(over)
     }
 
     /// Whether its chat or task is gone for good: no state of it comes after this one.

@@ -10,7 +10,7 @@ pub use view::{ChatView, CompactionView, QueuedMessage};
 use crate::{
     AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode, NextPersona,
     PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep,
-    TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome,
+    TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome, session::Cut,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,7 +94,7 @@ pub enum ChatCommand {
         permission_id: PermissionId,
         /// Yes or no.
         outcome: PermissionOutcome,
-        /// With a yes: whether the rule that was offered is granted, too.
+        /// Whether a rule is granted, too: with a yes the one that was offered, with a no the one that denies its calls.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
         /// With a no: why, for the model.
@@ -261,6 +261,15 @@ pub struct Approval {
     pub at: Timestamp,
 }
 
+/// The beginning of the role of a persona that is a person's own. Policies, and authors of versions, so tell it from a persona of the workspace with
+/// the same name: it has no rights of that one.
+pub const OWN_PERSONA: char = '~';
+
+/// The name of the persona that a role means.
+pub fn persona_name(role: &str) -> &str {
+    role.strip_prefix(OWN_PERSONA).unwrap_or(role)
+}
+
 /// How a chat is set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -273,7 +282,7 @@ pub struct ChatConfig {
     pub user: UserId,
     /// Its title, for lists.
     pub title: String,
-    /// The persona: the name of a folder under `/system/agents`.
+    /// The persona: the name of a folder under `/system/agents`; one of the person's own begins with [`OWN_PERSONA`].
     pub role: String,
     /// The model; none for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -287,6 +296,9 @@ pub struct ChatConfig {
     /// The system text, fixed when the chat was made so that the bytes sent to a model do not change.
     #[serde(default)]
     pub system: String,
+    /// The parts of the system text that were cut to their budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
     /// The built-in tools that its persona allows, by name; all when none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -321,6 +333,11 @@ pub struct ChatConfig {
 }
 
 impl ChatConfig {
+    /// The name of its persona, for people.
+    pub fn persona(&self) -> &str {
+        persona_name(&self.role)
+    }
+
     /// Whether nobody is there to answer questions of the agent, or to permit calls.
     pub fn is_unattended(&self) -> bool {
         let is_autonomous = self.scenario.as_ref().is_some_and(|setup| setup.name == Scenario::Autonomous);

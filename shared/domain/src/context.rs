@@ -1,7 +1,8 @@
 //! The context of a model call as the log keeps it: its parts by size and place, without their texts; and its compactions.
 
-use crate::{Error, MessageId, Timestamp};
+use crate::{Error, MessageId, SessionContext, Timestamp, session::Cut};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The context that a model was given. The texts are in the log and in the chat's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,21 @@ pub struct ContextRecord {
     /// Their last line in the chat's file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out_lines: u64,
+    /// The parts that were cut, so that the context fits: of the system text, and the earlier words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
+    /// Whether it is the context of the analysis of a message, and not of an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub analysis: bool,
+    /// The kind of work of a session; none for any other chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_type: Option<SessionContext>,
+    /// The entity that the session is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+    /// The focus of the session, as the client says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<Value>,
 }
 
 impl ContextRecord {

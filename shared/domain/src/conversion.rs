@@ -34,12 +34,21 @@ pub struct Conversion {
     /// The file with the Markdown. Until the status is `done` it is that of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markdown: Option<FileId>,
+    /// The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<FileId>,
 }
 
 impl Conversion {
-    /// One without a reason.
+    /// One without a reason and without attachments.
     pub fn new(status: ConversionStatus, markdown: Option<FileId>) -> Self {
-        Self { status, reason: None, message: None, markdown }
+        Self { status, reason: None, message: None, markdown, attachments: None }
+    }
+
+    /// The same with a folder of attachments.
+    #[must_use]
+    pub fn with_attachments(self, attachments: Option<FileId>) -> Self {
+        Self { attachments, ..self }
     }
 
     /// The same with a reason.
@@ -56,5 +65,10 @@ impl Conversion {
             ConversionStatus::Queued | ConversionStatus::Running => true,
             ConversionStatus::Done | ConversionStatus::Failed | ConversionStatus::Skipped => false,
         }
+    }
+
+    /// Whether there are files that were made from the document.
+    pub fn has_files(&self) -> bool {
+        self.markdown.is_some() || self.attachments.is_some()
     }
 }

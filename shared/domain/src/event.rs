@@ -259,7 +259,7 @@ pub enum ChatEvent {
         args: String,
         /// Why it is asked.
         reason: String,
-        /// The rule that an answer with `always` grants; none where there is none to grant.
+        /// The rule that a yes with `always` grants, and whose calls a no with `always` denies; none where there is none to grant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<PermissionRule>,
         /// The request of the coding agent that asks, in a thread.
@@ -278,7 +278,7 @@ pub enum ChatEvent {
         outcome: PermissionOutcome,
         /// The source of the decision: a principal, `stop` or `timeout`.
         by: String,
-        /// The rule that was granted along with it.
+        /// The rule that was granted along with it: one that denies along with a no.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<PermissionRule>,
         /// Why a person declined, in their words.
@@ -337,6 +337,11 @@ pub enum ChatEvent {
     RightsNarrowed {
         /// The person.
         by: String,
+    },
+    /// The rules of the workspace and of its person were read, and some deny calls: in this turn neither a plan nor a rule of the chat lets these run.
+    DenialsRead {
+        /// The ids of the rules that deny.
+        rule_ids: Vec<String>,
     },
     /// A model call was paid for.
     Used {

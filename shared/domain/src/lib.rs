@@ -63,8 +63,8 @@ pub use message::{
 };
 pub use mode::Mode;
 pub use panic::panic_text;
-pub use path::{FilePath, PathError, check_new_name};
-pub use permission::PermissionRule;
+pub use path::{FilePath, PathError, check_new_name, nearest_new_name};
+pub use permission::{PermissionRule, shown_digest};
 pub use principal::Principal;
 pub use scenario::{Member, MemberEnd, MemberOf, NextPersona, PlanFile, Scenario, ScenarioSetup, TeamFact, ToldStep};
 pub use session::{Analysis, ExecutorLimits, ExecutorOf, Session, SessionContext, Strategy};

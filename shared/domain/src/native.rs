@@ -5,6 +5,7 @@ mod agent;
 use crate::{
     AgentOption, ChatEvent, Message, TeamFact,
     event::{CompactionRecord, HandedOut, PlaceWait, RetryWait, RollbackFact, SlotWait},
+    shown_digest,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +24,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::SteerAwaited { .. }
         | ChatEvent::Steered { .. }
         | ChatEvent::RightsNarrowed { .. }
+        | ChatEvent::DenialsRead { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }
         | ChatEvent::Unpaused { .. }
@@ -115,8 +117,8 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
                 let option =
                     |option: &AgentOption| json!({ "option_id": option.id, "name": option.name, "kind": option.kind });
                 data["options"] = agent.options.iter().map(option).collect();
-                data["digest"] = json!(agent.digest);
             }
+            data["digest"] = json!(shown_digest(category, tool, args, agent.as_deref()));
             ("permission_required", data)
         }
         ChatEvent::PermissionResolved { permission_id, outcome, by, always, reason, option_id, .. } => {

@@ -65,6 +65,12 @@ pub fn check_new_name(name: &str) -> Result<(), PathError> {
     if nfc().is_normalized(name) { Ok(()) } else { Err(PathError::NotComposed(name.into())) }
 }
 
+/// The name nearest to `name` that [`check_new_name`] takes, without control characters.
+pub fn nearest_new_name(name: &str) -> String {
+    let shown: String = name.chars().filter(|c| !c.is_control() && !is_invisible(*c)).collect();
+    nfc().normalize(&shown).into_owned()
+}
+
 /// Marks of direction, spaces without width, fillers, separators of lines, tags.
 fn is_invisible(c: char) -> bool {
     matches!(

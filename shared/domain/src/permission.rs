@@ -1,12 +1,12 @@
-//! The calls that a person allows in one chat from now on.
+//! The calls that a person allows, or denies, in one chat from now on.
 
-use crate::{FilePath, Sha256};
+use crate::{AgentAsk, FilePath, Sha256};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Calls that a person with the right to approve allows in one chat, until the rule is forgotten.
+/// Calls that a person with the right to approve allows in one chat, until the rule is forgotten; or denies, with [`PermissionRule::Deny`].
 ///
-/// An older process must not overlook a part of a rule, as that would widen it: a field that it does not know is refused.
+/// An older process must not overlook a part of a rule, as that would widen it: a field or a kind that it does not know is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PermissionRule {
@@ -36,6 +36,11 @@ pub enum PermissionRule {
         /// Its name for agents, such as `mcp__github__create_issue`.
         tool: String,
     },
+    /// No call that this rule covers. It wins over every rule that allows one.
+    Deny {
+        /// The rule whose calls are denied, of another kind than this one.
+        rule: Box<PermissionRule>,
+    },
 }
 
 impl PermissionRule {
@@ -43,6 +48,24 @@ impl PermissionRule {
     pub fn id(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         Sha256::of(text.as_bytes()).to_string().chars().take(16).collect()
+    }
+
+    /// The rule that denies the calls that this one covers.
+    pub fn denied(self) -> Self {
+        Self::Deny { rule: Box::new(self) }
+    }
+
+    /// The rule whose calls it denies; none for a rule that allows.
+    pub fn denies(&self) -> Option<&Self> {
+        match self {
+            Self::Deny { rule } => Some(rule),
+            Self::CommandPrefix { .. } | Self::Command { .. } | Self::File { .. } | Self::Tool { .. } => None,
+        }
+    }
+
+    /// `allow` or `deny`: what it does with the calls that it covers.
+    pub fn effect(&self) -> &'static str {
+        if self.denies().is_some() { "deny" } else { "allow" }
     }
 
     /// Whether a shell takes this word as it stands: ASCII letters, digits, and signs without a meaning for it.
@@ -60,10 +83,20 @@ impl fmt::Display for PermissionRule {
             Self::Command { words, folder } => ("the command", words, folder),
             Self::File { path } => return write!(f, "new contents of {path}"),
             Self::Tool { tool } => return write!(f, "the tool {tool} with any arguments"),
+            Self::Deny { rule } => return write!(f, "denied: {rule}"),
         };
         let quoted = |word: &String| if Self::is_plain(word) { word.clone() } else { format!("{word:?}") };
         write!(f, "{meaning} `{}`", words.iter().map(quoted).collect::<Vec<_>>().join(" "))?;
         if folder.is_root() { Ok(()) } else { write!(f, " in {folder}") }
+    }
+}
+
+/// The digest of a request for permission, as people are shown it: of the category, the tool and the arguments, or that of the coding agent's own
+/// request. A decision may name it.
+pub fn shown_digest(category: &str, tool: &str, args: &str, agent: Option<&AgentAsk>) -> Sha256 {
+    match agent {
+        Some(agent) => agent.digest,
+        None => Sha256::of(serde_json::json!([category, tool, args]).to_string().as_bytes()),
     }
 }
 
@@ -102,6 +135,19 @@ mod tests {
             ("the command `echo \"a b\"`", "the command `echo a b`")
         );
         assert_eq!(shown(PermissionRule::File { path: folder }), "new contents of /projects/app");
+    }
+
+    #[test]
+    fn a_rule_that_denies_is_another_rule_than_the_one_that_allows_the_same() {
+        let allows = PermissionRule::Tool { tool: "mcp__mail__send".into() };
+        let denies = allows.clone().denied();
+        assert_ne!(allows.id(), denies.id());
+        assert_eq!((allows.effect(), denies.effect()), ("allow", "deny"));
+        assert_eq!((allows.denies(), denies.denies()), (None, Some(&allows)));
+        assert_eq!(denies.to_string(), "denied: the tool mcp__mail__send with any arguments");
+        let told = json!({ "kind": "deny", "rule": { "kind": "tool", "tool": "mcp__mail__send" } });
+        assert_eq!(json!(denies), told);
+        assert_eq!(serde_json::from_value::<PermissionRule>(told).ok(), Some(denies));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Scenarios (spec 000 §4): the ways in which a chat works. A scenario sets up what chats have anyway (mode, persona, plan, limits), and says
 //! whether a team of agents carries the plan out.
 
-use crate::{Budget, ChatId, FileId, FilePath, Timestamp, TurnId, Usage};
+use crate::{Budget, ChatId, FileId, FilePath, Timestamp, TurnId, Usage, session::Cut};
 use serde::{Deserialize, Serialize};
 
 /// The ways to work.
@@ -52,6 +52,9 @@ pub struct NextPersona {
     /// The model that it is made for; it counts where the chat names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The parts of the system text that were cut to their budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
 }
 
 /// The place of a team's agent: its chat works for another chat, and tells that one of its steps and of the end of its turns.

@@ -19,8 +19,8 @@ pub use view::TaskView;
 pub use wait::{Retry, Wait};
 
 use crate::{
-    Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, TraceContext, Usage, UserId,
-    WorkspaceId,
+    ChatEvent, ChatId, Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, TraceContext,
+    Usage, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -101,6 +101,23 @@ impl fmt::Display for ChildName {
 impl fmt::Debug for ChildName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The tasks above a task with this origin, the root first.
+fn above(origin: Option<&Origin>) -> &[TaskId] {
+    origin.map(|origin| origin.ancestors.as_slice()).unwrap_or_default()
+}
+
+impl TaskConfig {
+    /// The tasks above this one, the root first.
+    pub fn above(&self) -> &[TaskId] {
+        above(self.origin.as_ref())
+    }
+
+    /// The task that people made: this one, or the one at the top of the tasks above it.
+    pub fn root(&self) -> TaskId {
+        self.task.top(self.above())
     }
 }
 
@@ -223,6 +240,22 @@ pub enum TaskCommand {
     AgentAnswered {
         /// The answer.
         answer: Box<AgentAnswer>,
+    },
+    /// An agent waits for people, or goes on.
+    AgentWaits {
+        /// The chat.
+        chat: ChatId,
+        /// The round that it is in.
+        round: u32,
+        /// The question or request for permission that is open now, as the event of the chat; none when the agent goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<ChatEvent>>,
+        /// Whether the request is cut. The chat has the whole.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
+        /// Whether the request that was open before was declined, or withdrawn without an answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        declined: bool,
     },
     /// Answer a human step. One that comes before the question is asked is kept for it.
     Answer {
@@ -383,6 +416,11 @@ impl TaskId {
     /// The id of a new task without a parent, from an id that was drawn for it: the same bits, as version 8 (RFC 9562 §5.8).
     pub fn root(drawn: Uuid) -> Self {
         Self(uuid::Builder::from_custom_bytes(drawn.into_bytes()).into_uuid())
+    }
+
+    /// The task that people made, given the tasks above this one, the root first: the root, or this task itself where there is none above it.
+    pub fn top(self, above: &[Self]) -> Self {
+        above.first().copied().unwrap_or(self)
     }
 
     /// The id of a child: the same whenever it is computed. Ids of siblings lie beside each other in an index, in the order of the siblings, so that a

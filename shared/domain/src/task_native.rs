@@ -2,19 +2,20 @@
 //! went on into a merge of a task above it, it is `went_up`, which names that task.
 
 use crate::{
-    Code, Error, TaskConfig, TaskEvent,
+    Code, Error, TaskConfig, TaskEvent, native,
     task::{AgentAnswer, AssembledContext},
 };
 use serde_json::{Value, json};
 
 /// The names of all events on the wire, as observers can ask for them.
-pub const NAMES: [&str; 27] = [
+pub const NAMES: [&str; 28] = [
     "task_started",
     "node_started",
     "context",
     "denied",
     "agent_asked",
     "agent_replied",
+    "agent_waits",
     "tool",
     "output_rejected",
     "question",
@@ -65,6 +66,17 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
             ("agent_asked", json!({ "node": node, "chat_id": chat, "round": round, "prompt": prompt }))
         }
         TaskEvent::AgentReplied { node, answer } => ("agent_replied", reply(node.as_str(), answer)),
+        TaskEvent::AgentWaits { node, chat, asked, cut, at, .. } => {
+            let mut data = json!({ "node": node, "chat_id": chat, "at": at });
+            if let Some((event, mut asked)) = asked.as_deref().and_then(native::encode) {
+                // The digest is of the whole, which only the chat has.
+                if *cut && let Some(asked) = asked.as_object_mut() {
+                    asked.remove("digest");
+                }
+                data["asked"] = json!({ "event": event, "data": asked });
+            }
+            ("agent_waits", data)
+        }
         TaskEvent::ToolUsed { node, used } => ("tool", {
             let mut data = json!(used);
             data["node"] = json!(node);

@@ -32,7 +32,7 @@ pub struct Waiting {
 impl Waiting {
     /// The task that people made, where a task or its agent asks.
     pub fn root(&self) -> Option<TaskId> {
-        self.above.first().copied().or(self.task_id)
+        Some(self.task_id?.top(&self.above))
     }
 
     /// Whether the task, or one below it, asks.

@@ -10,7 +10,7 @@ mod session_values;
 mod team_commands;
 
 use buildscale_domain::{
-    AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId,
+    AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId,
     CompactionView, Error, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId, Mode, NextPersona,
     PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256,
     Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage,
@@ -66,6 +66,7 @@ fn rules() -> Vec<PermissionRule> {
         PermissionRule::CommandPrefix { words: words(&["cargo", "test"]), folder: FilePath::root() },
         PermissionRule::Command { words: words(&["make"]), folder: path() },
         PermissionRule::File { path: path() },
+        PermissionRule::Tool { tool: "mcp__mail__send".into() }.denied(),
     ]
 }
 
@@ -95,6 +96,8 @@ fn chat_config() -> ChatConfig {
         description: "Counts words.".into(),
         parameters: json!({ "type": "object" }),
     };
+    let (name, declaration) = ("http__rates".into(), r#"{"name":"rates"}"#.into());
+    let http = AgentToolRuns::Http { name, declaration };
     let denied = AgentToolRuns::Denied { rule: "no-mail".into(), reason: Some("not here".into()) };
     let options = AgentOptions {
         mode: Some("ask".into()),
@@ -111,6 +114,7 @@ fn chat_config() -> ChatConfig {
             tool("look", AgentToolRuns::Named),
             tool("see", AgentToolRuns::Builtin("read".into())),
             tool("count", function),
+            tool("rates", http),
             tool("mail", denied),
         ],
         temperature: Some(0.5),
@@ -119,6 +123,7 @@ fn chat_config() -> ChatConfig {
         priority: 5,
         turns: vec![("flow".into(), 4)],
         flow: Some(flow()),
+        no_home: false,
         executor: Some(Box::new(executor())),
     };
     ChatConfig {
@@ -131,6 +136,7 @@ fn chat_config() -> ChatConfig {
         mode: Mode::Build,
         limits: Limits { max_steps: 3, max_tokens: 100, max_wall_ms: 1000, max_cost_usd: 0.5 },
         system: "You are an assistant.".into(),
+        cut: Vec::new(),
         tools: Some(vec!["read".into()]),
         plan: Some(PlanFile { path: path(), id: FileId(id(12)) }),
         context_tokens: 100_000,
@@ -152,6 +158,11 @@ fn chat_config() -> ChatConfig {
 
 #[test]
 fn commands_of_chats_are_read_for_ever() {
+    let decide = |outcome, always, reason: Option<&str>, option: Option<&str>| {
+        let (permission_id, text) = (PermissionId(id(8)), |text: &str| text.to_owned());
+        let (reason, option_id) = (reason.map(text), option.map(text));
+        ChatCommand::Decide { permission_id, outcome, always, reason, option_id }
+    };
     let commands = vec![
         ChatCommand::StartTurn {
             content: "hello".into(),
@@ -166,6 +177,7 @@ fn commands_of_chats_are_read_for_ever() {
                 system: "You are a builder.".into(),
                 tools: Some(vec!["write(/projects/**)".into()]),
                 model: Some("a/b".into()),
+                cut: Vec::new(),
             })),
             may_approve: true,
             noted: true,
@@ -174,13 +186,7 @@ fn commands_of_chats_are_read_for_ever() {
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers(), may_approve: true },
-        ChatCommand::Decide {
-            permission_id: PermissionId(id(8)),
-            outcome: PermissionOutcome::Declined,
-            always: false,
-            reason: Some("use the other one".into()),
-            option_id: None,
-        },
+        decide(PermissionOutcome::Declined, false, Some("use the other one"), None),
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
         ChatCommand::Configure {
@@ -200,22 +206,10 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::BeginCall { call_id: CallId(id(10)) },
         ChatCommand::RefuseCall { call_id: CallId(id(10)) },
         ChatCommand::Prioritize { priority: -7 },
-        ChatCommand::Decide {
-            permission_id: PermissionId(id(8)),
-            outcome: PermissionOutcome::Approved,
-            always: true,
-            reason: None,
-            option_id: None,
-        },
+        decide(PermissionOutcome::Approved, true, None, None),
         ChatCommand::ForgetPermissions { rule_id: None },
         ChatCommand::ForgetPermissions { rule_id: Some("0123456789abcdef".into()) },
-        ChatCommand::Decide {
-            permission_id: PermissionId(id(8)),
-            outcome: PermissionOutcome::Approved,
-            always: false,
-            reason: None,
-            option_id: Some("proceed_once".into()),
-        },
+        decide(PermissionOutcome::Approved, false, None, Some("proceed_once")),
         ChatCommand::ExecutorEnded { answer: Box::new(agent_answer()) },
         ChatCommand::Compact { max_chars: 4_000 },
         ChatCommand::UndoCompaction,
@@ -325,14 +319,10 @@ fn commands_of_tasks_are_read_for_ever() {
         tools: vec![used],
         error: Some(Error::new(Code::Timeout, "too slow")),
     };
-    let arrival = Arrival {
-        merge: "join".into(),
-        from: "worker".into(),
-        child: "items/worker[17]".into(),
-        place: vec![17],
-        status: Status::Success,
-        output: json!("text"),
-    };
+    let (merge, from, child, place) = ("join".into(), "worker".into(), "items/worker[17]".into(), vec![17]);
+    let arrival = Arrival { merge, from, child, place, status: Status::Success, output: json!("text") };
+    let (question_id, call_id) = (QuestionId(id(7)), CallId(id(8)));
+    let asked = ChatEvent::Asked { question_id, call_id, questions: Vec::new(), at: AT, expires_at: AT };
     let end = ChildEnd {
         status: Status::Failure,
         output: json!(null),
@@ -357,6 +347,13 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::RefuseCommand { node: "writer".into(), attempt: 2 },
         TaskCommand::Prioritize { priority: -7 },
         TaskCommand::Delete,
+        TaskCommand::AgentWaits {
+            chat: ChatId(id(2)),
+            round: 1,
+            asked: Some(Box::new(asked)),
+            cut: false,
+            declined: false,
+        },
     ];
     commands.extend(budget_values::commands(usage()));
     let known = |command: &TaskCommand| match command {
@@ -377,8 +374,9 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Prioritize { .. } => 14,
         TaskCommand::Delete => 15,
         TaskCommand::Budget { .. } => 16,
+        TaskCommand::AgentWaits { .. } => 17,
     };
-    assert_eq!(commands.iter().map(known).collect::<BTreeSet<_>>(), (0..17).collect());
+    assert_eq!(commands.iter().map(known).collect::<BTreeSet<_>>(), (0..18).collect());
     check("task_commands", &commands);
 }
 
@@ -435,6 +433,8 @@ fn views_are_read_for_ever() {
         plan_id: Some(FileId(id(12))),
         approval: Some(approval()),
         permissions: rules(),
+        agent_options: Some(AgentOptions { mode: Some("code".into()), ..AgentOptions::default() }),
+        agent_chose_at: Some(AT),
         file_id: FileId(id(2)),
         task_id: Some(TaskId(id(4))),
         forked_from: Some(ForkOf { chat_id: ChatId(id(14)), seq: 40 }),
@@ -457,6 +457,7 @@ fn views_are_read_for_ever() {
         node: Some("writer".into()),
         parked_reason: Some("it panics".into()),
         waiting_for: vec![json!({ "event": "question" })],
+        agent_waits: true,
         wait: Some(Wait::Backoff {
             until: AT,
             retry: Retry { number: 1, error: Error::new(Code::Timeout, "too slow") },

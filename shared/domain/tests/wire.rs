@@ -43,6 +43,7 @@ fn events() -> Vec<ChatEvent> {
             mode: Mode::Chat,
             limits: Limits::default(),
             system: "You are an assistant.".into(),
+            cut: Vec::new(),
             tools: Some(vec!["read".into()]),
             plan: Some(PlanFile { path: path(), id: FileId(id(12)) }),
             context_tokens: 100_000,
@@ -276,6 +277,15 @@ fn events() -> Vec<ChatEvent> {
             at,
             expires_at: at,
         },
+        ChatEvent::PermissionResolved {
+            permission_id: PermissionId(id(14)),
+            outcome: PermissionOutcome::Declined,
+            by: "user:1".into(),
+            always: Some(PermissionRule::Command { words: vec!["make".into()], folder: FilePath::root() }.denied()),
+            reason: None,
+            option_id: None,
+            at,
+        },
         ChatEvent::PermissionsForgotten { rule: None, by: Principal::local().to_string(), at },
         ChatEvent::TurnStarted {
             turn_id: TurnId(id(40)),
@@ -345,13 +355,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Team { .. } => 45,
         ChatEvent::HandedOut(_) => 46,
         ChatEvent::Rollback { .. } => 47,
+        ChatEvent::DenialsRead { .. } => 48,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..48).collect());
+    assert_eq!(places, (0..49).collect());
 }
 
 #[test]

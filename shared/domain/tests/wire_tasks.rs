@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    ChatId, Code, Error, FileId, FilePath, HoldId, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId,
-    Timestamp, Usage, UserId, WorkspaceId,
+    CallId, ChatEvent, ChatId, Code, Error, FileId, FilePath, HoldId, PermissionId, QuestionId, Sha256, Status, StopId,
+    TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, BudgetChild, BudgetFact, ChildEnd, ChildKind, ChildName, ContextItem,
@@ -250,6 +250,15 @@ fn events() -> Vec<TaskEvent> {
             total: 6,
         },
         TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 2, prompt: "Write it.".into() },
+        TaskEvent::AgentWaits {
+            node: node(),
+            chat: ChatId(id(5)),
+            asked: Some(Box::new(asked_by_an_agent())),
+            cut: false,
+            declined: false,
+            at: AT,
+        },
+        TaskEvent::AgentWaits { node: node(), chat: ChatId(id(5)), asked: None, cut: false, declined: false, at: AT },
         TaskEvent::Prioritized { priority: 7 },
         TaskEvent::Deleted { at: AT },
         TaskEvent::Cleared,
@@ -284,6 +293,11 @@ fn events() -> Vec<TaskEvent> {
         budget(BudgetFact::Granted { more: part() }),
         budget(BudgetFact::RefusedAbove),
     ]
+}
+
+fn asked_by_an_agent() -> ChatEvent {
+    let (question_id, call_id) = (QuestionId(id(7)), CallId(id(8)));
+    ChatEvent::Asked { question_id, call_id, questions: Vec::new(), at: AT, expires_at: AT }
 }
 
 fn budget(fact: BudgetFact) -> TaskEvent {
@@ -337,13 +351,14 @@ fn place(event: &TaskEvent) -> usize {
         TaskEvent::Deleted { .. } => 33,
         TaskEvent::Cleared => 34,
         TaskEvent::Budget { .. } => 35,
+        TaskEvent::AgentWaits { .. } => 36,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..36).collect());
+    assert_eq!(places, (0..37).collect());
 }
 
 #[test]
@@ -356,6 +371,30 @@ fn clients_read_each_event_like_this() {
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_request_of_an_agent_that_is_cut_is_told_without_the_digest_of_the_whole() {
+    let asked = ChatEvent::PermissionRequired {
+        permission_id: PermissionId(id(7)),
+        call_id: CallId(id(8)),
+        category: "file".into(),
+        tool: "write".into(),
+        args: r#"{"path":"/a.md"}"#.into(),
+        reason: String::new(),
+        always: None,
+        agent: None,
+        at: AT,
+        expires_at: AT,
+    };
+    let told = |cut| {
+        let (chat, asked) = (ChatId(id(5)), Some(Box::new(asked.clone())));
+        let event = TaskEvent::AgentWaits { node: "draft".into(), chat, asked, cut, declined: false, at: AT };
+        task_native::encode(&event).unwrap().1["asked"]["data"].clone()
+    };
+    let (whole, cut) = (told(false), told(true));
+    assert!(whole["digest"].is_string() && cut.get("digest").is_none(), "{whole} {cut}");
+    assert_eq!((&whole["args"], &whole["permission_id"]), (&cut["args"], &cut["permission_id"]));
 }
 
 #[test]

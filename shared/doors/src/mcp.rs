@@ -56,6 +56,8 @@ enum Becomes {
     Resource(String),
     /// The list of prompts.
     Prompts,
+    /// The skill of this name, whose text is read next, to be used for these words.
+    Skill { name: String, request: String },
     /// A prompt, used for these words.
     Prompt(String),
 }
@@ -131,6 +133,13 @@ fn called(params: &Value) -> Result<(Request, Becomes), String> {
 }
 
 impl Ask {
+    /// The request that follows from the answer to this one, and has the answer to the message; none when this one has it.
+    pub fn then(&self, body: &Value) -> Option<Self> {
+        let Becomes::Skill { name, request } = &self.becomes else { return None };
+        let (content, becomes) = (files::content(files::path_of_skill(name, body)?), Becomes::Prompt(request.clone()));
+        Some(Self { request: content, id: self.id.clone(), becomes })
+    }
+
     /// The answer to the message, from that to the request: its body, or the error of its envelope.
     pub fn answer(&self, answered: Result<Value, Value>) -> Value {
         let body = match answered {
@@ -154,6 +163,7 @@ impl Ask {
             Becomes::Resources => success(&self.id, files::resources(&body)),
             Becomes::Resource(uri) => success(&self.id, files::resource(uri, &body)),
             Becomes::Prompts => success(&self.id, files::prompts(&body)),
+            Becomes::Skill { name, .. } => failure(&self.id, INVALID_PARAMS, &format!("there is no prompt {name:?}")),
             Becomes::Prompt(request) => success(&self.id, files::prompt(request, &body)),
             Becomes::Data => success(&self.id, told(&body.to_string(), Some(&body), false)),
             Becomes::Outcome if is_unknown(&body) => failure(&self.id, INVALID_PARAMS, &words(&body["error"])),

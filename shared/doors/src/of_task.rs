@@ -1,16 +1,20 @@
 //! A task of a flow, told as the turn of a chat: so a protocol that shows a turn shows a task, and knows nothing of flows.
 //!
 //! A node is the call of a tool with its name, which begins with the node and is answered by its output. What a node asks people is asked as an agent
-//! asks. The output of the task is the last message. A pause before a node ends the part, as any pause does. Children are not told one by one: the
-//! merge has what they brought.
+//! asks, and the request of a node's agent is told as it is. The output of the task is the last message. A pause before a node ends the part, as any
+//! pause does. Children are not told one by one: the merge has what they brought.
 
-use crate::{Frame, Part, Parts, Projection, part::ASK};
+use crate::{
+    Frame, Part, Parts, Projection,
+    part::{ASK, asks},
+};
 use domain::{
     CallId, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, QuestionId, StopReason, TaskEvent, TaskId,
     Timestamp, TurnId, task::Status,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+use uuid::Uuid;
 
 /// The numbers of a chat's events that one event of a task may take.
 const EACH: u64 = 8;
@@ -37,6 +41,8 @@ pub struct Telling {
     /// The calls of nodes that run, and of questions that are open, by their nodes.
     nodes: BTreeMap<String, CallId>,
     questions: BTreeMap<String, CallId>,
+    /// The call, and the tool of it, that the agent of the node waits with.
+    agent: Option<(CallId, String)>,
     /// How many nodes have begun.
     begun: u32,
 }
@@ -44,7 +50,7 @@ pub struct Telling {
 impl Telling {
     /// Of this task, from its first event on.
     pub fn of(task: TaskId) -> Self {
-        Self { task, nodes: BTreeMap::new(), questions: BTreeMap::new(), begun: 0 }
+        Self { task, nodes: BTreeMap::new(), questions: BTreeMap::new(), agent: None, begun: 0 }
     }
 
     /// The events of a chat that the event of the task with this number is told as, with numbers of their own that grow as those do: a view may count
@@ -76,6 +82,12 @@ impl Telling {
                 let success = *status != Status::Failure;
                 begins.into_iter().chain([answered(call, node.as_str(), told, success, at)]).collect()
             }
+            TaskEvent::AgentWaits { asked, declined, .. } => {
+                let decided = self.decided(at, *declined);
+                self.agent = asked.as_deref().and_then(waiting);
+                decided.into_iter().chain(asked.as_deref().cloned()).collect()
+            }
+            TaskEvent::AgentReplied { .. } => self.decided(at, false).into_iter().collect(),
             TaskEvent::Asked { node, question_id, questions, expires_at, .. } => {
                 let call_id = of_question(*question_id);
                 self.questions.insert(node.to_string(), call_id);
@@ -116,6 +128,13 @@ impl Telling {
         Some(ChatEvent::CallStarted { call_id, attempt: 1, tool, path: None, args, at: Some(at) })
     }
 
+    /// The end of the call that an agent waited with. Its outcome is that of the agent's own chat.
+    fn decided(&mut self, at: Timestamp, declined: bool) -> Option<ChatEvent> {
+        let (call, tool) = self.agent.take()?;
+        let told = if declined { "declined: the agent goes on without this call" } else { "the agent goes on" };
+        Some(answered(call, &tool, told.to_owned(), !declined, at))
+    }
+
     fn end(&self, status: Status, output: &Value, error: Option<&Error>, at: Timestamp) -> Vec<ChatEvent> {
         let turn_id = turn_of(self.task);
         if let Some(error) = error.filter(|error| error.code == Code::Cancelled) {
@@ -142,6 +161,15 @@ impl Telling {
         };
         vec![ChatEvent::MessageAdded { message }, done(StopReason::EndTurn, content)]
     }
+}
+
+/// The call that a request to people holds up, and its tool.
+fn waiting(asked: &ChatEvent) -> Option<(CallId, String)> {
+    let (_, call) = asks(asked)?;
+    Some(match asked {
+        ChatEvent::PermissionRequired { tool, .. } => (call, tool.clone()),
+        _ => (call, ASK.to_owned()),
+    })
 }
 
 /// The call of a set of questions.
@@ -208,18 +236,24 @@ pub struct TaskParts {
     pub parts: Parts,
     /// The nodes that ask, by the ids of their questions.
     pub asking: BTreeMap<QuestionId, String>,
+    /// The request of the node's agent that is open, and its chat.
+    pub agent: Option<(Uuid, ChatId)>,
 }
 
 impl TaskParts {
     /// Of this task.
     pub fn of(task: TaskId) -> Self {
-        Self { telling: Telling::of(task), parts: Parts::default(), asking: BTreeMap::new() }
+        Self { telling: Telling::of(task), parts: Parts::default(), asking: BTreeMap::new(), agent: None }
     }
 
     /// Takes in the next event of the task's log.
     pub fn take_in(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Asked { node, question_id, .. } => _ = self.asking.insert(*question_id, node.to_string()),
+            TaskEvent::AgentWaits { chat, asked, .. } => {
+                self.agent = asked.as_deref().and_then(asks).map(|(id, _)| (id, *chat));
+            }
+            TaskEvent::AgentReplied { .. } | TaskEvent::Finished { .. } => self.agent = None,
             TaskEvent::Answered { node, .. } | TaskEvent::NodeFinished { node, .. } => {
                 self.asking.retain(|_, asking| asking.as_str() != node.as_str());
             }
@@ -228,8 +262,49 @@ impl TaskParts {
         self.telling.take_in(Timestamp::default(), event).iter().for_each(|event| self.parts.take_in(event));
     }
 
+    /// Whether people have to decide something.
+    pub fn waits(&self) -> bool {
+        !self.asking.is_empty() || self.agent.is_some()
+    }
+
     /// The last part; the first one before the task has begun.
     pub fn last(&self) -> Part {
         self.parts.last().unwrap_or(Part::first(turn_of(self.telling.task)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::PermissionId;
+
+    #[test]
+    fn a_request_of_a_nodes_agent_that_was_declined_is_told_as_declined() {
+        let (task, at) = (TaskId(Uuid::from_u128(1)), Timestamp::default());
+        let asked = ChatEvent::PermissionRequired {
+            permission_id: PermissionId(Uuid::from_u128(2)),
+            call_id: CallId(Uuid::from_u128(3)),
+            category: "file".into(),
+            tool: "write".into(),
+            args: "{}".into(),
+            reason: String::new(),
+            always: None,
+            agent: None,
+            at,
+            expires_at: at,
+        };
+        let waits = |asked: Option<&ChatEvent>, declined| {
+            let (asked, chat) = (asked.cloned().map(Box::new), ChatId(Uuid::from_u128(4)));
+            TaskEvent::AgentWaits { node: "draft".into(), chat, asked, cut: false, declined, at }
+        };
+        for (declined, expected) in
+            [(false, "the agent goes on"), (true, "declined: the agent goes on without this call")]
+        {
+            let mut telling = Telling::of(task);
+            telling.take_in(at, &waits(Some(&asked), false));
+            let told = telling.take_in(at, &waits(None, declined));
+            let [ChatEvent::Observed { output, success, .. }] = &told[..] else { panic!("{told:?}") };
+            assert_eq!((output.as_str(), *success), (expected, !declined));
+        }
     }
 }

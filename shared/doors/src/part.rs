@@ -319,7 +319,7 @@ impl Watch {
 }
 
 /// The id of the decision that an event asks for, and the call that waits; none for any other event.
-fn asks(event: &ChatEvent) -> Option<(Uuid, CallId)> {
+pub(crate) fn asks(event: &ChatEvent) -> Option<(Uuid, CallId)> {
     match event {
         ChatEvent::Asked { question_id, call_id, .. } => Some((question_id.0, *call_id)),
         ChatEvent::PermissionRequired { permission_id, call_id, .. } => Some((permission_id.0, *call_id)),

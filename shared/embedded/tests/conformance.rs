@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_embedded::{LocalBlobs, LocalBus, Options, Store};
+use buildscale_embedded::{KeptIndexes, LocalBlobs, LocalBus, LocalIndexes, Options, Store};
 use ports::{
-    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result, Table,
+    Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
+    SearchIndexes, Table,
 };
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -114,6 +115,18 @@ async fn uploads_in_parts_conform() {
     let (_, _, folder) = env();
     let fresh = || async { Arc::new(LocalBlobs::new(tempfile::tempdir_in(&folder).unwrap().keep())) as Arc<dyn Blobs> };
     conformance::uploads(fresh, async |request, _| panic!("a hub takes parts itself: {request:?}")).await;
+}
+
+#[tokio::test]
+async fn search_indexes_conform() {
+    let (_, clock, folder) = env();
+    let root = || tempfile::tempdir_in(&folder).unwrap().keep();
+    conformance::search_indexes(|| async { Arc::new(LocalIndexes::new(root())) as Arc<dyn SearchIndexes> }).await;
+    let kept = || async {
+        let blobs = Arc::new(LocalBlobs::new(root()));
+        Arc::new(KeptIndexes::new(root(), open(&clock, &folder).table(), blobs)) as Arc<dyn SearchIndexes>
+    };
+    conformance::search_indexes(kept).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -6,7 +6,7 @@
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
-use crate::{FLOWS, FlowCache, Triggers, error::internal, provider::FlowProviders};
+use crate::{FLOWS, FlowCache, Triggers, error::internal, http_tools, personas, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,
@@ -162,10 +162,10 @@ impl Flows {
     /// The same, with the report of all faults instead of an error.
     ///
     /// # Errors
-    /// Those of [`Flows::files`] and [`Flows::check_files`].
+    /// Those of [`Flows::files`] and [`Flows::check_in`].
     pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
         let files = self.files(workspace, name).await?;
-        let checked = self.check_files(name, files).await?;
+        let checked = self.check_in(workspace, name, files).await?;
         // The flow of a folder will be asked for again; a draft that is only checked will not.
         if let Ok(flow) = &checked
             && self.cache.get(&flow.reference).is_none_or(|known| !known.is_checked)
@@ -173,6 +173,24 @@ impl Flows {
             self.cache.put(flow.clone());
         }
         Ok(checked)
+    }
+
+    /// Loads a flow from texts, and checks its HTTP tools beside those of the workspace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such workspace; those of reading it and of [`Flows::check_files`].
+    pub async fn check_in(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        files: BTreeMap<String, String>,
+    ) -> Result<Result<Arc<Flow>, Report>, Error> {
+        let flow = match self.check_files(name, files).await? {
+            Ok(flow) if !flow.http_tools.is_empty() => flow,
+            checked => return Ok(checked),
+        };
+        let opened = self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?;
+        Ok(http_tools::check(&opened, &flow).await.map(|()| flow))
     }
 
     /// Loads a flow from texts; on a thread for such work, as a megabyte of YAML takes a while.
@@ -234,16 +252,15 @@ impl Flows {
         Ok(files)
     }
 
-    /// A note for each trigger of a flow that shares versions of files with a trigger of another flow of the workspace.
+    /// Notes about a flow among the other files of its workspace: one for each of its triggers that shares versions of files with a trigger of another
+    /// flow, one for each tool that a node lists and the persona of its agent forbids, and one for each persona that cannot be read.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace; those of reading it.
-    pub async fn overlaps(&self, workspace: WorkspaceId, flow: &Flow) -> Result<Vec<Fault>, Error> {
-        if flow.triggers.is_empty() {
-            return Ok(Vec::new());
-        }
+    pub async fn notes(&self, workspace: WorkspaceId, flow: &Flow) -> Result<Vec<Fault>, Error> {
         let opened = self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?;
-        Triggers::default().shared_with_others(&opened, flow).await
+        let shared = Triggers::default().shared_with_others(&opened, flow).await?;
+        Ok([shared, personas::notes(&opened, flow).await?].concat())
     }
 
     /// The cache of the other inputs of tasks' machines.

@@ -1,50 +1,16 @@
-//! One task's log, event by event: never more than a page of it in memory.
+//! The log of a task.
 
 use crate::machine::actor_id;
-use actor::{ActorId, Entry};
+use actor::{Entry, LogReader};
 use domain::{TaskEvent, TaskId, WorkspaceId, task::is_stop};
 use ports::{Query, Result, Table};
-use std::collections::VecDeque;
 
-/// Entries that are read at once.
-const PAGE: usize = 64;
 /// The newest entries that are looked at to learn how a task ended: its artifacts may be stored after it.
 const NEWEST: usize = 4;
 
-/// A place in a log.
-pub struct Log {
-    actor: ActorId,
-    after: u64,
-    page: VecDeque<TaskEvent>,
-    more: bool,
-}
-
-impl Log {
-    /// The beginning of a task's log.
-    pub fn of(workspace: WorkspaceId, task: TaskId) -> Self {
-        Self { actor: actor_id(workspace, task), after: 0, page: VecDeque::new(), more: true }
-    }
-
-    /// The next event; none at the end of what there is.
-    ///
-    /// # Errors
-    /// Those of [`actor::read_after`]; the same place is read again then.
-    pub async fn next(&mut self, table: &dyn Table) -> Result<Option<TaskEvent>> {
-        loop {
-            if let Some(event) = self.page.pop_front() {
-                return Ok(Some(event));
-            }
-            if !self.more {
-                return Ok(None);
-            }
-            let page = actor::read_after::<TaskEvent>(table, &self.actor, self.after, PAGE).await?;
-            self.more = page.more && !page.entries.is_empty();
-            for entry in page.entries {
-                self.after = entry.next.saturating_sub(1).max(self.after);
-                self.page.extend(entry.events);
-            }
-        }
-    }
+/// The log of a task from its beginning.
+pub fn of(workspace: WorkspaceId, task: TaskId) -> LogReader<TaskEvent> {
+    LogReader::starting_at(actor_id(workspace, task), 1)
 }
 
 /// Whether a task was stopped before its end: how far it came then is chance.

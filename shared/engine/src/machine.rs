@@ -77,6 +77,8 @@ pub struct Run {
     pub attempt: u32,
     /// How often it was begun anew because it failed for a passing reason.
     pub retry: u32,
+    /// Whether a worker was lost with this same try: it may have taken effect.
+    pub may_have_run: bool,
     /// Its input.
     pub input: Arc<Value>,
     /// Outputs of earlier nodes that an expression of the flow reads.
@@ -88,10 +90,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// Its access to files: it works for the person who started the task.
+    /// Its access to files: it works for the person who started the task. A person whose file started it did not choose the flow, so it has not
+    /// their home: its author would read there through them.
     pub(crate) fn access(&self) -> workspace::Access {
         let by = domain::Principal::Task { task: self.config.task, user: self.config.user };
-        workspace::Access::of(&by, None)
+        let access = workspace::Access::of(&by, None);
+        if self.config.handoff.is_some() { access.without_home() } else { access }
     }
 }
 
@@ -228,9 +232,8 @@ impl Machine for TaskMachine {
             (None, Some(TaskCommand::Start { config })) => &**config,
             (None, _) => return None,
         };
-        let above = config.origin.as_ref().map(|origin| origin.ancestors.as_slice()).unwrap_or_default();
-        let root = actor_id(config.workspace, *above.first().unwrap_or(&config.task));
-        Some(Tree { root, members: above.iter().chain([&config.task]).map(|task| task.0).collect() })
+        let root = actor_id(config.workspace, config.root());
+        Some(Tree { root, members: config.above().iter().chain([&config.task]).map(|task| task.0).collect() })
     }
 
     fn in_flight(state: &TaskState) -> bool {
@@ -363,6 +366,9 @@ impl TaskMachine {
             TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(step, command, stamp),
             TaskCommand::SpawnMore { node } => self.with(step, stamp, |step| step.spawn_more(&node)),
             TaskCommand::AgentAnswered { answer } => self.with(step, stamp, |step| step.agent_answered(*answer)),
+            TaskCommand::AgentWaits { chat, round, asked, cut, declined } => {
+                self.with(step, stamp, |step| step.agent_waits((chat, round), asked, cut, declined));
+            }
             TaskCommand::Answer { node, answers } => {
                 self.with(step, stamp, |step| step.answered(&node, answers, &by.to_string()));
             }

@@ -388,8 +388,7 @@ fn writer(config: &TaskConfig, flow: &Flow, node: &Node) -> Writer {
 
 /// The memory that a task sees.
 pub(crate) fn memory_scope(config: &TaskConfig) -> MemoryScope {
-    let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(config.task);
-    MemoryScope { workspace: config.workspace, flow: config.flow.name.clone(), root }
+    MemoryScope { workspace: config.workspace, flow: config.flow.name.clone(), root: config.root() }
 }
 
 /// The variable `task` of expressions.

@@ -17,8 +17,8 @@ pub use reading::{TaskFilter, TaskPage, TaskReader};
 pub use start::START_SHARDS;
 
 use self::asked::{check_priority, checked, node_of, start_of};
-use crate::{error::internal, flows::Flows, machine::actor_id};
-use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest, read_after};
+use crate::{error::internal, flows::Flows, log, machine::actor_id};
+use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest};
 use domain::{
     Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
     TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
@@ -33,9 +33,6 @@ use workspace::{Access, Workspaces, blocking};
 
 /// The longest input of a task as JSON, in bytes: it has to fit into a message of the queue.
 const MAX_INPUT: usize = 192 * 1024;
-
-/// Entries of a log that are read at once.
-const LOG_PAGE: usize = 200;
 
 /// Tasks, for those who ask for them.
 ///
@@ -277,8 +274,7 @@ impl Tasks {
         let before = before.iter().map(|name| node_of(&flow, name, "before")).collect::<Result<Vec<_>, _>>()?;
         let hold = before.is_empty().then_some(HoldId(command.0));
         if let Some(HoldId(hold_id)) = hold {
-            let above = view.origin.iter().flat_map(|origin| &origin.ancestors);
-            let path = above.chain([&task]).map(|task| task.0).collect();
+            let path = view.above().iter().chain([&task]).map(|task| task.0).collect();
             let request = HoldRequest { hold_id, path, at: self.clock.now() };
             self.mailbox.hold_tree(&root_of(&view), &request).await.map_err(internal)?;
         }
@@ -379,19 +375,13 @@ impl Tasks {
 
     /// Whether a node of the task has ended. A task executes each node once at most.
     async fn has_ended(&self, workspace: WorkspaceId, task: TaskId, node: &NodeId) -> Result<bool, Error> {
-        let (actor, mut after) = (actor_id(workspace, task), 0);
-        loop {
-            let page = read_after::<TaskEvent>(&*self.table, &actor, after, LOG_PAGE).await.map_err(internal)?;
-            let ends =
-                |event: &TaskEvent| matches!(event, TaskEvent::NodeFinished { node: ended, .. } if ended == node);
-            if page.entries.iter().any(|entry| entry.events.iter().any(ends)) {
+        let mut log = log::of(workspace, task);
+        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(internal)? {
+            if matches!(event, TaskEvent::NodeFinished { node: ended, .. } if ended == *node) {
                 return Ok(true);
             }
-            match page.entries.last() {
-                Some(entry) if page.more => after = entry.next - 1,
-                _ => return Ok(false),
-            }
         }
+        Ok(false)
     }
 
     async fn alive(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
@@ -447,8 +437,7 @@ impl Tasks {
 
 /// The task at the root of the tree that a task is in.
 fn root_of(view: &TaskView) -> ActorId {
-    let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(view.task_id);
-    actor_id(view.workspace_id, root)
+    actor_id(view.workspace_id, view.root())
 }
 
 fn first_view(config: &TaskConfig) -> TaskView {
@@ -461,6 +450,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
         node: None,
         parked_reason: None,
         waiting_for: Vec::new(),
+        agent_waits: false,
         wait: None,
         origin: None::<Origin>,
         handoff: config.handoff.clone(),

@@ -309,7 +309,7 @@ impl Stage<'_> {
 
     /// The access of its flow's tasks, which work for the person who asked for the evaluation.
     fn as_task(&self) -> Access {
-        Access::subject(workspace::Subject::Task { person: self.by.user() })
+        Access::subject(workspace::Subject::Task { person: self.by.user(), has_home: true })
     }
 
     async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {

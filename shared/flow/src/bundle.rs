@@ -12,7 +12,7 @@ use std::{
 ///
 /// It is the SHA-256 over, for each file in the order of the bytes of their paths: the length of the path in bytes as 8 bytes,
 /// big end first, the path, the length of the text likewise, and the text. Lengths go first, so that no two different bundles
-/// make the same bytes. Files that are no manifest and no schema do not count.
+/// make the same bytes. Files that are no manifest, no schema and no tool do not count.
 pub fn hash(files: &BTreeMap<String, String>) -> Sha256 {
     let mut bytes = Vec::with_capacity(files.iter().map(|(path, text)| path.len() + text.len() + 16).sum());
     let parts = files.iter().filter(|(path, _)| is_part(path));
@@ -30,6 +30,8 @@ pub(crate) enum Part<'a> {
     Manifest(&'static str),
     /// A schema, by its name.
     Schema(&'a str),
+    /// The declaration of an HTTP tool.
+    Tool,
     /// It stands where a manifest would, under a name that none has.
     Unknown,
     /// Nothing of the flow's: a text, a golden output.
@@ -42,6 +44,7 @@ pub(crate) fn part(path: &str) -> Part<'_> {
     let Some(stem) = split else { return Part::Other };
     match stem.split_once('/') {
         Some(("schemas", name)) => Part::Schema(name),
+        Some(("tools", name)) if !name.contains('/') => Part::Tool,
         Some(_) => Part::Other,
         None => MANIFESTS
             .iter()
@@ -50,7 +53,7 @@ pub(crate) fn part(path: &str) -> Part<'_> {
     }
 }
 
-/// Whether the file at this path is part of a flow: a manifest, a schema, or something that stands where only these may.
+/// Whether the file at this path is part of a flow: a manifest, a schema, a tool, or something that stands where only these may.
 pub fn is_part(path: &str) -> bool {
     part(path) != Part::Other
 }
@@ -71,7 +74,7 @@ pub fn read_folder(folder: impl AsRef<Path>) -> io::Result<BTreeMap<String, Stri
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
             let Some(name) = relative(folder, &path) else { continue };
-            if kind.is_dir() && (name == "schemas" || name.starts_with("schemas/")) {
+            if kind.is_dir() && (name == "schemas" || name.starts_with("schemas/") || name == "tools") {
                 open.push(path);
             } else if kind.is_file() && is_part(&name) {
                 let bytes = fs::read(&path)

@@ -38,6 +38,8 @@ pub struct Flow {
     pub agents: HashMap<String, Agent>,
     /// `tools.yaml`, with their targets.
     pub tools: HashMap<String, ToolBinding>,
+    /// The HTTP tools of `tools/`, by the names that agents call them by. They go before those of the workspace.
+    pub http_tools: BTreeMap<String, HttpTool>,
     /// The schemas of `schemas/`, compiled, by their names without `.json`.
     pub schemas: HashMap<String, Arc<Schema>>,
     /// `memory.yaml`.
@@ -225,6 +227,19 @@ pub enum ToolTarget {
     Function(String),
     /// A command in the sandbox.
     Command(Vec<String>),
+}
+
+/// An HTTP tool that the flow brings (spec 002 §5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpTool {
+    /// The name that agents call it by, `http__NAME`: an entry point of `tools.yaml`.
+    pub name: String,
+    /// Its file, by its path in the folder.
+    pub file: String,
+    /// The line of the file that names it, from 1.
+    pub line: u32,
+    /// The declaration, as JSON.
+    pub declaration: String,
 }
 
 /// The permissions of a tool (spec 002 §5).

@@ -17,6 +17,7 @@
 pub mod adapters;
 mod bundle;
 pub mod canonical;
+pub mod declared;
 pub mod diff;
 pub mod draw;
 pub mod failure;

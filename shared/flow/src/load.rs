@@ -12,6 +12,7 @@
 
 mod checks;
 mod documents;
+mod http_tools;
 mod known;
 mod measured;
 mod nodes;
@@ -197,6 +198,7 @@ impl<'a> Loader<'a> {
             is_checked,
             notes: self.faults.report().notes,
             schemas: self.schemas,
+            http_tools: self.docs.http_tools,
         })
     }
 

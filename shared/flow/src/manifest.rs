@@ -25,8 +25,8 @@ pub use memory::{
 };
 pub use observe::{Artifacts, ConfigKey, MetricManifest, Metrics, Plugin, PluginKind, Plugins};
 pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest, Providers, SecretReference};
-pub(crate) use schema::raw as schema_of;
 pub use schema::schemas;
+pub(crate) use schema::{DECLARED_TOOL, raw as schema_of};
 pub use workflow::{
     AskManifest, EdgeManifest, ErrorRouteManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpName, OpSpec,
     QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger,

@@ -123,7 +123,10 @@ impl Trigger {
         let is_so = |key: &str, wanted: &Value| front_matter.get(key) == Some(wanted);
         let status = self.pattern.status.as_ref();
         self.concerns(path, is_first)
-            && status.is_none_or(|status| front_matter.get("status").and_then(Value::as_str) == Some(status))
+            && status.is_none_or(|wanted| {
+                // People write `Ready` as well as `ready`.
+                front_matter.get("status").and_then(Value::as_str).is_some_and(|is| is.eq_ignore_ascii_case(wanted))
+            })
             && self.pattern.front_matter.iter().flatten().all(|(key, wanted)| is_so(key, wanted))
     }
 

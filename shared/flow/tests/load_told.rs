@@ -12,7 +12,7 @@ use buildscale_flow::{
 };
 use domain::Error;
 use folder::sound;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 fn refused(files: BTreeMap<String, String>) -> Report {
@@ -197,6 +197,74 @@ fn s5_tools_that_reach_the_network_are_known_and_none_is_built_in() {
     let known = KnownNames { networked: ["read".to_owned()].into(), ..KnownNames::default() };
     let flow = load("base", sound(), &known).unwrap();
     assert!(flow.tools["look"].reaches_network && !flow.tools["change"].reaches_network);
+}
+
+const RATES: &str = "description: Converts money.
+parameters:
+  type: object
+  properties: {amount: {type: number}}
+url: https://rates.example.com/convert
+";
+
+/// The sound folder with an HTTP tool of its own, which a node lists.
+fn with_tool(path: &str, text: &str) -> BTreeMap<String, String> {
+    let bound = "tools:\n  - {id: rates, entrypoint: http__rates, permissions: {allow_network: true}}\n";
+    let mut files = with("tools.yaml", "tools:\n", bound);
+    change(&mut files, "workflow.yaml", "tools: [look, change]", "tools: [look, rates]");
+    files.insert(path.into(), text.into());
+    files
+}
+
+#[test]
+fn s5_a_flow_brings_http_tools_in_files_of_its_folder() {
+    let known = KnownNames::default();
+    let mut files = with_tool("tools/rates.yaml", RATES);
+    files.extend(["tools/more/x.yaml", "tools/x.py"].map(|other| (other.to_owned(), "[".to_owned())));
+    let flow = load("base", files, &known).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(flow.http_tools.keys().collect::<Vec<_>>(), ["http__rates"]);
+    let tool = &flow.http_tools["http__rates"];
+    assert_eq!((tool.file.as_str(), tool.line), ("tools/rates.yaml", 1));
+    let declared: Value = serde_json::from_str(&tool.declaration).unwrap();
+    assert_eq!((&declared["name"], &declared["url"]), (&json!("rates"), &json!("https://rates.example.com/convert")));
+    assert!(flow.tools["rates"].reaches_network, "it takes the permission for the network");
+
+    // A task keeps the version that it began with.
+    let again = Flow::from_bundle("base", (*flow.bundle).clone(), &known).unwrap();
+    assert_eq!((&again.http_tools, &again.reference), (&flow.http_tools, &flow.reference));
+    let later = load("base", with_tool("tools/rates.yaml", &RATES.replace("https", "http")), &known).unwrap();
+    assert_ne!(later.reference.hash, flow.reference.hash);
+
+    let json = r#"{"name": "rates", "description": "Converts money.", "url": "https://rates.example.com/convert"}"#;
+    let flow = load("base", with_tool("tools/any-name.json", json), &known).unwrap();
+    assert_eq!(flow.http_tools["http__rates"].file, "tools/any-name.json");
+}
+
+#[test]
+fn s8_a_tool_of_a_flow_is_checked_with_its_place_and_a_hint() {
+    for (from, to, code, at, hint) in [
+        ("description:", "descripton:", "unknown_key", (1, 1), "did you mean `description`?"),
+        ("url:", "urls:", "unknown_key", (5, 1), "did you mean `url`?"),
+        ("url: https:", "url: ftp:", "wrong_value", (5, 6), "https://host/path"),
+        ("url: https://rates.", "url: https://{host}.", "wrong_value", (5, 6), "https://host/path"),
+        ("type: number", "type: numbr", "invalid_schema", (4, 31), "JSON Schema"),
+        ("url:", "timeout_s: soon\nurl:", "wrong_type", (5, 12), "in seconds"),
+        ("url:", "method: FETCH\nurl:", "wrong_value", (5, 9), "there are: `"),
+        ("url:", "code: true\nurl:", "misplaced_key", (5, 7), "/system/tools"),
+    ] {
+        let text = RATES.replacen(from, to, 1);
+        let fault = only(refused(with_tool("tools/rates.yaml", &text)));
+        assert_eq!((fault.code, place(&fault)), (code, ("tools/rates.yaml", at.0, at.1)), "{fault}");
+        assert!(fault.hint.contains(hint), "{fault}");
+    }
+    let fault = only(refused(with_tool("tools/rates.yaml", "url: https://rates.example.com\n")));
+    assert_eq!((fault.code, fault.file.as_str()), ("missing_key", "tools/rates.yaml"), "{fault}");
+    let fault = only(refused(with_tool("tools/my rates.yaml", RATES)));
+    assert_eq!((fault.code, fault.file.as_str()), ("wrong_value", "tools/my rates.yaml"), "{fault}");
+    let mut files = with_tool("tools/rates.yaml", RATES);
+    files.insert("tools/second.yaml".into(), format!("name: rates\n{RATES}"));
+    let fault = only(refused(files));
+    assert_eq!((fault.code, place(&fault)), ("duplicate_id", ("tools/second.yaml", 1, 1)), "{fault}");
+    assert!(fault.message.contains("`tools/rates.yaml` declares `http__rates` already"), "{fault}");
 }
 
 #[test]

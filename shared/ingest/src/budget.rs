@@ -18,7 +18,7 @@ pub struct Budget {
     pub inflated: u64,
     /// The most parts of an archive.
     pub entries: usize,
-    /// How deep elements of XML, and documents in documents, may be nested.
+    /// How deep elements of XML may be nested.
     pub depth: usize,
 }
 
@@ -39,11 +39,7 @@ pub(crate) struct Limits {
     budget: Budget,
     since: Instant,
     inflated: Cell<u64>,
-    within: Cell<usize>,
 }
-
-/// How deep documents may be nested in documents.
-const WITHIN: usize = 4;
 
 impl Limits {
     #[expect(
@@ -51,7 +47,7 @@ impl Limits {
         reason = "a process of its own has no clock to be given, and no test that turns it"
     )]
     pub fn new(budget: Budget) -> Self {
-        Self { budget, since: Instant::now(), inflated: Cell::new(0), within: Cell::new(0) }
+        Self { budget, since: Instant::now(), inflated: Cell::new(0) }
     }
 
     pub fn depth(&self) -> usize {
@@ -92,16 +88,5 @@ impl Limits {
             "output_too_large",
             format!("it would be longer than {} MB of Markdown", self.budget.output / 1_000_000),
         ))
-    }
-
-    /// Does something for a document in this one; none when it lies too deep.
-    pub fn within<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        if self.within.get() >= WITHIN {
-            return None;
-        }
-        self.within.set(self.within.get() + 1);
-        let done = work();
-        self.within.set(self.within.get() - 1);
-        Some(done)
     }
 }

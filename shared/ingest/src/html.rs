@@ -8,7 +8,10 @@ use htmd::{
 use markup5ever_rcdom::NodeData;
 use ports::{Converted, NotConverted};
 use serde_json::json;
-use std::rc::Rc;
+use std::{
+    collections::{BTreeSet, HashSet},
+    rc::Rc,
+};
 
 /// Elements that are no text of a page.
 const NO_TEXT: [&str; 12] = [
@@ -16,6 +19,26 @@ const NO_TEXT: [&str; 12] = [
 ];
 /// Elements around the text of a page.
 const AROUND: [&str; 4] = ["nav", "header", "footer", "aside"];
+/// Words in the class or the id of a part beside the text of a page.
+const BESIDE: [&str; 15] = [
+    "ad",
+    "ads",
+    "breadcrumb",
+    "breadcrumbs",
+    "consent",
+    "cookie",
+    "cookies",
+    "footer",
+    "menu",
+    "nav",
+    "navbar",
+    "navigation",
+    "newsletter",
+    "popup",
+    "sidebar",
+];
+/// The least of a paragraph that counts, in bytes.
+const PARAGRAPH: usize = 25;
 /// A part of a page counts as its text when it has at least one of so many of the page's characters.
 const SHARE: usize = 3;
 
@@ -88,13 +111,110 @@ fn prune(root: &Rc<Node>, around: &[&str]) {
     }
 }
 
-/// The element that has the page's text: `main`, or the longest article, when it has enough of it.
+/// The elements and texts of a page with the lengths of their texts, which are counted once: pages can be nested without end.
+struct Measured {
+    /// Each before those in it.
+    nodes: Vec<Rc<Node>>,
+    /// The position of the one around it; of the page itself its own.
+    around: Vec<usize>,
+    /// The bytes of text in it, and those of them in links, without space.
+    words: Vec<usize>,
+    linked: Vec<usize>,
+}
+
+impl Measured {
+    fn of(root: &Rc<Node>) -> Self {
+        let (mut nodes, mut around, mut left) = (Vec::new(), Vec::new(), vec![(root.clone(), 0)]);
+        while let Some((node, above)) = left.pop() {
+            let at = nodes.len();
+            left.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), at)));
+            nodes.push(node);
+            around.push(above);
+        }
+        let own = |node: &Rc<Node>| match &node.data {
+            NodeData::Text { contents } => contents.borrow().split_whitespace().map(str::len).sum(),
+            _ => 0,
+        };
+        let mut words: Vec<usize> = nodes.iter().map(own).collect();
+        let mut linked = vec![0; nodes.len()];
+        for at in (1..nodes.len()).rev() {
+            if name(&nodes[at]) == "a" {
+                linked[at] = words[at];
+            }
+            let (text, links) = (words[at], linked[at]);
+            words[around[at]] += text;
+            linked[around[at]] += links;
+        }
+        Self { nodes, around, words, linked }
+    }
+
+    /// Whether it has enough of the page's text.
+    fn is_most(&self, at: usize) -> bool {
+        self.words[at] * SHARE >= self.words[0]
+    }
+
+    fn longest(&self, wanted: &str) -> Option<usize> {
+        let all = (0..self.nodes.len()).filter(|at| name(&self.nodes[*at]) == wanted);
+        all.max_by_key(|at| self.words[*at])
+    }
+
+    /// Takes out the parts whose class or id says that they are beside the text; nothing when they are most of the page.
+    fn clear(&self) {
+        let called = |node: &Rc<Node>| {
+            let names = format!("{} {}", attribute(node, "class"), attribute(node, "id")).to_ascii_lowercase();
+            names.split(|c: char| !c.is_alphanumeric()).any(|word| BESIDE.contains(&word))
+        };
+        let mut goes = vec![false; self.nodes.len()];
+        let (mut length, mut outermost) = (0, Vec::new());
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
+            let is_inside = goes[self.around[at]];
+            goes[at] = is_inside || called(node);
+            if goes[at] && !is_inside {
+                length += self.words[at];
+                outermost.push(at);
+            }
+        }
+        if length * 2 > self.words[0] {
+            return;
+        }
+        let gone: HashSet<*const Node> = outermost.iter().map(|at| Rc::as_ptr(&self.nodes[*at])).collect();
+        let parents: BTreeSet<usize> = outermost.iter().map(|at| self.around[*at]).collect();
+        for parent in parents {
+            self.nodes[parent].children.borrow_mut().retain(|child| !gone.contains(&Rc::as_ptr(child)));
+        }
+    }
+
+    /// The element around most paragraphs; links in them do not count. A paragraph counts for the element around it, and half for the one around that:
+    /// a page has its text in several parts at times.
+    fn densest(&self) -> Option<usize> {
+        let mut scores = vec![0; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            if matches!(name(node), "p" | "pre" | "blockquote") && self.words[at] >= PARAGRAPH {
+                let score = self.words[at] - self.linked[at].min(self.words[at]);
+                scores[self.around[at]] += score;
+                scores[self.around[self.around[at]]] += score / 2;
+            }
+        }
+        (0..scores.len()).filter(|at| scores[*at] > 0).max_by_key(|at| scores[*at])
+    }
+}
+
+/// The element that has the page's text: `main`, the longest article, or the one with most paragraphs of a page that names none; when it has enough of
+/// the text.
 fn readable(root: &Rc<Node>) -> Option<Rc<Node>> {
-    let length = |node: &Rc<Node>| words(node).split_whitespace().map(str::len).sum::<usize>();
-    let all = length(root);
-    let candidate = first(root, "main").or_else(|| {
-        let articles = nodes(root).filter(|node| name(node) == "article");
-        articles.max_by_key(length)
-    });
-    candidate.filter(|node| length(node) * SHARE >= all)
+    let page = Measured::of(root);
+    let named = page.longest("main").or_else(|| page.longest("article"));
+    if let Some(at) = named.filter(|at| page.is_most(*at)) {
+        return page.nodes.get(at).cloned();
+    }
+    page.clear();
+    let page = Measured::of(root);
+    page.densest().filter(|at| page.is_most(*at)).and_then(|at| page.nodes.get(at).cloned())
+}
+
+fn attribute(node: &Node, wanted: &str) -> String {
+    let NodeData::Element { attrs, .. } = &node.data else { return String::new() };
+    let attrs = attrs.borrow();
+    let found = attrs.iter().find(|attribute| &*attribute.name.local == wanted);
+    found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }

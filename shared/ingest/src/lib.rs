@@ -25,7 +25,7 @@ mod zipped;
 
 pub use budget::Budget;
 pub use kind::Kind;
-pub use ports::{Converted, NotConverted};
+pub use ports::{Attachment, Converted, NotConverted};
 
 use budget::Limits;
 
@@ -35,11 +35,7 @@ use budget::Limits;
 /// [`NotConverted::Skipped`] for a text, which needs no conversion, and for kinds that have no text; [`NotConverted::Failed`] for a document that is
 /// damaged, encrypted, or over the budget.
 pub fn convert(name: &str, content: &[u8], budget: Budget) -> Result<Converted, NotConverted> {
-    part(name, content, &Limits::new(budget))
-}
-
-/// A document, or a part of one.
-fn part(name: &str, content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
+    let limits = &Limits::new(budget);
     let kind = Kind::of(name, content);
     let converted = match kind {
         Kind::Pdf => pdf::convert(content, limits),
@@ -52,7 +48,8 @@ fn part(name: &str, content: &[u8], limits: &Limits) -> Result<Converted, NotCon
         Kind::Notebook => notebook::convert(content, limits),
         Kind::Csv => tables::convert(name, content, limits),
         Kind::Image => media::image(content),
-        Kind::Audio | Kind::Video => media::sound(kind, content),
+        Kind::Audio => media::sound(kind, content),
+        Kind::Video => media::film(content),
         Kind::Text => text::convert(content, limits),
         Kind::Encrypted => Err(failed("encrypted", "it is protected by a password")),
         Kind::Unknown => Err(skipped("unknown_kind", "no converter knows this kind of file")),
@@ -81,5 +78,5 @@ fn damaged(what: &str) -> NotConverted {
 fn converted<const N: usize>(markdown: String, facts: [(&str, serde_json::Value); N]) -> Converted {
     let has_value = |(_, value): &(&str, serde_json::Value)| !value.is_null() && *value != "";
     let facts = facts.into_iter().filter(has_value).map(|(name, value)| (name.to_owned(), value)).collect();
-    Converted { kind: String::new(), facts, markdown }
+    Converted { facts, markdown, ..Converted::default() }
 }

@@ -1,27 +1,40 @@
-//! E-mail: headers, the body, and attachments, which are converted as documents of their own (RFC 5322, MIME).
+//! E-mail: headers, the body, and attachments, which become files of their own (RFC 5322, MIME).
 
-use crate::{budget::Limits, converted, damaged, html, markdown::line, part};
-use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
-use ports::{Converted, NotConverted};
+use crate::{budget::Limits, converted, damaged, html, markdown::line};
+use mail_parser::{
+    Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    decoders::{base64::base64_decode, quoted_printable::quoted_printable_decode},
+};
+use ports::{Attachment, Converted, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted, cut_name};
 use serde_json::json;
+use std::borrow::Cow;
 
-/// Attachments of one message that are shown.
-const ATTACHMENTS: usize = 100;
+/// The longest title among the facts, in characters.
+const TITLE: usize = 1_000;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let message = MessageParser::default().parse(content).ok_or_else(|| damaged("it is no message"))?;
     let subject = line(message.subject().unwrap_or_default());
     let count = message.attachment_count();
     let mut text = String::new();
-    show(&message, 1, limits, &mut text)?;
+    show(&message, limits, &mut text)?;
+    let attachments = attachments(&message);
+    let left = count - attachments.len();
+    if left > 0 {
+        let most = MAX_ATTACHED >> 20;
+        text.push_str(&format!(
+            "[{left} attachments are left out: a message gives {MAX_ATTACHMENTS} at most, with {most} MiB together]\n"
+        ));
+    }
     limits.fits(text.len())?;
-    Ok(converted(text, [("title", json!(subject)), ("attachments", json!(count))]))
+    let title: String = subject.chars().take(TITLE).collect();
+    let converted = converted(text, [("title", json!(title)), ("attachments", json!(count))]);
+    Ok(Converted { attachments, ..converted })
 }
 
-fn show(message: &Message<'_>, level: usize, limits: &Limits, text: &mut String) -> Result<(), NotConverted> {
-    let mark = "#".repeat(level.min(6));
+fn show(message: &Message<'_>, limits: &Limits, text: &mut String) -> Result<(), NotConverted> {
     let subject = line(message.subject().unwrap_or_default());
-    text.push_str(&format!("{mark} {}\n\n", if subject.is_empty() { "(no subject)" } else { &subject }));
+    text.push_str(&format!("# {}\n\n", if subject.is_empty() { "(no subject)" } else { &subject }));
     for (name, address) in [("From", message.from()), ("To", message.to()), ("Cc", message.cc())] {
         if let Some(address) = address.map(people).filter(|people| !people.is_empty()) {
             text.push_str(&format!("- {name}: {address}\n"));
@@ -45,55 +58,69 @@ fn show(message: &Message<'_>, level: usize, limits: &Limits, text: &mut String)
     };
     text.push_str(body.trim());
     text.push_str("\n\n");
-    for (number, attachment) in message.attachments().enumerate() {
-        if number == ATTACHMENTS || limits.is_late() {
-            let left = message.attachment_count() - number;
-            text.push_str(&format!("[{left} attachments more are left out]\n"));
-            break;
-        }
-        attached(attachment, level + 1, limits, text)?;
-        limits.fits(text.len())?;
-    }
     Ok(())
 }
 
-fn attached(
-    attachment: &MessagePart<'_>,
-    level: usize,
-    limits: &Limits,
-    text: &mut String,
-) -> Result<(), NotConverted> {
-    let name = line(attachment.attachment_name().unwrap_or("without a name"));
-    let kind = attachment.content_type().map(|kind| match kind.subtype() {
-        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-        None => kind.ctype().to_owned(),
-    });
-    let size = attachment.len();
-    let kind = line(&kind.unwrap_or_default());
-    text.push_str(&format!("{} Attachment: {name}\n\n{kind}, {size} bytes\n\n", "#".repeat(level.min(6))));
-    let deep = match &attachment.body {
-        PartType::Message(message) => limits.within(|| show(message, level + 1, limits, text)).transpose()?.is_none(),
-        PartType::Text(body) => {
-            text.push_str(&format!("{}\n\n", body.trim()));
-            false
+/// The attachments, as many as fit.
+fn attachments(message: &Message<'_>) -> Vec<Attachment> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    for (number, part) in (1..=MAX_ATTACHMENTS).zip(message.attachments()) {
+        let content = content(message, part);
+        if bytes + content.len() <= MAX_ATTACHED {
+            bytes += content.len();
+            all.push(Attachment { name: name(part, number), content: content.into_owned() });
         }
-        _ => match limits.within(|| part(&name, attachment.contents(), limits)) {
-            Some(Ok(converted)) => {
-                text.push_str(&format!("{}\n\n", converted.markdown.trim()));
-                false
-            }
-            Some(Err(NotConverted::Failed { message, .. } | NotConverted::Skipped { message, .. })) => {
-                text.push_str(&format!("[not converted: {message}]\n\n"));
-                false
-            }
-            Some(Err(NotConverted::Unavailable(_))) => false,
-            None => true,
-        },
-    };
-    if deep {
-        text.push_str("[not converted: it lies too deep in other messages]\n\n");
     }
-    Ok(())
+    all
+}
+
+/// The content of an attachment as its sender had it. The parser itself decodes the characters of texts, and of a message in a message it gives the
+/// whole message around it.
+fn content<'a>(message: &'a Message<'_>, part: &'a MessagePart<'_>) -> Cow<'a, [u8]> {
+    let place = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
+    let sent = message.raw_message().get(place).unwrap_or_default();
+    let decoded = match (&part.body, part.encoding) {
+        (PartType::Text(_) | PartType::Html(_) | PartType::Message(_), Encoding::None) => return sent.into(),
+        (PartType::Text(_) | PartType::Html(_), Encoding::Base64) => base64_decode(sent),
+        (PartType::Text(_) | PartType::Html(_), Encoding::QuotedPrintable) => quoted_printable_decode(sent),
+        _ => None,
+    };
+    decoded.map_or_else(|| part.contents().into(), Cow::Owned)
+}
+
+/// The name of an attachment; one of its number and its type when it has none.
+fn name(part: &MessagePart<'_>, number: usize) -> String {
+    let given = line(part.attachment_name().unwrap_or_default());
+    let name: String = match &part.body {
+        PartType::Message(message) if given.is_empty() => line(message.subject().unwrap_or_default()),
+        _ => given,
+    };
+    let (stem, end) = cut_name(&name);
+    let name = format!("{stem}{end}");
+    let has_name = name.chars().any(char::is_alphanumeric);
+    let ending = ending(part);
+    match &part.body {
+        _ if !has_name => format!("attachment-{number}.{ending}"),
+        PartType::Message(_) if !name.to_ascii_lowercase().ends_with(".eml") => format!("{name}.eml"),
+        _ => name,
+    }
+}
+
+/// The usual end of the names of files of this type.
+fn ending(part: &MessagePart<'_>) -> String {
+    let (kind, subtype) = match part.content_type() {
+        Some(kind) => (kind.ctype().to_ascii_lowercase(), kind.subtype().unwrap_or_default().to_ascii_lowercase()),
+        None => Default::default(),
+    };
+    let is_ending = (1..=4).contains(&subtype.len()) && subtype.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match (kind.as_str(), subtype.as_str()) {
+        _ if part.is_message() => "eml".into(),
+        ("text", "plain") => "txt".into(),
+        ("text", "calendar") => "ics".into(),
+        ("image", "jpeg") => "jpg".into(),
+        _ if is_ending => subtype,
+        _ => "bin".into(),
+    }
 }
 
 fn people(address: &Address<'_>) -> String {

@@ -1,12 +1,13 @@
 //! Pictures, sound and moving pictures: their measures, and what their makers wrote down. Places of photographs stay out.
 
-use crate::{Kind, converted, damaged, markdown::line};
+use crate::{Kind, converted, damaged, kind::find, markdown::line};
 use exif::{In, Tag};
 use lofty::{
     file::{AudioFile, TaggedFileExt},
     probe::Probe,
     tag::Accessor,
 };
+use nom_exif::{MediaParser, MediaSource, TrackInfoTag};
 use ports::{Converted, NotConverted};
 use serde_json::{Value, json};
 use std::io::Cursor;
@@ -37,6 +38,47 @@ pub(crate) fn image(content: &[u8]) -> Result<Converted, NotConverted> {
         }
     }
     Ok(done)
+}
+
+/// A film: what its container says of it; of one that says nothing, what a recording would have.
+pub(crate) fn film(content: &[u8]) -> Result<Converted, NotConverted> {
+    let source = MediaSource::from_memory(content.to_vec());
+    let Ok(track) = source.and_then(|source| MediaParser::new().parse_track(source)) else {
+        return sound(Kind::Video, content);
+    };
+    let number = |tag| track.get(tag).and_then(|value| value.to_string().parse::<u64>().ok());
+    let seconds = number(TrackInfoTag::DurationMs).map(|ms| ms / 1000);
+    let (width, height) = (number(TrackInfoTag::Width), number(TrackInfoTag::Height));
+    let format = container(content);
+    let length = seconds.map_or_else(|| "A film".to_owned(), |s| format!("A film of {}:{:02} minutes", s / 60, s % 60));
+    let measures = match (width, height) {
+        (Some(width), Some(height)) => format!(", {width} × {height} pixels"),
+        _ => String::new(),
+    };
+    let facts =
+        [("format", json!(format)), ("duration_s", json!(seconds)), ("width", json!(width)), ("height", json!(height))];
+    let mut done = converted(format!("{length}{measures} ({format}).\n"), facts);
+    for (name, tag) in
+        [("taken_at", TrackInfoTag::CreateDate), ("camera", TrackInfoTag::Model), ("artist", TrackInfoTag::Author)]
+    {
+        // A container without a date has that of the beginning of its calendar.
+        let is_date = |text: &String| name != "taken_at" || !text.starts_with("1904");
+        let value = track.get(tag).map(|value| short(&value.to_string())).filter(is_date);
+        if let Some(value) = value {
+            note(&mut done, name, json!(value));
+        }
+    }
+    Ok(done)
+}
+
+fn container(content: &[u8]) -> &'static str {
+    let has = |mark: &[u8]| find(content.get(..64.min(content.len())).unwrap_or_default(), mark).is_some();
+    match () {
+        () if has(b"webm") => "webm",
+        () if has(b"matroska") => "matroska",
+        () if has(b"ftypqt") => "quicktime",
+        () => "mp4",
+    }
 }
 
 pub(crate) fn sound(kind: Kind, content: &[u8]) -> Result<Converted, NotConverted> {

@@ -1,10 +1,17 @@
 //! PDF: the text of each page, behind a mark with the number of the page.
 
 use crate::{budget::Limits, converted, damaged, failed};
-use pdf_extract::{Document, Object, PlainTextOutput, output_doc_page};
+use pdf_extract::{
+    ConvertToFmt, Document, MediaBox, Object, OutputDev, OutputError, PlainTextOutput, Transform, output_doc,
+    output_doc_page,
+};
 use ports::{Converted, NotConverted};
-use serde_json::json;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use serde_json::{Value, json};
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     // The library panics on what it does not expect.
@@ -18,26 +25,23 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     if pages.is_empty() {
         return Err(damaged("it has no pages"));
     }
-    let (mut text, mut unread, mut has_words, mut is_cut) = (String::new(), 0, false, false);
-    for (number, page) in pages.iter().enumerate() {
-        if limits.is_late() {
-            is_cut = true;
-            let left = pages.len() - number;
-            text.push_str(&format!("[the time was up: the last {left} pages are left out]\n"));
-            break;
+    let mut reading = Reading::new(limits);
+    // All at once is the fast way, and ends at a page that cannot be read: those after it are read one by one.
+    let mut is_whole = reads(|| output_doc(&document, &mut reading));
+    while reading.goes_on() && reading.pages < pages.len() {
+        if !is_whole {
+            reading.end(false);
         }
-        let mut words = String::new();
-        let read =
-            catch_unwind(AssertUnwindSafe(|| output_doc_page(&document, &mut PlainTextOutput::new(&mut words), *page)));
-        text.push_str(&format!("<!-- page {page} -->\n\n"));
-        if !matches!(read, Ok(Ok(()))) {
-            unread += 1;
-            text.push_str("[a part of this page cannot be read]\n\n");
-        }
-        let words = paragraphs(&words);
-        has_words |= !words.is_empty();
-        text.push_str(&words);
-        limits.fits(text.len())?;
+        let Some(page) = pages.get(reading.pages) else { break };
+        is_whole = reads(|| output_doc_page(&document, &mut reading, *page));
+    }
+    if let Some(refusal) = reading.refusal {
+        return Err(refusal);
+    }
+    let Reading { mut text, unread, has_words, is_late: is_cut, pages: read, .. } = reading;
+    let left = pages.len() - read;
+    if is_cut {
+        text.push_str(&format!("[the time was up: the last {left} pages are left out]\n"));
     }
     if unread == pages.len() && !has_words {
         return Err(damaged("none of its pages can be read"));
@@ -46,7 +50,119 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     if !has_words && !is_cut {
         text = format!("[{} pages without text: they may be pictures]\n", pages.len());
     }
-    Ok(converted(text, [("title", json!(title)), ("pages", json!(pages.len()))]))
+    let left_out = if is_cut { json!(left) } else { Value::Null };
+    Ok(converted(text, [("title", json!(title)), ("pages", json!(pages.len())), ("pages_left_out", left_out)]))
+}
+
+/// Whether the library came to the end. It panics on what it does not expect.
+fn reads(work: impl FnOnce() -> Result<(), OutputError>) -> bool {
+    matches!(catch_unwind(AssertUnwindSafe(work)), Ok(Ok(())))
+}
+
+/// The text of the pages so far.
+struct Reading<'a> {
+    limits: &'a Limits,
+    text: String,
+    /// How many pages are done, and of how many of them a part cannot be read.
+    pages: usize,
+    unread: usize,
+    has_words: bool,
+    is_late: bool,
+    refusal: Option<NotConverted>,
+    /// The words of the page that is being read, and their way there.
+    page: Words,
+    output: PlainTextOutput<Words>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        let page = Words::default();
+        let output = PlainTextOutput::new(page.clone());
+        let (text, refusal) = (String::new(), None);
+        Self { limits, text, pages: 0, unread: 0, has_words: false, is_late: false, refusal, page, output }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.is_late && self.refusal.is_none()
+    }
+
+    /// A page has come to its end, or nothing more of it can be read.
+    fn end(&mut self, is_whole: bool) {
+        self.pages += 1;
+        self.text.push_str(&format!("<!-- page {} -->\n\n", self.pages));
+        if !is_whole {
+            self.unread += 1;
+            self.text.push_str("[a part of this page cannot be read]\n\n");
+        }
+        let words = paragraphs(&self.page.0.take());
+        self.has_words |= !words.is_empty();
+        self.text.push_str(&words);
+        self.refusal = self.limits.fits(self.text.len()).err();
+    }
+}
+
+impl OutputDev for Reading<'_> {
+    fn begin_page(
+        &mut self,
+        number: u32,
+        media: &MediaBox,
+        art: Option<(f64, f64, f64, f64)>,
+    ) -> Result<(), OutputError> {
+        self.is_late = self.limits.is_late();
+        if self.is_late {
+            return Err(std::fmt::Error.into());
+        }
+        self.page.0.take();
+        self.output = PlainTextOutput::new(self.page.clone());
+        self.output.begin_page(number, media, art)
+    }
+
+    fn end_page(&mut self) -> Result<(), OutputError> {
+        self.end(true);
+        if self.goes_on() { Ok(()) } else { Err(std::fmt::Error.into()) }
+    }
+
+    fn output_character(
+        &mut self,
+        at: &Transform,
+        width: f64,
+        spacing: f64,
+        font_size: f64,
+        text: &str,
+    ) -> Result<(), OutputError> {
+        self.output.output_character(at, width, spacing, font_size, text)
+    }
+
+    fn begin_word(&mut self) -> Result<(), OutputError> {
+        self.output.begin_word()
+    }
+
+    fn end_word(&mut self) -> Result<(), OutputError> {
+        self.output.end_word()
+    }
+
+    fn end_line(&mut self) -> Result<(), OutputError> {
+        self.output.end_line()
+    }
+}
+
+/// A text that its reader and its writer share.
+#[derive(Clone, Default)]
+struct Words(Rc<RefCell<String>>);
+
+impl std::fmt::Write for Words {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.borrow_mut().push_str(text);
+        Ok(())
+    }
+}
+
+impl ConvertToFmt for Words {
+    type Writer = Self;
+
+    fn convert(self) -> Self {
+        self
+    }
 }
 
 fn reason(error: &pdf_extract::Error) -> NotConverted {

@@ -7,10 +7,13 @@ use crate::{
     markdown::{Rows, cell, line},
     zipped::Zipped,
 };
-use calamine::{Data, Error, Ods, OdsError, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
+use calamine::{Data, Error, Ods, OdsError, Range, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
 use ports::{Converted, NotConverted};
 use serde_json::json;
 use std::io::Cursor;
+
+/// Formulas are read with the sheet once more, which is left out for a larger one.
+const MOST_LOOKED_AT: usize = 200_000;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     if content.starts_with(b"PK") {
@@ -33,10 +36,19 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
                 continue;
             }
         };
-        let (height, width) = range.get_size();
+        let mut formulas = formulas(&mut book, name, area(&range)).unwrap_or_default();
+        if area(&formulas) > MOST_LOOKED_AT || across(&range, &formulas) > MOST_LOOKED_AT.max(area(&range)) {
+            formulas = Range::default();
+        }
+        // A row may have nothing but formulas that were never computed.
+        let ((top, left), (height, width)) = around(&range, &formulas);
         let mut rows = Rows::default();
-        for row in range.rows() {
-            rows.push(row.iter().map(|value| cell(&shown(value))).collect());
+        for y in (top..).take(height) {
+            let value = |x| match (range.get_value((y, x)).unwrap_or(&Data::Empty), formulas.get_value((y, x))) {
+                (Data::Empty, Some(formula)) if !formula.is_empty() => cell(&format!("={formula}")),
+                (value, _) => cell(&shown(value)),
+            };
+            rows.push((left..).take(width).map(value).collect());
         }
         // The first row has the names of the columns.
         let count = height.saturating_sub(1);
@@ -45,6 +57,33 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         limits.fits(text.len())?;
     }
     Ok(converted(text, [("sheets", json!(names.len())), ("rows", json!(all))]))
+}
+
+/// The cells of a range.
+fn area<T: calamine::CellType>(range: &Range<T>) -> usize {
+    let (height, width) = range.get_size();
+    height.saturating_mul(width)
+}
+
+/// The first cell, and the height and the width of what is around both.
+fn around(values: &Range<Data>, formulas: &Range<String>) -> ((u32, u32), (usize, usize)) {
+    let corners = [(values.start(), values.end()), (formulas.start(), formulas.end())];
+    let corners: Vec<_> = corners.into_iter().filter_map(|(start, end)| Some((start?, end?))).collect();
+    let top = corners.iter().map(|(start, _)| start.0).min().unwrap_or(0);
+    let left = corners.iter().map(|(start, _)| start.1).min().unwrap_or(0);
+    let height = corners.iter().map(|(_, end)| (end.0 - top) as usize + 1).max().unwrap_or(0);
+    let width = corners.iter().map(|(_, end)| (end.1 - left) as usize + 1).max().unwrap_or(0);
+    ((top, left), (height, width))
+}
+
+fn across(values: &Range<Data>, formulas: &Range<String>) -> usize {
+    let (_, (height, width)) = around(values, formulas);
+    height.saturating_mul(width)
+}
+
+/// The formulas of a sheet: one that its program has not computed has no value to show.
+fn formulas(book: &mut Sheets<Cursor<&[u8]>>, sheet: &str, cells: usize) -> Option<Range<String>> {
+    (cells <= MOST_LOOKED_AT).then(|| book.worksheet_formula(sheet).ok()).flatten()
 }
 
 /// The workbook, by its own kind: a search for the kind by trial, as the library has it, tells no reason when it finds none.

@@ -30,7 +30,7 @@ pub(crate) fn convert(name: &str, content: &[u8], limits: &Limits) -> Result<Con
     let count = rows.count.saturating_sub(1);
     let markdown = format!("{count} rows, {columns} columns\n\n{}", rows.table());
     limits.fits(markdown.len())?;
-    let encoding = json!(encoding.name());
+    let encoding = json!(encoding);
     Ok(converted(markdown, [("rows", json!(count)), ("columns", json!(columns)), ("encoding", encoding)]))
 }
 

@@ -2,17 +2,19 @@
 
 use crate::{budget::Limits, converted, skipped};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use ports::{Converted, NotConverted};
 use serde_json::json;
 use std::borrow::Cow;
 
 /// How far bytes that no text has are looked for.
 const LOOK_AT: usize = 8 * 1024;
+/// The fewest characters of UTF-32 without a mark: fewer numbers of 4 bytes may all be characters by chance.
+const CERTAIN: usize = 16;
 
 /// Whether a content is no text.
 pub(crate) fn is_binary(content: &[u8]) -> bool {
-    if Encoding::for_bom(content).is_some() {
+    if Encoding::for_bom(content).is_some() || utf_32(content).is_some() || wide(content).is_some() {
         return false;
     }
     let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
@@ -20,29 +22,81 @@ pub(crate) fn is_binary(content: &[u8]) -> bool {
     start.contains(&0) || start.iter().filter(is_strange).count() * 50 > start.len()
 }
 
-/// A text, and its encoding: by its mark, else as UTF-8, else as the most likely one.
-pub(crate) fn decode(content: &[u8]) -> (Cow<'_, str>, &'static Encoding) {
+/// UTF-16 without a mark: of most letters one byte is 0, and always the same one.
+fn wide(content: &[u8]) -> Option<&'static Encoding> {
+    let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
+    let (mut zeros, mut pairs) = ([0, 0], 0);
+    for pair in start.chunks_exact(2) {
+        pairs += 1;
+        zeros.iter_mut().zip(pair).for_each(|(count, byte)| *count += usize::from(*byte == 0));
+    }
+    let encoding = match zeros {
+        [0, second] if second * 2 > pairs => UTF_16LE,
+        [first, 0] if first * 2 > pairs => UTF_16BE,
+        _ => return None,
+    };
+    let text = encoding.decode_without_bom_handling_and_without_replacement(content)?;
+    (!text.contains(|c: char| c.is_control() && !c.is_whitespace())).then_some(encoding)
+}
+
+/// Reads a number in an order of its bytes.
+type Read = fn([u8; 4]) -> u32;
+
+/// UTF-32, by its mark or because every number of 4 bytes is a character and nearly all are those of texts.
+fn utf_32(content: &[u8]) -> Option<(String, &'static str)> {
+    if content.is_empty() || !content.len().is_multiple_of(4) {
+        return None;
+    }
+    let of = |read: Read| {
+        let units = content.chunks_exact(4).map(|unit| unit.try_into().ok().map(read).and_then(char::from_u32));
+        units.collect::<Option<String>>()
+    };
+    let orders: [(&str, Read); 2] = [("UTF-32LE", u32::from_le_bytes), ("UTF-32BE", u32::from_be_bytes)];
+    for (name, read) in orders {
+        let Some(text) = of(read) else { continue };
+        if let Some(text) = text.strip_prefix('\u{feff}') {
+            // The mark of UTF-32LE begins with that of UTF-16LE, in which a text has no NUL.
+            return Some((text.to_owned(), name));
+        }
+        let is_of_texts = |c: &char| c.is_alphanumeric() || c.is_whitespace() || c.is_ascii_punctuation();
+        let (all, usual) = (text.chars().count(), text.chars().filter(is_of_texts).count());
+        let has_control = text.chars().any(|c| c.is_control() && !c.is_whitespace());
+        if all >= CERTAIN && usual * 10 >= all * 9 && !has_control {
+            return Some((text, name));
+        }
+    }
+    None
+}
+
+/// A text, and the name of its encoding: by its mark, else as UTF-8, else as the most likely one.
+pub(crate) fn decode(content: &[u8]) -> (Cow<'_, str>, &'static str) {
+    if let Some((text, name)) = utf_32(content) {
+        return (Cow::Owned(text), name);
+    }
     if let Some((encoding, _)) = Encoding::for_bom(content) {
         let (text, encoding, _) = encoding.decode(content);
-        return (text, encoding);
+        return (text, encoding.name());
+    }
+    if let Some(encoding) = wide(content) {
+        return (encoding.decode_without_bom_handling(content).0, encoding.name());
     }
     if let Ok(text) = std::str::from_utf8(content) {
-        return (Cow::Borrowed(text), UTF_8);
+        return (Cow::Borrowed(text), UTF_8.name());
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(content, true);
     let encoding = detector.guess(None, Utf8Detection::Allow);
-    (encoding.decode_without_bom_handling(content).0, encoding)
+    (encoding.decode_without_bom_handling(content).0, encoding.name())
 }
 
 /// A text that every reader reads needs no other form.
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let has_mark = Encoding::for_bom(content).is_some();
     let (text, encoding) = decode(content);
-    if encoding == UTF_8 && !has_mark && matches!(text, Cow::Borrowed(_)) {
+    if encoding == UTF_8.name() && !has_mark && matches!(text, Cow::Borrowed(_)) {
         return Err(skipped("text", "it is text already, and is read as it is"));
     }
     limits.fits(text.len())?;
-    let facts = [("encoding", json!(encoding.name())), ("lines", json!(text.lines().count()))];
+    let facts = [("encoding", json!(encoding)), ("lines", json!(text.lines().count()))];
     Ok(converted(text.replace("\r\n", "\n"), facts))
 }

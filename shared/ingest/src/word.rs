@@ -9,7 +9,7 @@ use crate::{
 };
 use ports::{Converted, NotConverted};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const DOCUMENT: &str = "word/document.xml";
 
@@ -17,12 +17,16 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     let mut archive = Zipped::open(content, limits)?;
     let document = archive.needed(DOCUMENT)?;
     let links = archive.relationships(DOCUMENT)?;
-    let headings = archive.xml("word/styles.xml")?.map(|styles| headings(&styles)).unwrap_or_default();
+    let styles = archive.xml("word/styles.xml")?;
+    let headings = styles.as_ref().map(headings).unwrap_or_default();
+    let lists = Lists::of(styles.as_ref(), archive.xml("word/numbering.xml")?.as_ref());
+    let notes = archive.xml("word/footnotes.xml")?;
     let title = archive.title();
-    let mut writing = Writing { links, headings, text: String::new(), in_list: false };
+    let mut writing = Writing { links, headings, lists, text: String::new(), in_list: false };
     if let Some(body) = document.child("body") {
         writing.blocks(body);
     }
+    writing.notes(notes.as_ref());
     limits.fits(writing.text.len())?;
     Ok(converted(writing.text, [("title", json!(title))]))
 }
@@ -41,9 +45,75 @@ fn headings(styles: &Element) -> HashMap<String, usize> {
     styles.elements().filter_map(level).collect()
 }
 
+/// How items of lists are marked.
+#[derive(Default)]
+struct Lists {
+    /// Of a list and a level in it, whether its items have numbers.
+    numbered: HashSet<(String, usize)>,
+    /// The lists of styles, by their ids.
+    styles: HashMap<String, Item>,
+}
+
+/// An item of a list.
+#[derive(Clone)]
+struct Item {
+    level: usize,
+    is_numbered: bool,
+}
+
+impl Lists {
+    fn of(styles: Option<&Element>, numbering: Option<&Element>) -> Self {
+        let mut lists = Self::default();
+        let all = || numbering.into_iter().flat_map(Element::elements);
+        let value = |of: &Element, name: &str| Some(of.child(name)?.attribute("w:val")?.to_owned());
+        let mut kinds: HashMap<&str, Vec<usize>> = HashMap::new();
+        for kind in all().filter(|element| element.name == "abstractNum") {
+            let levels = kind.elements().filter(|level| level.name == "lvl");
+            let numbered = levels.filter(|level| value(level, "numFmt").is_some_and(|format| format != "bullet"));
+            let numbers = numbered.filter_map(|level| level.attribute("w:ilvl")?.parse().ok());
+            kinds.insert(kind.attribute("w:abstractNumId").unwrap_or_default(), numbers.collect());
+        }
+        for list in all().filter(|element| element.name == "num") {
+            let id = list.attribute("w:numId").unwrap_or_default();
+            let kind = value(list, "abstractNumId").unwrap_or_default();
+            let levels = kinds.get(kind.as_str()).into_iter().flatten();
+            lists.numbered.extend(levels.map(|level| (id.to_owned(), *level)));
+        }
+        for style in styles.into_iter().flat_map(Element::elements) {
+            let Some(id) = style.attribute("w:styleId") else { continue };
+            let name = value(style, "name").unwrap_or_default().to_ascii_lowercase();
+            let of_style = style.child("pPr").and_then(|properties| properties.child("numPr"));
+            let item = match of_style.and_then(|of| lists.item(of)) {
+                // The names of Word's own styles, which count their levels from 2 on.
+                _ if name.starts_with("list bullet") || name.starts_with("list number") => Item {
+                    level: name
+                        .rsplit(' ')
+                        .next()
+                        .and_then(|level| level.parse().ok())
+                        .map_or(0, |level: usize| level.saturating_sub(1)),
+                    is_numbered: name.starts_with("list number"),
+                },
+                Some(item) => item,
+                None => continue,
+            };
+            lists.styles.insert(id.to_owned(), item);
+        }
+        lists
+    }
+
+    /// The item that a paragraph's properties say; none for the list 0, which takes a paragraph out of the list of its style.
+    fn item(&self, properties: &Element) -> Option<Item> {
+        let value = |name: &str| properties.child(name).and_then(|element| element.attribute("w:val"));
+        let list = value("numId").filter(|list| *list != "0")?;
+        let level = value("ilvl").and_then(|level| level.parse().ok()).unwrap_or(0);
+        Some(Item { level, is_numbered: self.numbered.contains(&(list.to_owned(), level)) })
+    }
+}
+
 struct Writing {
     links: HashMap<String, String>,
     headings: HashMap<String, usize>,
+    lists: Lists,
     text: String,
     in_list: bool,
 }
@@ -91,7 +161,10 @@ impl Writing {
             .get(&style)
             .copied()
             .or_else(|| style.strip_prefix("Heading").and_then(|level| level.parse().ok()));
-        let list = properties.and_then(|properties| properties.child("numPr"));
+        let list = match properties.and_then(|properties| properties.child("numPr")) {
+            Some(own) => self.lists.item(own),
+            None => self.lists.styles.get(&style).cloned(),
+        };
         let is_item = list.is_some() && heading.is_none();
         if self.in_list && !is_item {
             self.text.push('\n');
@@ -101,9 +174,10 @@ impl Writing {
             (Some(level), _) => {
                 self.text.push_str(&format!("{} {}\n\n", "#".repeat(level.clamp(1, 6)), line(&text)));
             }
-            (None, Some(list)) => {
-                let level = value(list.child("ilvl")).and_then(|level| level.parse().ok()).unwrap_or(0_usize);
-                self.text.push_str(&format!("{}- {}\n", "  ".repeat(level.min(8)), line(&text)));
+            (None, Some(Item { level, is_numbered })) => {
+                // Markdown counts by itself.
+                let mark = if is_numbered { "1." } else { "-" };
+                self.text.push_str(&format!("{}{mark} {}\n", "   ".repeat(level.min(8)), line(&text)));
             }
             (None, None) => {
                 self.text.push_str(text.trim());
@@ -112,12 +186,34 @@ impl Writing {
         }
     }
 
+    /// Footnotes, at the end.
+    fn notes(&mut self, notes: Option<&Element>) {
+        if self.in_list {
+            self.text.push('\n');
+        }
+        for note in notes.into_iter().flat_map(Element::elements) {
+            // Lines between texts and notes have a type.
+            let Some(id) = note.attribute("w:id").filter(|_| note.attribute("w:type").is_none()) else { continue };
+            let text = note.all("p").map(|paragraph| self.runs(paragraph)).collect::<Vec<_>>().join(" ");
+            self.text.push_str(&format!("[^{id}]: {}\n\n", line(&text)));
+        }
+    }
+
     /// The text of a paragraph, with its links.
     fn runs(&self, inside: &Element) -> String {
         let mut text = String::new();
         for element in inside.elements() {
             match element.name.as_str() {
-                "r" => text.push_str(&run(element)),
+                "r" => {
+                    text.push_str(&run(element));
+                    // A text box hangs on the place where its author put it. Programs of before have a second form of it.
+                    let boxes = element.child("AlternateContent").and_then(|either| either.child("Choice"));
+                    if let Some(inside) = boxes.unwrap_or(element).all("txbxContent").next() {
+                        let paragraphs = inside.elements().filter(|inside| inside.name == "p");
+                        let lines = paragraphs.map(|inside| inside.all("t").map(Element::text).collect::<String>());
+                        text.push_str(&format!("\n\n{}\n\n", lines.collect::<Vec<_>>().join("\n\n")));
+                    }
+                }
                 "hyperlink" => {
                     let shown = self.runs(element);
                     match element.attribute("r:id").and_then(|id| self.links.get(id)) {
@@ -147,6 +243,9 @@ fn run(run: &Element) -> String {
             "tab" => text.push('\t'),
             "br" | "cr" => text.push('\n'),
             "noBreakHyphen" => text.push('-'),
+            "footnoteReference" => {
+                text.push_str(&format!("[^{}]", element.attribute("w:id").unwrap_or_default()));
+            }
             _ => {}
         }
     }

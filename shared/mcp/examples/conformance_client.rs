@@ -92,7 +92,7 @@ async fn call(servers: &Servers, of: &ServersOf, tool: &str, args: Map<String, V
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), String> {
     let servers = servers(std::env::args().next_back().unwrap_or_default())?;
-    let of = ServersOf { workspace: WorkspaceId::from_key("conformance", "suite"), declared: None, tools: [].into() };
+    let of = ServersOf::new(WorkspaceId::from_key("conformance", "suite"));
     let mut sign_ins = 0;
     let served = loop {
         let served = servers.tools(&of, Duration::from_secs(30)).await;

@@ -310,6 +310,11 @@ impl Parked {
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
+
+    /// Whether this call waits.
+    pub fn has(&self, id: CallId) -> bool {
+        self.lock().iter().any(|(parked, ..)| *parked == id)
+    }
 }
 
 #[cfg(test)]

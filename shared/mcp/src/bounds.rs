@@ -1,6 +1,6 @@
 //! Bounds on all that a server says: its names, its words, its schemas and its answers are a stranger's input.
 
-use domain::{FilePath, Sha256};
+use domain::Sha256;
 use ports::{SERVED_PREFIX, ServedAnswer, ServedTool};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 24;
 const MAX_ANSWER: usize = 256 * 1024;
 
 /// A tool as agents may see it; none for one that no model could call.
-pub(crate) fn tool(server: &str, tool: &Tool, sees: Option<&FilePath>) -> Option<ServedTool> {
+pub(crate) fn tool(server: &str, tool: &Tool) -> Option<ServedTool> {
     let parameters = Value::Object((*tool.input_schema).clone());
     if parameters["type"] != "object" || depth(&parameters) > MAX_DEPTH || parameters.to_string().len() > MAX_SCHEMA {
         tracing::warn!(
@@ -33,7 +33,7 @@ pub(crate) fn tool(server: &str, tool: &Tool, sees: Option<&FilePath>) -> Option
     let is_repeatable =
         hints.is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true));
     let description = printable(tool.description.as_deref().unwrap_or_default(), MAX_DESCRIPTION);
-    Some(ServedTool { name: name(server, &tool.name), description, parameters, is_repeatable, sees: sees.cloned() })
+    Some(ServedTool { name: name(server, &tool.name), description, parameters, is_repeatable })
 }
 
 /// `mcp__server__tool`, in signs that every provider takes. One that would be too long, or has others, ends with a digest of the whole.
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn served(value: Value) -> Option<ServedTool> {
-        tool("s", &serde_json::from_value(value).unwrap(), None)
+        tool("s", &serde_json::from_value(value).unwrap())
     }
 
     #[test]
@@ -147,6 +147,12 @@ mod tests {
         assert_eq!(long.len(), MAX_NAME);
         assert_eq!(name(&"n".repeat(24), &"é".repeat(100)).len(), MAX_NAME);
         assert!(name("s", "").starts_with("mcp__s___"));
+        for tool in ["git_log", "git__log", "", "é"] {
+            assert_eq!(ports::server_of(&name("my_git", tool)), Some("my_git"), "{tool}");
+        }
+        for other in ["mcp__git", "mcp_search", "http__git__log", "read"] {
+            assert_eq!(ports::server_of(other), None, "{other}");
+        }
     }
 
     #[test]

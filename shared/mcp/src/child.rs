@@ -45,6 +45,10 @@ impl Drop for Group {
 
 #[async_trait]
 impl Programs for Children {
+    fn hides(&self) -> bool {
+        false
+    }
+
     async fn start(&self, _: WorkspaceId, program: Program) -> Result<Talk, String> {
         let Some((name, args)) = program.words.split_first() else { return Err("there is no command".into()) };
         let mut command = Command::new(name);
@@ -57,7 +61,7 @@ impl Programs for Children {
         else {
             return Err(format!("{name} has no pipes"));
         };
-        let held = Box::new(Group(child, group));
-        Ok(Talk { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), held })
+        let (is_outdated, held) = (Box::new(|| false), Box::new(Group(child, group)));
+        Ok(Talk { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), is_outdated, held })
     }
 }

@@ -1,8 +1,8 @@
 //! Servers of tools that speak the Model Context Protocol (spec 004 §11): BuildScale as their client, behind [`ports::ToolServers`].
 //!
 //! ```text
-//!   ports::ToolServers ── Servers ── a Slot per workspace and server ── Link ── rmcp ── pipes ── Programs: a sandbox, or a child
-//!                           │                                                     └─── HTTP ── Egress: which addresses
+//!   ports::ToolServers ── Servers ── a Slot per workspace, server and hidden files ── Link ── rmcp ── pipes ── Programs: a sandbox, or a child
+//!                           │                                                                   └─── HTTP ── Egress: which addresses
 //!                           ├── declared: the configuration, and `/system/mcp.json` of a workspace
 //!                           └── oauth: accounts at servers that need a sign-in
 //! ```
@@ -26,6 +26,7 @@ mod parts;
 mod people;
 mod servers;
 mod shelf;
+mod slot;
 
 pub use child::Children;
 pub use declared::{OauthConfig, ServerConfig, check};

@@ -179,7 +179,7 @@ pub(crate) struct Link {
     is_stale: Arc<AtomicBool>,
     tools: tokio::sync::Mutex<Option<Arc<[Known]>>>,
     errors: Errors,
-    sees: Option<FilePath>,
+    is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     timeout: Duration,
     held: Option<Box<dyn Send + Sync>>,
     /// Its client, where it is reached over HTTP.
@@ -197,7 +197,7 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Connects to a server.
+    /// Connects to a server. These files do not exist for its program in the sandbox.
     ///
     /// # Errors
     /// The reason, for people.
@@ -206,6 +206,7 @@ impl Link {
         workspace: WorkspaceId,
         name: &str,
         declared: &Declared,
+        hidden: &[FilePath],
     ) -> Result<Self, Unlinked> {
         let (is_stale, files_are_stale, asks) =
             (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Arc::default());
@@ -217,23 +218,22 @@ impl Link {
         let (mut errors, mut bearing) = (Errors::none(), None);
         let secrets = if declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
         let to = |address| Recipient { workspace, address: Address::Url(address) };
-        let (service, sees, held) = match &declared.how {
+        let mut is_outdated: Box<dyn Fn() -> bool + Send + Sync> = Box::new(|| false);
+        let (service, held) = match &declared.how {
             How::Program { words, env, folder, confined, network } => {
                 let address = format!("mcp://{name}.stdio");
                 let env = all_filled(secrets, to(&address), env).await?;
                 let programs = if *confined { parts.confined.as_ref() } else { parts.children.as_ref() };
                 let programs = programs.ok_or("programs of servers run in a sandbox, and there is none here")?;
                 let env = env.into_iter().collect();
-                let program = Program { words: words.clone(), env, folder: folder.clone(), network: *network };
-                let Talk { input, output, errors: told, held } = programs.start(workspace, program).await?;
-                errors = Errors::read(told);
+                let (words, folder, hidden) = (words.clone(), folder.clone(), hidden.to_vec());
+                let program = Program { words, env, folder, hidden, network: *network };
+                let talk = programs.start(workspace, program).await?;
+                let Talk { input, output, errors: told, is_outdated: changed, held } = talk;
+                (errors, is_outdated) = (Errors::read(told), changed);
                 let transport = AsyncRwTransport::new(Bounded::new(output), input).with_max_line_length(MAX_MESSAGE);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
-                (
-                    service.map(|service| service.map_err(|error| error.to_string())),
-                    confined.then(|| folder.clone()),
-                    Some(held),
-                )
+                (service.map(|service| service.map_err(|error| error.to_string())), Some(held))
             }
             How::Http { url, headers, allow_private, oauth: _ } => {
                 let allow_private = *allow_private && declared.is_own;
@@ -251,7 +251,7 @@ impl Link {
                 config.max_json_response_size = MAX_MESSAGE;
                 let transport = StreamableHttpClientTransport::with_client(client_of, config);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
-                (service.map(|service| service.map_err(|error| error.to_string())), None, None)
+                (service.map(|service| service.map_err(|error| error.to_string())), None)
             }
         };
         let challenge = || bearing.as_ref().and_then(Bearing::challenge);
@@ -275,7 +275,7 @@ impl Link {
             is_stale,
             tools,
             errors,
-            sees,
+            is_outdated,
             timeout,
             held,
             bearing,
@@ -289,6 +289,11 @@ impl Link {
 
     pub fn is_over(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
+    }
+
+    /// Whether its program has to be started again to see the present files.
+    pub fn is_outdated(&self) -> bool {
+        (self.is_outdated)()
     }
 
     /// Its tools; asked again when the server has said that they have changed.
@@ -318,7 +323,7 @@ impl Link {
             let page = peer.list_tools(asked).boxed().await?;
             for tool in &page.tools {
                 if found.len() < bounds::MAX_TOOLS
-                    && let Some(served) = bounds::tool(&self.server, tool, self.sees.as_ref())
+                    && let Some(served) = bounds::tool(&self.server, tool)
                 {
                     // Of two with the same name the first counts.
                     let known = Known { own: tool.name.to_string(), tool: served };

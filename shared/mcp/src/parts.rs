@@ -16,6 +16,8 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
     /// The folder of the workspace that it sees and runs in.
     pub folder: FilePath,
+    /// The files and folders of the workspace that must not exist for it.
+    pub hidden: Vec<FilePath>,
     /// Whether it may open sockets, where commands may.
     pub network: bool,
 }
@@ -28,6 +30,8 @@ pub struct Talk {
     pub output: Box<dyn AsyncRead + Send + Unpin>,
     /// Its errors.
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
+    /// Whether the files that it sees are not the present ones any more: it has to be started again for those.
+    pub is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     /// It ends when this is dropped, with all that it started.
     pub held: Box<dyn Send + Sync>,
 }
@@ -35,11 +39,20 @@ pub struct Talk {
 /// Starts programs.
 #[async_trait]
 pub trait Programs: Send + Sync {
+    /// Whether files of the workspace can be hidden from programs.
+    fn hides(&self) -> bool;
     /// Starts a program beside the files of a workspace.
     ///
     /// # Errors
-    /// The reason, for people.
+    /// The reason, for people; for a program from which something must be hidden, where that cannot be.
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String>;
+    /// Brings the files that the programs of a workspace see up to date, where those are not the workspace's own.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    async fn refresh(&self, _: WorkspaceId) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The parts that servers are reached with.

@@ -4,7 +4,8 @@ use crate::{
     Servers,
     declared::How,
     oauth::accounts::{AccountParts, Holder, Registered},
-    servers::{Answers, NOT_YET, Slot},
+    servers::{Answers, NOT_YET},
+    slot::Slot,
 };
 use async_trait::async_trait;
 use domain::{Code, Error};
@@ -24,8 +25,8 @@ impl Servers {
     }
 
     /// A server that can be signed in at, and its account's place.
-    fn account_of(&self, of: &ServersOf, server: &str) -> Result<(Arc<Slot>, Holder), Error> {
-        let (slots, faults) = self.0.slots(of);
+    async fn account_of(&self, of: &ServersOf, server: &str) -> Result<(Arc<Slot>, Holder), Error> {
+        let (slots, faults) = self.0.slots(of).await;
         let Some(slot) = slots.into_iter().find(|slot| slot.name == server) else {
             let shown: String = server.chars().take(64).collect();
             let fault = faults.into_iter().find(|(name, _)| name == server);
@@ -69,7 +70,7 @@ fn holder(slot: &Slot) -> Option<Holder> {
 #[async_trait]
 impl ServerAccounts for Servers {
     async fn servers(&self, of: &ServersOf, wait: Duration) -> Vec<ServerView> {
-        let (slots, _) = self.0.slots(of);
+        let (slots, _) = self.0.slots(of).await;
         let Answers { found, mut missing } = self.0.all(of, None, wait).await;
         let mut views = Vec::new();
         for slot in slots {
@@ -104,7 +105,7 @@ impl ServerAccounts for Servers {
 
     async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str, confirms: bool) -> Result<SignIn, Error> {
         let accounts = self.accounts()?;
-        let (slot, holder) = self.account_of(of, server)?;
+        let (slot, holder) = self.account_of(of, server).await?;
         if slot.challenge().is_none() && !accounts.has(&holder).await? && slot.tools(&self.0.parts).await.is_ok() {
             let message = format!("the MCP server {server} needs no sign-in: it answers without one");
             return Err(Error::new(Code::Unprocessable, message));
@@ -126,7 +127,7 @@ impl ServerAccounts for Servers {
 
     async fn confirm(&self, of: &ServersOf, server: &str, code: &str) -> Result<(), Error> {
         let accounts = self.accounts()?;
-        let (slot, holder) = self.account_of(of, server)?;
+        let (slot, holder) = self.account_of(of, server).await?;
         accounts.confirm(&holder, code).await?;
         slot.begin_anew().await;
         Ok(())
@@ -134,7 +135,7 @@ impl ServerAccounts for Servers {
 
     async fn sign_out(&self, of: &ServersOf, server: &str) -> Result<(), Error> {
         let accounts = self.accounts()?;
-        let (slot, holder) = self.account_of(of, server)?;
+        let (slot, holder) = self.account_of(of, server).await?;
         accounts.forget(&holder).await?;
         slot.begin_anew().await;
         Ok(())

@@ -4,37 +4,26 @@ use crate::{
     asks::Running,
     bounds,
     declared::{self, Declared, How},
-    link::{Known, Link, Unlinked},
-    oauth::metadata::Challenge,
+    link::{Known, Link},
     parts::Parts,
     shelf::Shelved,
+    slot::{Found, Place, Slot, make_room},
 };
 use async_trait::async_trait;
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::future::join_all;
 use ports::{
-    SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told, ToolServers,
+    SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told,
+    ToolServers, server_of, would_see_private,
 };
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-/// After so long without a use a connection ends.
-const IDLE: Duration = Duration::from_secs(600);
-/// For so long more a connection is kept while a call of it waits for a person.
-const PARKED: Duration = Duration::from_secs(24 * 3600);
-/// The back-off after failures: the first, and the longest.
-const FIRST: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(300);
-/// The most connections of all workspaces together.
-const MOST: usize = 128;
 /// The time that a call waits for a server that is not connected yet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -48,7 +37,7 @@ pub struct Servers(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     own: BTreeMap<String, Declared>,
     pub parts: Parts,
-    slots: Mutex<HashMap<(WorkspaceId, String), Arc<Slot>>>,
+    slots: Mutex<HashMap<Place, Arc<Slot>>>,
 }
 
 impl Servers {
@@ -63,133 +52,6 @@ impl Servers {
         };
         let own = own.iter().map(one).collect::<Result<_, _>>()?;
         Ok(Self(Arc::new(Inner { own, parts, slots: Mutex::default() })))
-    }
-}
-
-/// A server of a workspace, connected or not.
-pub(crate) struct Slot {
-    pub workspace: WorkspaceId,
-    pub name: String,
-    pub declared: Declared,
-    state: tokio::sync::Mutex<State>,
-    used: Mutex<Instant>,
-    /// The sign-in that it has asked for.
-    challenge: Mutex<Option<Challenge>>,
-    /// Whether it was asked before, and whether it answered the last time.
-    was_asked: AtomicBool,
-    answers: AtomicBool,
-}
-
-enum State {
-    Cold,
-    Live(Arc<Link>),
-    Failed { again_at: Instant, times: u32, why: String },
-}
-
-impl Slot {
-    /// Its connection, made if there is none.
-    ///
-    /// # Errors
-    /// The reason, for people.
-    async fn link(self: &Arc<Self>, parts: &Parts) -> Result<Arc<Link>, String> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        let mut state = self.state.lock().await;
-        let times = match &*state {
-            State::Live(link) if !link.is_over() => return Ok(link.clone()),
-            State::Failed { again_at, why, .. } if Instant::now() < *again_at => return Err(why.clone()),
-            State::Failed { times, .. } => *times,
-            State::Live(_) | State::Cold => 0,
-        };
-        match Link::start(parts, self.workspace, &self.name, &self.declared).await {
-            Ok(link) => {
-                let link = Arc::new(link);
-                *state = State::Live(link.clone());
-                tokio::spawn(ends_when_idle(Arc::downgrade(self)));
-                Ok(link)
-            }
-            Err(Unlinked { challenge: Some(challenge), .. }) => Err(self.asks_to_sign_in(&mut state, challenge)),
-            Err(Unlinked { why, challenge: None }) => {
-                tracing::warn!(server = self.name, workspace = %self.workspace, why, "an MCP server cannot be used");
-                let again_at = Instant::now() + FIRST.saturating_mul(1 << times.min(8)).min(LONGEST);
-                *state = State::Failed { again_at, times: times + 1, why: why.clone() };
-                Err(why)
-            }
-        }
-    }
-
-    /// Its connection and its tools.
-    ///
-    /// # Errors
-    /// The reason, for people.
-    pub async fn tools(self: &Arc<Self>, parts: &Parts) -> Result<Found, String> {
-        let found = async {
-            let link = self.link(parts).await?;
-            match link.tools().await {
-                Ok(tools) => Ok(Found { slot: self.clone(), link, tools }),
-                Err(why) => Err(self.was_asked_to_sign_in(&link).await.unwrap_or(why)),
-            }
-        };
-        let found = found.await;
-        self.answers.store(found.is_ok(), Ordering::Release);
-        found
-    }
-
-    /// Notes that the server asks for a sign-in, and ends a connection that cannot go on without one. The reason, for people.
-    fn asks_to_sign_in(&self, state: &mut State, challenge: Challenge) -> String {
-        let why = format!("a person has to sign in at it first: buildscale mcp login {}", self.name);
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
-        *state = State::Failed { again_at: Instant::now() + LONGEST, times: 0, why: why.clone() };
-        why
-    }
-
-    /// The same for a connection whose last request failed; none where no sign-in is the reason.
-    pub async fn was_asked_to_sign_in(&self, link: &Link) -> Option<String> {
-        let challenge = link.challenge()?;
-        Some(self.asks_to_sign_in(&mut *self.state.lock().await, challenge))
-    }
-
-    /// The sign-in that it has asked for.
-    pub fn challenge(&self) -> Option<Challenge> {
-        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ends its connection; the next use makes another one, as another account.
-    pub async fn begin_anew(&self) {
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        *self.state.lock().await = State::Cold;
-        self.answers.store(true, Ordering::Release);
-    }
-
-    /// Whether it is worth waiting for: one that did not answer the last time holds nobody up.
-    fn is_promising(&self) -> bool {
-        !self.was_asked.swap(true, Ordering::AcqRel) || self.answers.load(Ordering::Acquire)
-    }
-
-    fn idle_at(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) + IDLE
-    }
-}
-
-/// Ends the connection of a slot once nobody has used it for long.
-async fn ends_when_idle(slot: Weak<Slot>) {
-    loop {
-        let Some(at) = slot.upgrade().map(|slot| slot.idle_at()) else { return };
-        sleep_until(at).await;
-        let Some(slot) = slot.upgrade() else { return };
-        if slot.idle_at() <= Instant::now() {
-            let mut state = slot.state.lock().await;
-            match &*state {
-                // A person may take long to answer.
-                State::Live(link) if !link.parked.is_empty() && slot.idle_at() + PARKED > Instant::now() => {
-                    drop(state);
-                    sleep_until(Instant::now() + IDLE).await;
-                    continue;
-                }
-                State::Live(_) => *state = State::Cold,
-                State::Cold | State::Failed { .. } => {}
-            }
-            return;
-        }
     }
 }
 
@@ -215,49 +77,99 @@ impl Inner {
         (servers, faults)
     }
 
-    /// The slot of a server that a workspace uses now.
+    /// The slot of a server over HTTP that a workspace uses now.
     pub fn slot(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<Slot>> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.get(&(workspace, server.to_owned())).cloned()
+        let place: Place = (workspace, server.to_owned(), Arc::default());
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
     }
 
-    /// The servers of a workspace, and those that are declared with a fault.
-    pub fn slots(&self, of: &ServersOf) -> (Vec<Arc<Slot>>, Vec<(String, String)>) {
-        let (servers, mut faults) = self.declared(of);
+    /// The files and folders that must not exist for the program of a server; none for a server that sees no files.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` where they cannot be hidden from it; those of [`ServersOf::hidden`].
+    async fn hidden(&self, of: &ServersOf, declared: &Declared) -> Result<Arc<[FilePath]>, Error> {
+        let How::Program { folder, confined: true, .. } = &declared.how else { return Ok(Arc::default()) };
+        // Without a sandbox it does not start.
+        let Some(programs) = &self.parts.confined else { return Ok(Arc::default()) };
+        let hidden = of.hidden.clone().await?;
+        let hides = programs.hides();
+        let is_seen = |path: &FilePath| folder.is_within(path) || (!hides && path.is_within(folder));
+        match hidden.iter().any(is_seen) {
+            true => Err(would_see_private(folder)),
+            false => Ok(hidden),
+        }
+    }
+
+    /// The servers of a workspace, and those that are declared with a fault or may not run for the caller.
+    pub async fn slots(&self, of: &ServersOf) -> (Vec<Arc<Slot>>, Vec<(String, String)>) {
+        let (declared, mut faults) = self.declared(of);
+        let mut servers = BTreeMap::new();
+        for (name, declared) in declared {
+            let hidden = self.hidden(of, &declared).await;
+            servers.insert(name, (declared, hidden));
+        }
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if of.declared.is_some() {
-            slots.retain(|(workspace, name), _| *workspace != of.workspace || servers.contains_key(name));
-        }
-        if slots.len() + servers.len() > MOST {
-            // Those that are not connected hold nothing but the time of their next attempt.
-            slots.retain(|_, slot| slot.state.try_lock().map_or(true, |state| matches!(&*state, State::Live(_))));
-        }
-        let mut found = Vec::new();
-        for (name, declared) in servers {
-            let key = (of.workspace, name.clone());
-            match slots.get(&key) {
-                Some(slot) if slot.declared == declared => found.push(slot.clone()),
-                None if slots.len() >= MOST => faults.push((name, "there are too many servers already".into())),
-                Some(_) | None => {
-                    let (state, used) = (tokio::sync::Mutex::new(State::Cold), Mutex::new(Instant::now()));
-                    let (was_asked, answers) = (AtomicBool::new(false), AtomicBool::new(false));
-                    let (workspace, challenge) = (of.workspace, Mutex::default());
-                    let slot = Slot { workspace, name, declared, state, used, challenge, was_asked, answers };
-                    let slot = Arc::new(slot);
-                    slots.insert(key, slot.clone());
-                    found.push(slot);
+        slots.retain(|(workspace, name, hidden), slot| match servers.get(name) {
+            _ if *workspace != of.workspace => true,
+            // A caller who may not read the declaration knows nothing of its servers.
+            None => of.declared.is_none(),
+            Some((declared, _)) if *declared != slot.declared => false,
+            Some((_, now)) => {
+                let has_left = match now {
+                    Ok(now) => now != hidden,
+                    // Any other error says nothing of what is hidden.
+                    Err(error) => error.code == Code::Forbidden,
+                };
+                if has_left {
+                    slot.leave(&of.party);
                 }
+                !slot.is_over()
+            }
+        });
+        let mut places = Vec::new();
+        for (name, (declared, hidden)) in servers {
+            match hidden {
+                Ok(hidden) => places.push(((of.workspace, name, hidden), declared)),
+                Err(error) => faults.push((name, error.message)),
             }
         }
+        // Those that the caller uses do not give way to each other.
+        let _held: Vec<_> = places.iter().filter_map(|(place, _)| slots.get(place).cloned()).collect();
+        let mut found = Vec::new();
+        for (place, declared) in places {
+            if !slots.contains_key(&place) && !make_room(&mut slots, of.workspace) {
+                faults.push((place.1, "there are too many servers already".into()));
+                continue;
+            }
+            let slot = slots.entry(place).or_insert_with_key(|place| Arc::new(Slot::new(place, declared)));
+            slot.enter(&of.party);
+            found.push(slot.clone());
+        }
         (found, faults)
+    }
+
+    /// The server in which a call of the caller waits for a person. What is hidden from the caller may have changed since: then it is not the one that new
+    /// calls go to.
+    async fn waiting(&self, of: &ServersOf, server: &str, call: CallId) -> Option<(Arc<Slot>, Arc<Link>)> {
+        let slots: Vec<_> = {
+            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let named = slots.iter().filter(|((workspace, name, _), _)| *workspace == of.workspace && name == server);
+            named.map(|(_, slot)| slot.clone()).collect()
+        };
+        for slot in slots {
+            if let Some(link) = slot.waiting(&of.party, call).await {
+                return Some((slot, link));
+            }
+        }
+        None
     }
 
     /// The servers' connections and tools, as far as they are there in time, and those that are not. Of one server, or of all.
     pub async fn all(self: &Arc<Self>, of: &ServersOf, one: Option<&str>, wait: Duration) -> Answers {
         let now = Instant::now();
-        let (mut slots, missing) = self.slots(of);
+        let (mut slots, missing) = self.slots(of).await;
         if let Some(tool) = one {
-            slots.retain(|slot| tool.starts_with(&format!("{SERVED_PREFIX}{}__", slot.name)));
+            slots.retain(|slot| server_of(tool) == Some(slot.name.as_str()));
         }
         let asked = slots.into_iter().map(|slot| {
             let (inner, name) = (self.clone(), slot.name.clone());
@@ -289,13 +201,6 @@ pub(crate) struct Answers {
     pub missing: Vec<(String, String)>,
 }
 
-/// A server that answers.
-pub(crate) struct Found {
-    pub slot: Arc<Slot>,
-    pub link: Arc<Link>,
-    pub tools: Arc<[Known]>,
-}
-
 #[async_trait]
 impl ToolServers for Servers {
     fn may_have(&self, tool: &str) -> bool {
@@ -311,7 +216,7 @@ impl ToolServers for Servers {
     }
 
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
-        match self.step(of, tool, (None, None), |link, known| Ok(link.begin(known, args))).await? {
+        match self.step(of, tool, (None, None), None, |link, known| Ok(link.begin(known, args))).await? {
             ServedStep::Answered(answer) => Ok(answer),
             ServedStep::Asks(_) | ServedStep::Samples(_) => {
                 Err(Error::new(Code::Internal, "a call without a person waits for one"))
@@ -321,6 +226,7 @@ impl ToolServers for Servers {
 
     async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
         let ServedCall { id, tool, args, reply, told } = call;
+        let answered = reply.is_some().then_some(id);
         let begun = |link: &Link, known: &Known| match reply {
             None => Ok(link.begin(known, args)),
             Some(answer) => link.parked.resume(id, answer).ok_or_else(|| {
@@ -328,14 +234,16 @@ impl ToolServers for Servers {
                     .hint("its server or this hub was started again meanwhile: look before you make it again")
             }),
         };
-        self.step(of, &tool, (Some(id), told), begun).await
+        self.step(of, &tool, (Some(id), told), answered, begun).await
     }
 
-    fn sees(&self, of: &ServersOf, server: &str) -> Option<FilePath> {
-        match self.0.declared(of).0.remove(server)?.how {
+    async fn sees(&self, of: &ServersOf, server: &str) -> Result<Option<FilePath>, Error> {
+        let Some(declared) = self.0.declared(of).0.remove(server) else { return Ok(None) };
+        self.0.hidden(of, &declared).await?;
+        Ok(match declared.how {
             How::Program { folder, confined: true, .. } => Some(folder),
             How::Program { .. } | How::Http { .. } => None,
-        }
+        })
     }
 
     async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {
@@ -358,6 +266,7 @@ impl ToolServers for Servers {
         let inside = path.as_str().strip_prefix(SERVED_FILES).and_then(|rest| rest.strip_prefix('/'));
         let Some((server, _)) = inside.and_then(|rest| rest.split_once('/')) else { return Err(none()) };
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
+        self.refresh(&found.slot).await?;
         let read = found.link.read(path.as_str()).await;
         self.told(&found, read).await?.ok_or_else(|| none().hint(format!("ls {SERVED_FILES}/{server} lists its files")))
     }
@@ -365,12 +274,13 @@ impl ToolServers for Servers {
     async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
         let none = || Error::not_found("prompt", name);
         let Some((server, prompt)) = name.split_once("__") else { return Err(none()) };
-        let (slots, faults) = self.0.slots(of);
+        let (slots, faults) = self.0.slots(of).await;
         // Such a message may be for somebody else: the agent of a thread has prompts of its own.
         if !slots.iter().any(|slot| slot.name == server) && !faults.iter().any(|(name, _)| name == server) {
             return Err(none());
         }
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
+        self.refresh(&found.slot).await?;
         let words = found.link.prompt(prompt, args).await;
         let listed = || none().hint(format!("ls {SERVED_FILES}/{server}/prompts lists those that there are"));
         self.told(&found, words).await?.ok_or_else(listed)
@@ -378,12 +288,13 @@ impl ToolServers for Servers {
 }
 
 impl Servers {
-    /// A step of a call: `begun` begins it, or goes on with it.
+    /// A step of a call: `begun` begins it, or goes on with the call `answered`.
     async fn step(
         &self,
         of: &ServersOf,
         tool: &str,
         (id, told): (Option<CallId>, Option<Told>),
+        answered: Option<CallId>,
         begun: impl FnOnce(&Link, &Known) -> Result<Running, Error>,
     ) -> Result<ServedStep, Error> {
         let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
@@ -391,7 +302,7 @@ impl Servers {
             let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
             Some((found, known))
         };
-        let Some((found, known)) = found.into_iter().find_map(named) else {
+        let Some((mut found, known)) = found.into_iter().find_map(named) else {
             let error = Error::not_found("tool", tool);
             let why: Vec<_> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
             return Err(match why.is_empty() {
@@ -399,10 +310,31 @@ impl Servers {
                 false => error.hint(format!("these servers cannot be used now: {}", why.join("; "))),
             });
         };
+        if let Some(call) = answered
+            && let Some((slot, link)) = self.0.waiting(of, &found.slot.name, call).await
+        {
+            found = Found { slot, link, ..found };
+        }
+        if answered.is_none() {
+            self.refresh(&found.slot).await?;
+        }
         let running = begun(&found.link, &known)?;
         found.link.listen(&running, told);
         let step = found.link.follow(running, id).await;
         self.told(&found, step).await
+    }
+
+    /// Brings the files that the program of a server sees up to date.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE`; nothing was asked of the server then.
+    async fn refresh(&self, slot: &Slot) -> Result<(), Error> {
+        let How::Program { confined: true, .. } = &slot.declared.how else { return Ok(()) };
+        let Some(programs) = &self.0.parts.confined else { return Ok(()) };
+        programs.refresh(slot.workspace).await.map_err(|why| {
+            let name = &slot.name;
+            Error::new(Code::UpstreamUnavailable, format!("the MCP server {name} cannot see the present files: {why}"))
+        })
     }
 
     /// A server by its name.
@@ -410,7 +342,7 @@ impl Servers {
     /// # Errors
     /// The reason, for people.
     async fn one(&self, of: &ServersOf, server: &str) -> Result<Found, String> {
-        let (slots, faults) = self.0.slots(of);
+        let (slots, faults) = self.0.slots(of).await;
         match slots.into_iter().find(|slot| slot.name == server) {
             Some(slot) => slot.tools(&self.0.parts).await,
             None => Err(faults

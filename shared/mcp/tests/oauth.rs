@@ -83,7 +83,7 @@ fn servers(url: &str, accounts: Option<AccountParts>) -> Servers {
 }
 
 fn of() -> ServersOf {
-    ServersOf { workspace: WorkspaceId::from_key("tests", "oauth"), declared: None, tools: [].into() }
+    ServersOf::new(WorkspaceId::from_key("tests", "oauth"))
 }
 
 fn installed() -> PathBuf {
@@ -302,8 +302,7 @@ async fn tokens_are_taken_out_of_all_that_is_written_down() {
 /// The server of the protocol's own SDK, with its own issuer at another port.
 #[tokio::test]
 async fn a_person_signs_in_at_the_server_of_the_sdk() {
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (port, auth) = (free(), free());
+    let (port, auth) = (testkit::free_port(), testkit::free_port());
     let modules = installed().join("node_modules");
     let script = modules.join("@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js");
     let _child = Command::new(modules.join("node/bin/node"))

@@ -8,7 +8,7 @@ use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
 use ports::{Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, Told, ToolServers};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,7 +54,7 @@ fn servers(list: &[(&str, Value)]) -> Servers {
 }
 
 fn of() -> ServersOf {
-    ServersOf { workspace: WorkspaceId::from_key("tests", "mcp"), declared: None, tools: [].into() }
+    ServersOf::new(WorkspaceId::from_key("tests", "mcp"))
 }
 
 fn installed() -> PathBuf {
@@ -163,26 +163,24 @@ fn hostile(then: &str) -> Value {
     ))
 }
 
-async fn call_of(then: &str) -> (domain::Error, Duration) {
+async fn call_of(then: &str) -> domain::Error {
     let mut config = hostile(then);
     config["timeout_s"] = 2.into();
     let servers = servers(&[("h", config)]);
     let served = servers.tools(&of(), PATIENCE).await;
     assert_eq!(names(&served), ["mcp__h__t"], "{served:?}");
-    let began = Instant::now();
-    (servers.call(&of(), "mcp__h__t", Map::new()).await.unwrap_err(), began.elapsed())
+    let called = timeout(PATIENCE, servers.call(&of(), "mcp__h__t", Map::new())).await;
+    called.expect("a call ends").unwrap_err()
 }
 
 #[tokio::test]
 async fn a_server_that_hangs_fails_its_call() {
-    let (error, took) = call_of("sleep 1000").await;
-    assert_eq!(error.code, Code::Timeout);
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(call_of("sleep 1000").await.code, Code::Timeout);
 }
 
 #[tokio::test]
 async fn a_server_that_dies_fails_its_call_with_its_last_words() {
-    let (error, _) = call_of("echo 'out of luck' >&2; exit 1").await;
+    let error = call_of("echo 'out of luck' >&2; exit 1").await;
     assert_eq!(error.code, Code::UpstreamUnavailable);
     assert!(error.message.contains("is gone"), "{error:?}");
 }
@@ -190,9 +188,8 @@ async fn a_server_that_dies_fails_its_call_with_its_last_words() {
 #[tokio::test]
 async fn a_server_that_floods_fails_its_call() {
     for flood in ["yes '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}'", "cat /dev/zero"] {
-        let (error, took) = call_of(flood).await;
+        let error = call_of(flood).await;
         assert!(matches!(error.code, Code::UpstreamUnavailable | Code::Timeout), "{flood}: {error:?}");
-        assert!(took < Duration::from_secs(20), "{flood}: {took:?}");
     }
 }
 
@@ -200,15 +197,12 @@ async fn a_server_that_floods_fails_its_call() {
 async fn a_server_that_hangs_holds_up_no_other() {
     let servers =
         servers(&[("h", shell("sleep 1000")), ("time", python("mcp_server_time", &["--local-timezone", "UTC"]))]);
-    let began = Instant::now();
     let now = servers.call(&of(), "mcp__time__get_current_time", args(json!({ "timezone": "UTC" }))).await.unwrap();
     assert!(now.text.contains("UTC"));
     // The first list waits for it, the second does not.
     servers.tools(&of(), Duration::from_millis(100)).await;
-    let again = Instant::now();
-    let served = servers.tools(&of(), PATIENCE).await;
+    let served = timeout(PATIENCE, servers.tools(&of(), 10 * PATIENCE)).await.expect("it is not waited for");
     assert_eq!(served.missing, [("h".to_owned(), "it does not answer yet".to_owned())]);
-    assert!(again.elapsed() < Duration::from_secs(10) && began.elapsed() < PATIENCE);
 }
 
 #[tokio::test]

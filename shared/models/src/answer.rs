@@ -5,11 +5,12 @@ use crate::{
     price::Price,
     retry::SIGN_OF_LIFE,
     secret::Redactor,
-    wire::{Decoding, Ending, Tokens},
+    wire::{ANSWER, Decoding, Ending, Tokens},
 };
 use domain::Usage;
 use futures::{Stream, StreamExt, stream};
 use ports::{Delta, ModelError, ModelStream};
+use serde_json::Value;
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 use tokio::time::timeout;
 
@@ -24,6 +25,8 @@ pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Sen
 pub(crate) struct Answer {
     pub body: Body,
     pub decoding: Decoding,
+    /// Whether its text is in the arguments of a call that the request forced.
+    pub answers_by_call: bool,
     /// The name under which messages keep the provider's own data.
     pub provider: String,
     /// The provider's name, and the model that was asked: it answers, unless the answer names another.
@@ -93,7 +96,14 @@ impl Reading {
                 self.over = true;
                 let Ending { calls, reason, tokens, kept, model } = answer.decoding.finish(&answer.provider);
                 let usage = answer.usage(tokens);
-                self.ready.extend(calls.into_iter().map(Ok));
+                let answers_by_call = answer.answers_by_call;
+                let said = |delta| match delta {
+                    Delta::Call { tool, args } if answers_by_call && tool == ANSWER => Delta::Text(args),
+                    delta => delta,
+                };
+                // Nothing of such a call goes into a history.
+                let kept = if answers_by_call { Value::Null } else { kept };
+                self.ready.extend(calls.into_iter().map(said).map(Ok));
                 let (provider, asked) = &answer.model;
                 let model = Some(format!("{provider}/{}", model.as_ref().unwrap_or(asked)));
                 self.ready.push_back(Ok(Delta::End { reason, usage, provider: kept, model }));

@@ -99,6 +99,18 @@ impl Kind {
         })
     }
 
+    /// Whether this model is known to take a schema of its answer. Another one refuses a request with a schema.
+    pub(crate) fn holds_to_schema(self, wire: Wire, model: &str) -> bool {
+        match self {
+            Self::OpenAi | Self::OpenAiResponses => has_schemas(model),
+            Self::OpenRouter => wire == Wire::ChatCompletions && model.strip_prefix("openai/").is_some_and(has_schemas),
+            Self::Gemini => model.starts_with("gemini-") && !model.starts_with("gemini-1"),
+            // For every model; old versions ignore the field.
+            Self::Ollama => wire == Wire::ChatCompletions,
+            Self::Anthropic | Self::Bedrock => wire.can_force(model),
+        }
+    }
+
     /// The name under which messages keep its own data: providers of one format do not understand each other's.
     pub(crate) fn keeps_as(self, wire: Wire) -> &'static str {
         match (self, wire) {
@@ -157,4 +169,11 @@ impl Kind {
             }
         }
     }
+}
+
+/// The models of OpenAI with structured outputs. <https://platform.openai.com/docs/guides/structured-outputs>
+fn has_schemas(model: &str) -> bool {
+    const FAMILIES: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-5", "gpt-6", "o3", "o4"];
+    const WITHOUT: [&str; 6] = ["2024-05-13", "audio", "realtime", "search", "chat", "deep-research"];
+    FAMILIES.iter().any(|family| model.starts_with(family)) && !WITHOUT.iter().any(|part| model.contains(part))
 }

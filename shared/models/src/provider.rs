@@ -172,16 +172,18 @@ impl Provider {
 
     /// Everything that the format needs to know.
     fn asked<'a>(&'a self, model: &'a str, request: &'a ModelRequest) -> Asked<'a> {
+        let schema = request.schema.as_deref().filter(|_| self.kind.holds_to_schema(self.wire, model));
         Asked {
             request,
             model,
             provider: self.kind.keeps_as(self.wire),
             official: self.official && matches!(self.kind, Kind::OpenAi | Kind::OpenAiResponses | Kind::Anthropic),
             reasons: self.reasons(model),
-            effort: self.effort(model),
+            effort: self.effort(model).filter(|_| schema.is_none() || !self.wire.answers_by_call()),
             // The owner of the hub sets the server's limit; a request only narrows it.
             max_tokens: [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min(),
             takes: self.takes(model),
+            schema,
         }
     }
 
@@ -229,7 +231,9 @@ async fn start_of(answer: Response, most: usize) -> reqwest::Result<Vec<u8>> {
 impl Model for Provider {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let model = self.model(request.model.as_deref().unwrap_or(AUTO)).await?;
-        let body = self.wire.body(&self.asked(&model, &request));
+        let asked = self.asked(&model, &request);
+        let answers_by_call = asked.schema.is_some() && self.wire.answers_by_call();
+        let body = self.wire.body(&asked);
         let mut post = self.http.client()?.post(self.wire.url(&self.base, &model)).json(&body);
         if let Some(trace) = request.trace {
             post = post.header(TRACE, trace.to_string());
@@ -238,6 +242,7 @@ impl Model for Provider {
         let answer = Answer {
             body: answer.bytes_stream().map_ok(|packet| packet.to_vec()).boxed(),
             decoding: Decoding::new(self.wire),
+            answers_by_call,
             provider: self.kind.keeps_as(self.wire).to_owned(),
             model: (self.kind.name(), model.clone()),
             price: price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices),
@@ -387,6 +392,46 @@ mod tests {
         );
         check(Kind::Anthropic, "claude-sonnet-4-6", true, "/output_config", json!({"effort": "high"}));
         check(Kind::Bedrock, "amazon.nova-lite-v1:0", true, "/inferenceConfig", none);
+    }
+
+    #[test]
+    fn a_schema_of_the_answer_is_said_as_each_format_has_it_and_to_models_that_take_one() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let asked = ModelRequest { schema: Some(Arc::new(schema.clone())), ..request() };
+        let check = |kind: Kind, model: &str, place: &str, expected: serde_json::Value| {
+            let said = |request: &ModelRequest| body(kind, json!({"reasoning": "high"}), model, request);
+            assert_eq!(said(&asked).pointer(place), Some(&expected), "{model}");
+            assert_ne!(said(&request()).pointer(place), Some(&expected), "{model}");
+        };
+        let named = json!({"name": "answer", "schema": schema, "strict": true});
+        let format = json!({"type": "json_schema", "json_schema": named});
+        check(Kind::OpenAi, "gpt-5-mini", "/response_format", format.clone());
+        check(Kind::OpenRouter, "openai/gpt-4o-mini", "/response_format", format.clone());
+        check(Kind::Ollama, "llama3.2", "/response_format", format);
+        let flat = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true});
+        check(Kind::OpenAiResponses, "gpt-5-mini", "/text/format", flat);
+        check(Kind::Gemini, "gemini-2.5-flash", "/generationConfig/responseJsonSchema", schema.clone());
+        check(Kind::Gemini, "gemini-2.5-flash", "/generationConfig/responseMimeType", json!("application/json"));
+        check(Kind::Anthropic, "claude-sonnet-4-5", "/tool_choice", json!({"type": "tool", "name": "answer"}));
+        check(Kind::Anthropic, "claude-sonnet-4-5", "/tools/0/input_schema", schema.clone());
+        let bedrock = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0";
+        check(Kind::Bedrock, bedrock, "/toolConfig/toolChoice", json!({"tool": {"name": "answer"}}));
+        check(Kind::Bedrock, "amazon.nova-lite-v1:0", "/toolConfig/tools/0/toolSpec/inputSchema/json", schema);
+        // A model that has to call cannot reason.
+        let thinking = |kind, model| body(kind, json!({"reasoning": "high"}), model, &asked)["thinking"].clone();
+        assert_eq!(thinking(Kind::Anthropic, "claude-sonnet-4-5"), serde_json::Value::Null);
+        for (kind, model) in [
+            (Kind::OpenAi, "gpt-3.5-turbo"),
+            (Kind::OpenAi, "a-model-of-a-gateway"),
+            (Kind::OpenAi, "gpt-4o-2024-05-13"),
+            (Kind::OpenRouter, "mistralai/mistral-small"),
+            (Kind::Gemini, "gemini-1.5-flash"),
+            (Kind::Anthropic, "a-model-of-a-gateway"),
+            (Kind::Bedrock, "meta.llama3-70b-instruct-v1:0"),
+        ] {
+            let said = |request: &ModelRequest| body(kind, json!({}), model, request);
+            assert_eq!(said(&asked), said(&request()), "{model} is asked as without a schema");
+        }
     }
 
     #[test]

@@ -58,7 +58,14 @@ pub(crate) struct Asked<'a> {
     pub max_tokens: Option<u32>,
     /// The kinds of files that it takes.
     pub takes: Takes,
+    /// The schema that the answer has to fit; only for a model that can be held to one.
+    pub schema: Option<&'a Value>,
 }
+
+/// The name of a schema, and of the tool that stands for it in formats that have no schemas of answers.
+pub(crate) const ANSWER: &str = "answer";
+/// The description of that tool.
+const ANSWERS: &str = "Gives the answer.";
 
 /// The kinds of files that a model takes beside text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,6 +186,23 @@ impl Wire {
             Self::Messages => ("x-api-key", key.to_owned()),
             Self::GenerateContent => ("x-goog-api-key", key.to_owned()),
             Self::ChatCompletions | Self::Responses | Self::Converse => ("authorization", format!("Bearer {key}")),
+        }
+    }
+
+    /// Whether an answer that fits a schema comes as the arguments of a call, which the request forces. A model that has to call does not reason.
+    pub fn answers_by_call(self) -> bool {
+        match self {
+            Self::Messages | Self::Converse => true,
+            Self::ChatCompletions | Self::Responses | Self::GenerateContent => false,
+        }
+    }
+
+    /// Whether a request can force a call by this model.
+    pub fn can_force(self, model: &str) -> bool {
+        match self {
+            Self::Messages => messages::Claude::of(model).can_be_forced,
+            Self::Converse => converse::can_be_forced(model),
+            Self::ChatCompletions | Self::Responses | Self::GenerateContent => false,
         }
     }
 

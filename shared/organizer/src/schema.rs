@@ -10,16 +10,24 @@ use serde_json::{Map, Value, json};
 pub fn properties_of_new(kind: Kind) -> (Map<String, Value>, Vec<&'static str>) {
     let fields = || table::updatable(kind);
     let required = fields().filter(|field| field.required).map(|field| field.name).collect();
-    (fields().map(property).collect(), required)
+    (fields().map(|field| property(field, is_told(field))).collect(), required)
 }
 
 /// The fields that an update changes, as properties of a JSON Schema. An empty text takes a value away, so words of a choice are told and checked
-/// later.
+/// later. Their meanings are those of the fields of a new entity, and in the answer of `get_field_info`: a request of a model does not repeat them.
 pub fn properties_of_update(kind: Kind) -> Map<String, Value> {
-    table::updatable(kind).map(property).collect()
+    table::updatable(kind).map(|field| property(field, false)).collect()
 }
 
-fn property(field: &Field) -> (String, Value) {
+/// Whether a field needs words beside its name and its type.
+fn is_told(field: &Field) -> bool {
+    match field.of {
+        Type::Text(_) | Type::Moment | Type::Moments | Type::Zone | Type::Rule | Type::Paths => true,
+        Type::Choice(_) | Type::Flag | Type::Number(..) | Type::Day | Type::Texts => false,
+    }
+}
+
+fn property(field: &Field, is_told: bool) -> (String, Value) {
     let mut schema = match field.of {
         Type::Text(_) | Type::Day | Type::Moment | Type::Zone | Type::Rule => json!({ "type": "string" }),
         Type::Choice(words) => json!({ "type": "string", "enum": words.iter().chain(&[""]).collect::<Vec<_>>() }),
@@ -27,7 +35,9 @@ fn property(field: &Field) -> (String, Value) {
         Type::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Type::Moments | Type::Texts | Type::Paths => json!({ "type": "array", "items": { "type": "string" } }),
     };
-    schema["description"] = field.description.into();
+    if is_told {
+        schema["description"] = field.description.into();
+    }
     (field.name.to_owned(), schema)
 }
 

@@ -3,6 +3,7 @@
 //! the workspace's sandbox.
 
 mod none;
+mod offers;
 
 use crate::{Result, WorkingCopies};
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 pub use none::{NoAgents, STOCK_AGENTS};
+pub use offers::{Unoffered, offered};
 
 /// The coding agents that this installation knows, and the processes of their threads.
 ///
@@ -76,6 +78,10 @@ pub trait Agents: Send + Sync {
     /// # Errors
     /// Those of [`Agents`].
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers>;
+    /// [`Agents::offers`] as the agent has told them here in the last hour; none where it has not. Starts nothing.
+    async fn told_offers(&self, _agent: &str, _cwd: &str) -> Option<AgentOffers> {
+        None
+    }
     /// The agent's own sessions in `cwd`; none where it keeps none.
     ///
     /// # Errors
@@ -123,11 +129,16 @@ pub struct AgentPrompt {
     pub turn: AgentTurn,
     /// The agent, its folder and options.
     pub thread: ThreadAgent,
-    /// The person's words, and attachments, as content blocks of ACP. An agent that takes no images gets words in their place.
+    /// The person's words, and attachments, as content blocks of ACP. In place of a kind of block that the agent does not take it gets a
+    /// `resource_link`. Text with [`AgentPrompt::REPEATS`] is left out where the agent takes the attachments themselves.
     pub content: Vec<Value>,
     /// The text that brings a process up to date that does not know the thread: the summary and the recent turns, within a budget. It is
     /// sent before the prompt where the process is new and the agent cannot load its session.
     pub context: String,
+    /// Whether the agent chose the mode of `thread` by itself. A new process that refuses it goes on in its own default, and tells that as a choice of the
+    /// agent. A mode that people chose is never replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_mode: bool,
 }
 
 /// An update of a turn, in its order.
@@ -230,7 +241,10 @@ pub struct AgentCommand {
 }
 
 impl AgentPrompt {
-    /// Whether two prompts can share a process: it runs with the folder and the settings that it was started with.
+    /// The field of a text block that repeats attached files as words, for agents that take no embedded resources. No agent sees it.
+    pub const REPEATS: &str = "repeatsAttachments";
+
+    /// Whether two prompts can share a process: it runs with the folder and the settings that it was started with, and those that it has chosen since.
     pub fn shares_process(a: &ThreadAgent, b: &ThreadAgent) -> bool {
         let settings = |options: &AgentOptions| AgentOptions { session_id: None, ..options.clone() };
         a.agent == b.agent && a.cwd == b.cwd && settings(&a.options) == settings(&b.options)

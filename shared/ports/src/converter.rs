@@ -3,6 +3,28 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
+/// The most attachments that a message gives.
+pub const MAX_ATTACHMENTS: usize = 100;
+/// The most bytes that the attachments of one message have together.
+pub const MAX_ATTACHED: usize = 32 * 1024 * 1024;
+
+/// The longest name of an attachment that is handed on, in bytes, before an end for its type. With a number and the ends of derived files it fits into
+/// 255.
+pub const MAX_ATTACHMENT_NAME: usize = 200;
+/// The longest end of a name that stays when the name is cut, in bytes.
+const ENDING: usize = 16;
+
+/// The stem and the end of the name of an attachment, such as `report` and `.pdf`; the stem is cut so that both have at most [`MAX_ATTACHMENT_NAME`]
+/// bytes. A name that begins with its only dot, and one with a long end, is all stem.
+pub fn cut_name(name: &str) -> (&str, &str) {
+    let (stem, ending) = match name.rfind('.') {
+        Some(at) if at > 0 && name.len() - at <= ENDING => name.split_at(at),
+        _ => (name, ""),
+    };
+    let end = stem.floor_char_boundary(MAX_ATTACHMENT_NAME - ending.len());
+    (stem.get(..end).unwrap_or_default(), ending)
+}
+
 /// A document as Markdown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Converted {
@@ -12,6 +34,17 @@ pub struct Converted {
     pub facts: Vec<(String, serde_json::Value)>,
     /// The Markdown.
     pub markdown: String,
+    /// The attachments of a message, at most [`MAX_ATTACHMENTS`] with [`MAX_ATTACHED`] bytes together.
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file that came with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name as the message has it, or one that was made up. It may be that of another attachment, and no name that a file can have.
+    pub name: String,
+    /// Its content, as it was before it was encoded for the message.
+    pub content: Vec<u8>,
 }
 
 /// Why there is no Markdown.
@@ -46,4 +79,27 @@ pub trait Converter: Send + Sync {
     /// # Errors
     /// [`NotConverted`].
     async fn convert(&self, name: &str, content: Bytes) -> Result<Converted, NotConverted>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_cut_before_its_end() {
+        let (long, wide, strange) = ("a".repeat(300), "ü".repeat(150), format!("a.{}", "b".repeat(20)));
+        let cases = [
+            ("report.pdf".to_owned(), "report", ".pdf"),
+            ("README".to_owned(), "README", ""),
+            (".profile".to_owned(), ".profile", ""),
+            (format!("{long}.pdf"), &long[..196], ".pdf"),
+            (long.clone(), &long[..200], ""),
+            // A character of two bytes is not cut in half.
+            (format!("{wide}.xml1"), &wide[..194], ".xml1"),
+            (strange.clone(), &strange[..], ""),
+        ];
+        for (name, stem, ending) in cases {
+            assert_eq!(cut_name(&name), (stem, ending), "{name}");
+        }
+    }
 }

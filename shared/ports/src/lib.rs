@@ -48,13 +48,15 @@ pub mod validate;
 
 pub use agents::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
-    AgentUpdate, Agents, NoAgents, STOCK_AGENTS,
+    AgentUpdate, Agents, NoAgents, STOCK_AGENTS, Unoffered, offered,
 };
 pub use announced::{Announced, PART, Part, Progress};
 pub use blobs::{Blobs, Incoming, LARGE, MOST_UNFINISHED, UNFINISHED};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
-pub use converter::{Converted, Converter, NotConverted};
+pub use converter::{
+    Attachment, Converted, Converter, MAX_ATTACHED, MAX_ATTACHMENT_NAME, MAX_ATTACHMENTS, NotConverted, cut_name,
+};
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Described, Describer, NotTaken};
 pub use embedder::{EmbedAs, Embedded, Embedder};
@@ -68,8 +70,8 @@ pub use queue::{
 pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use sandbox::{
-    Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
-    SandboxState, SandboxView, Sandboxes,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place,
+    Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
     IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,
@@ -81,8 +83,9 @@ pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerVi
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
-    CODE_PREFIX, HTTP_PREFIX, HandedOut, SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile,
-    ServedStep, ServedTool, ServersOf, Together, Told, ToolServers, WEB_FETCH, WEB_SEARCH,
+    CODE_PREFIX, HTTP_PREFIX, HandedOut, HiddenFiles, SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall,
+    ServedFile, ServedStep, ServedTool, ServersOf, Together, Told, ToolServers, WEB_FETCH, WEB_SEARCH, server_of,
+    would_see_private,
 };
 pub use transfer::{LARGEST, Presigned, Transfer};
 pub use turns::Turns;

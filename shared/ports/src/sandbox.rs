@@ -1,6 +1,8 @@
 //! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS:
 //! one takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
+mod pipes;
+
 use crate::{Agents, Presigned, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,6 +11,8 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use uuid::Uuid;
+
+pub use pipes::{Piece, Pipes};
 
 /// The sandboxes of all workspaces, one per workspace.
 ///
@@ -37,6 +41,10 @@ pub trait Sandboxes: Send + Sync {
     /// # Errors
     /// Those of [`Sandboxes`].
     async fn ready(&self, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandbox>>>;
+    /// Whether each of them has a [mirror](Sandbox::mirror), which has only the files that everybody in the workspace may read.
+    fn have_mirrors(&self) -> bool {
+        false
+    }
 }
 
 /// How a sandbox is, for people.
@@ -74,6 +82,10 @@ pub trait Sandbox: Send + Sync {
     fn mirror(&self) -> Option<&dyn Mirrored>;
     /// The coding agents of this machine, which work in copies of the workspace's files; none where agents work elsewhere.
     fn agents(&self) -> Option<Arc<dyn Agents>> {
+        None
+    }
+    /// The programs of this machine that are spoken to for long; none where they are started in another way.
+    fn pipes(&self) -> Option<Arc<dyn Pipes>> {
         None
     }
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
@@ -208,6 +220,9 @@ pub enum ManifestEntry {
     Absent,
 }
 
+/// In [`Exec::hidden`]: all that is in the folder of the homes when the command starts, or comes later. With one more name, the home of that name stays.
+pub const OTHER_HOMES: &str = "/users/-";
+
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
@@ -221,6 +236,10 @@ pub struct Exec {
     pub folder: FilePath,
     /// The only folder of the workspace that it can read; the root for all of it.
     pub root: FilePath,
+    /// Files and folders of the workspace that do not exist for the command, in order. They need not be there. One at or below [`OTHER_HOMES`] has its
+    /// own meaning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<FilePath>,
     /// Variables beside the few that every command gets.
     pub env: BTreeMap<String, String>,
     /// The standard input.

@@ -38,7 +38,7 @@ pub struct Passage {
     pub first_line: u64,
     /// Its last line.
     pub last_line: u64,
-    /// The headings above it.
+    /// The headings above it, or the items of code around it, from the outermost: `Parser > next`.
     pub heading: String,
     /// The text.
     pub text: String,
@@ -161,7 +161,7 @@ pub type Looked = Arc<dyn Fn(&ShownFile<'_>) -> bool + Send + Sync>;
 pub struct Unembedded {
     /// The passage.
     pub passage: i64,
-    /// The headings above it.
+    /// The headings above it, or the items of code around it, from the outermost: `Parser > next`.
     pub heading: String,
     /// Its text.
     pub text: String,

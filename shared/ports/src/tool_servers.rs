@@ -2,7 +2,10 @@
 
 use async_trait::async_trait;
 use domain::{CallId, Code, Error, FilePath, WorkspaceId, event::Question};
-use futures::future::join_all;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, join_all},
+};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,6 +19,11 @@ pub const CODE_PREFIX: &str = "code__";
 pub const WEB_FETCH: &str = "web_fetch";
 /// The tool that searches the web.
 pub const WEB_SEARCH: &str = "web_search";
+
+/// The server in the name of a tool, `mcp__<server>__<tool>`; none for a tool of another kind. No server has `__` in its name.
+pub fn server_of(tool: &str) -> Option<&str> {
+    Some(tool.strip_prefix(SERVED_PREFIX)?.split_once("__")?.0)
+}
 
 /// The servers of tools that this installation and its workspaces declare.
 ///
@@ -44,8 +52,11 @@ pub trait ToolServers: Send + Sync {
         Ok(ServedStep::Answered(self.call(of, &tool, args).await?))
     }
     /// The folder of the workspace that the program of a server sees; none for a server that sees no files. Connects to nothing.
-    fn sees(&self, _: &ServersOf, _: &str) -> Option<FilePath> {
-        None
+    ///
+    /// # Errors
+    /// `FORBIDDEN` where the program would see files of others, and this machine cannot hide them from it; those of [`ServersOf::hidden`].
+    async fn sees(&self, _: &ServersOf, _: &str) -> Result<Option<FilePath>, Error> {
+        Ok(None)
     }
     /// The resources and prompts of all servers, as files under [`SERVED_FILES`], by path. Waits as [`ToolServers::tools`] does. No content is in it.
     async fn files(&self, _: &ServersOf, _: Duration) -> Vec<ServedFile> {
@@ -116,6 +127,9 @@ pub struct ServedFile {
     pub about: String,
 }
 
+/// Files and folders of a workspace that must not exist for somebody. They are looked up once, when they are first asked for.
+pub type HiddenFiles = Shared<BoxFuture<'static, Result<Arc<[FilePath]>, Error>>>;
+
 /// The servers of a workspace.
 #[derive(Clone, Debug)]
 pub struct ServersOf {
@@ -123,8 +137,41 @@ pub struct ServersOf {
     pub workspace: WorkspaceId,
     /// The text of its own declaration, beside the servers of the installation; none where it has none, or the caller may not read it.
     pub declared: Option<Arc<str>>,
-    /// The files of its own HTTP tools that the caller may read: the names and the texts.
+    /// The files of its own HTTP tools that the caller may read, behind those that the caller's flow brings: the names and the texts. Of two tools of one
+    /// name the first counts.
     pub tools: Arc<[(String, String)]>,
+    /// The caller, by a name that stays the same from one call to the next.
+    pub party: String,
+    /// The files and folders that must not exist for programs that act for the caller, in order; `FORBIDDEN` where there may be no such program.
+    pub hidden: HiddenFiles,
+}
+
+impl ServersOf {
+    /// The servers of the installation for a workspace. No program sees the files of the workspace.
+    pub fn new(workspace: WorkspaceId) -> Self {
+        let hidden = async { Err(would_see_private(&FilePath::root())) };
+        Self { workspace, declared: None, tools: [].into(), party: String::new(), hidden: hidden.boxed().shared() }
+    }
+
+    /// The same for a party from whose programs these files and folders are hidden.
+    #[must_use]
+    pub fn with_party<F>(self, party: String, hidden: F) -> Self
+    where
+        F: Future<Output = Result<Vec<FilePath>, Error>> + Send + 'static,
+    {
+        Self { party, hidden: hidden.map(|paths| paths.map(Arc::from)).boxed().shared(), ..self }
+    }
+}
+
+/// The refusal of a program that would see files of others in a folder. It has no word on which files those are.
+pub fn would_see_private(folder: &FilePath) -> Error {
+    Error::new(
+        Code::Forbidden,
+        format!("a program in {folder} would see files of this workspace that are private to others"),
+    )
+    .hint("have it work in a folder without such files")
+    .detail("action", "execute")
+    .detail("path", folder.as_str())
 }
 
 /// The tools that servers give.
@@ -147,8 +194,6 @@ pub struct ServedTool {
     pub parameters: Value,
     /// Whether a second call does no more than the first, as the server says.
     pub is_repeatable: bool,
-    /// The folder of the workspace that the server's program sees; none for a server that sees no files.
-    pub sees: Option<FilePath>,
 }
 
 /// The answer of a tool.
@@ -226,8 +271,14 @@ impl ToolServers for Together {
         }
     }
 
-    fn sees(&self, of: &ServersOf, server: &str) -> Option<FilePath> {
-        self.0.iter().find_map(|servers| servers.sees(of, server))
+    async fn sees(&self, of: &ServersOf, server: &str) -> Result<Option<FilePath>, Error> {
+        for servers in &self.0 {
+            let folder = servers.sees(of, server).await?;
+            if folder.is_some() {
+                return Ok(folder);
+            }
+        }
+        Ok(None)
     }
 
     async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {

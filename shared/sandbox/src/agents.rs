@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use domain::{ChatId, FilePath, ThreadAgent, WORKSPACE_FOLDER, WorkspaceId};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
-    Error, Result, SandboxState, Sandboxes, WorkingCopies, WorkingCopy,
+    Error, Result, Sandbox, SandboxState, Sandboxes, WorkingCopies, WorkingCopy,
 };
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -43,24 +43,57 @@ fn gone() -> Error {
 
 /// Asks a sandbox, and again when there is no answer: one that was ready a moment ago may have gone, and then there is another one or none. `ask` gets the
 /// number of the tries before.
-async fn patiently<T, F, A>(
+pub(crate) async fn patiently<S: ?Sized, T, F, A>(
     find: impl Fn() -> F + Send + Sync,
-    ask: impl Fn(Arc<dyn Agents>, u32) -> A + Send + Sync,
+    ask: impl Fn(Arc<S>, u32) -> A + Send + Sync,
 ) -> Result<T>
 where
-    F: Future<Output = Result<Arc<dyn Agents>>> + Send,
+    F: Future<Output = Result<Arc<S>>> + Send,
     A: Future<Output = Result<T>> + Send,
 {
     let mut tries = 0;
     loop {
         match ask(find().await?, tries).await {
             Err(error @ Error::Unavailable { .. }) if tries < TRIES => {
-                tracing::warn!(%error, "a sandbox is asked again about its agents");
+                tracing::warn!(%error, "a sandbox is asked again");
                 sleep(LOOKED_AT * 2_u32.pow(tries)).await;
                 tries += 1;
             }
             other => return other,
         }
+    }
+}
+
+/// The sandbox of a workspace once it is ready, which is started if there is none.
+///
+/// # Errors
+/// `Unavailable` when it does not start in time; those of [`Sandboxes`].
+pub(crate) async fn started(sandboxes: &dyn Sandboxes, workspace: WorkspaceId) -> Result<Arc<dyn Sandbox>> {
+    let away = |why: String| Error::unavailable("the sandbox", why);
+    let (begun, mut pause, mut asked_for) = (Instant::now(), LOOKED_AT, 0);
+    let mut is_coming = false;
+    loop {
+        if let Some(sandbox) = sandboxes.ready(workspace).await? {
+            return Ok(sandbox);
+        }
+        let view = if is_coming || asked_for == ASKED_FOR {
+            sandboxes.look(workspace).await?
+        } else {
+            asked_for += 1;
+            sandboxes.warm(workspace).await?
+        };
+        let why = || view.reason.clone().unwrap_or_else(|| "nobody knows why".into());
+        is_coming = match view.state {
+            SandboxState::Failed => return Err(away(format!("it does not start: {}", why()))),
+            SandboxState::Cold if asked_for == ASKED_FOR => return Err(away("it ends before it is ready".into())),
+            SandboxState::Cold => false,
+            SandboxState::Starting | SandboxState::Ready => true,
+        };
+        if begun.elapsed() + pause > START {
+            return Err(away(format!("it has not started within {} s", START.as_secs())));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOKED_AT_MOST);
     }
 }
 
@@ -89,33 +122,8 @@ impl SandboxAgents {
 
     /// The agents of a workspace's sandbox, once it is ready.
     async fn started(&self, workspace: WorkspaceId) -> Result<Arc<dyn Agents>> {
-        let (begun, mut pause, mut asked_for) = (Instant::now(), LOOKED_AT, 0);
-        let mut is_coming = false;
-        loop {
-            if let Some(sandbox) = self.sandboxes.ready(workspace).await? {
-                return sandbox.agents().ok_or_else(|| away("the sandbox of this workspace has no coding agents"));
-            }
-            let view = if is_coming || asked_for == ASKED_FOR {
-                self.sandboxes.look(workspace).await?
-            } else {
-                asked_for += 1;
-                self.sandboxes.warm(workspace).await?
-            };
-            let why = || view.reason.clone().unwrap_or_else(|| "nobody knows why".into());
-            is_coming = match view.state {
-                SandboxState::Failed => return Err(away(format!("its sandbox does not start: {}", why()))),
-                SandboxState::Cold if asked_for == ASKED_FOR => {
-                    return Err(away("its sandbox ends before it is ready"));
-                }
-                SandboxState::Cold => false,
-                SandboxState::Starting | SandboxState::Ready => true,
-            };
-            if begun.elapsed() + pause > START {
-                return Err(away(format!("its sandbox has not started within {} s", START.as_secs())));
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(LOOKED_AT_MOST);
-        }
+        let sandbox = started(&*self.sandboxes, workspace).await?;
+        sandbox.agents().ok_or_else(|| away("the sandbox of this workspace has no coding agents"))
     }
 }
 
@@ -139,11 +147,13 @@ impl Agents for SandboxAgents {
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
         let workspace = prompt.turn.workspace;
         let prompt = &prompt;
-        patiently(|| self.started(workspace), |agents, _| async move { agents.prompt(prompt.clone()).await }).await
+        let ask = |agents: Arc<dyn Agents>, _| async move { agents.prompt(prompt.clone()).await };
+        patiently(|| self.started(workspace), ask).await
     }
 
     async fn updates(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>> {
-        patiently(|| self.here(turn.workspace), |agents, _| async move { agents.updates(turn).await }).await
+        let ask = |agents: Arc<dyn Agents>, _| async move { agents.updates(turn).await };
+        patiently(|| self.here(turn.workspace), ask).await
     }
 
     async fn answer(&self, turn: &AgentTurn, request: &str, option: Option<&str>) -> Result<()> {

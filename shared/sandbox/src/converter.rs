@@ -4,6 +4,7 @@
 //! ```text
 //!   the host ── stdin: one line of JSON, the content ──▶ the child: limits, no files, no sockets
 //!            ◀─ stdout: one line of JSON, the Markdown ──          then the parsers
+//!                       and the attachments
 //! ```
 //!
 //! The child is this program once more, so nothing has to be installed; its `main` calls [`convert_if_asked`] before anything else. It bounds its own
@@ -12,7 +13,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ports::{Converted, Converter, NotConverted};
+use ports::{Attachment, Converted, Converter, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -41,8 +42,9 @@ const CPU_S: u64 = 60;
 const TIME: Duration = Duration::from_secs(60);
 /// The longest Markdown, in bytes: with its front matter it has to fit into one write.
 const OUTPUT: usize = 31 * 1024 * 1024;
-/// The longest first line of the answer, in bytes.
-const HEAD: usize = 64 * 1024;
+/// The longest first line of the answer, in bytes. In JSON each of the 100 names of attachments has 204 bytes, and at most six times as many when all
+/// of them are escaped.
+const HEAD: usize = 256 * 1024;
 /// How much of its error output is looked at, in bytes.
 const ERRORS: usize = 4 * 1024;
 /// The stack of the thread that parses, in bytes.
@@ -56,12 +58,32 @@ struct Request {
     max_output: usize,
 }
 
-/// The first line of the child's answer; the Markdown follows it.
+/// The first line of the child's answer; the Markdown follows it, and then the contents of the attachments, one after the other.
 #[derive(Debug, Serialize, Deserialize)]
 enum Head {
-    Converted { kind: String, facts: Vec<(String, serde_json::Value)> },
-    Skipped { reason: String, message: String },
-    Failed { reason: String, message: String },
+    Converted {
+        kind: String,
+        facts: Vec<(String, serde_json::Value)>,
+        /// The length of the Markdown, in bytes.
+        markdown: usize,
+        attachments: Vec<Announced>,
+    },
+    Skipped {
+        reason: String,
+        message: String,
+    },
+    Failed {
+        reason: String,
+        message: String,
+    },
+}
+
+/// An attachment, whose content comes later.
+#[derive(Debug, Serialize, Deserialize)]
+struct Announced {
+    name: String,
+    /// In bytes.
+    length: usize,
 }
 
 /// Converts the document on standard input and never returns, in a process that was started for that; does nothing in any other. To be called by
@@ -99,17 +121,30 @@ where
     let work = move || convert(&request.name, &content, request.max_output);
     let parsing = std::thread::Builder::new().name("convert".into()).stack_size(STACK).spawn(work)?;
     let answer = parsing.join().unwrap_or_else(|_| Err(failed("crashed", "the parser of its format gave up on it")));
-    let (head, markdown) = match answer {
-        Ok(Converted { kind, facts, markdown }) => (Head::Converted { kind, facts }, markdown),
-        Err(NotConverted::Skipped { reason, message }) => (Head::Skipped { reason, message }, String::new()),
-        Err(NotConverted::Failed { reason, message }) => (Head::Failed { reason, message }, String::new()),
+    let (head, converted) = match answer {
+        Ok(mut converted) => (Head::of(&mut converted), converted),
+        Err(NotConverted::Skipped { reason, message }) => (Head::Skipped { reason, message }, Converted::default()),
+        Err(NotConverted::Failed { reason, message }) => (Head::Failed { reason, message }, Converted::default()),
         Err(NotConverted::Unavailable(_)) => return Err(std::io::ErrorKind::Other.into()),
     };
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, &head)?;
     out.write_all(b"\n")?;
-    out.write_all(markdown.as_bytes())?;
+    out.write_all(converted.markdown.as_bytes())?;
+    for attachment in &converted.attachments {
+        out.write_all(&attachment.content)?;
+    }
     out.flush()
+}
+
+impl Head {
+    /// Takes the small parts out of a converted document.
+    fn of(converted: &mut Converted) -> Self {
+        let (kind, facts) = (std::mem::take(&mut converted.kind), std::mem::take(&mut converted.facts));
+        let announced = |it: &Attachment| Announced { name: it.name.clone(), length: it.content.len() };
+        let attachments = converted.attachments.iter().map(announced).collect();
+        Self::Converted { kind, facts, markdown: converted.markdown.len(), attachments }
+    }
 }
 
 /// Converts documents in a child process each.
@@ -171,12 +206,10 @@ impl ChildConverter {
             .await;
             drop(input);
         };
-        let (answer, errors, ()) = tokio::join!(at_most(output, HEAD + OUTPUT), first_of(errors, ERRORS), feed);
+        let (answer, errors, ()) =
+            tokio::join!(at_most(output, HEAD + OUTPUT + MAX_ATTACHED), first_of(errors, ERRORS), feed);
         let Some(answer) = answer else {
-            return Err(failed(
-                "output_too_large",
-                format!("it would be longer than {} MB of Markdown", OUTPUT / 1_000_000),
-            ));
+            return Err(too_long());
         };
         let status = child.wait().await.map_err(|error| NotConverted::Unavailable(error.to_string()))?;
         if !status.success() {
@@ -241,18 +274,66 @@ async fn first_of(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
 fn read(mut answer: Vec<u8>) -> Result<Converted, NotConverted> {
     let strange = || failed("crashed", "the parser of its format gave no answer that can be read");
     let end = answer.iter().take(HEAD).position(|byte| *byte == b'\n').ok_or_else(strange)?;
-    let markdown = answer.split_off(end + 1);
+    let mut text = answer.split_off(end + 1);
     answer.truncate(end);
     match serde_json::from_slice(&answer).map_err(|_| strange())? {
-        Head::Converted { kind, facts } => {
-            let markdown = String::from_utf8(markdown).map_err(|_| strange())?;
-            Ok(Converted { kind, facts, markdown })
+        Head::Converted { kind, facts, markdown, attachments } => {
+            if markdown > OUTPUT {
+                return Err(too_long());
+            }
+            if markdown > text.len() || attachments.len() > MAX_ATTACHMENTS {
+                return Err(strange());
+            }
+            let contents = text.split_off(markdown);
+            let markdown = String::from_utf8(text).map_err(|_| strange())?;
+            let mut rest = contents.as_slice();
+            let take = |Announced { name, length }| {
+                let (content, others) = rest.split_at_checked(length)?;
+                rest = others;
+                Some(Attachment { name, content: content.to_vec() })
+            };
+            let attachments = attachments.into_iter().map(take).collect::<Option<Vec<_>>>().ok_or_else(strange)?;
+            Ok(Converted { kind, facts, markdown, attachments })
         }
         Head::Skipped { reason, message } => Err(NotConverted::Skipped { reason, message }),
         Head::Failed { reason, message } => Err(failed(&reason, message)),
     }
 }
 
+fn too_long() -> NotConverted {
+    failed("output_too_large", format!("it would be longer than {} MB of Markdown", OUTPUT / 1_000_000))
+}
+
 fn failed(reason: &str, message: impl Into<String>) -> NotConverted {
     NotConverted::Failed { reason: reason.into(), message: message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn attachments_come_behind_the_markdown_and_a_cut_answer_is_refused() {
+        let contents = [("a", "\0one"), ("b", ""), ("c", "three\n")];
+        let attachments = contents.map(|(name, content)| Attachment { name: name.into(), content: content.into() });
+        let facts = vec![("title".to_owned(), serde_json::Value::from("t"))];
+        let whole =
+            Converted { kind: "email".into(), facts, markdown: "# T\n".into(), attachments: attachments.to_vec() };
+        let mut answer = serde_json::to_vec(&Head::of(&mut whole.clone())).unwrap();
+        answer.extend(b"\n# T\n\0onethree\n");
+        assert_eq!(read(answer.clone()), Ok(whole));
+        answer.pop();
+        assert!(matches!(read(answer), Err(NotConverted::Failed { reason, .. }) if reason == "crashed"));
+    }
+
+    #[test]
+    fn the_longest_names_of_attachments_fit_into_an_answer() {
+        let longest = Attachment { name: "\u{1}".repeat(204), content: b"a".to_vec() };
+        let whole = Converted { attachments: vec![longest; MAX_ATTACHMENTS], ..Converted::default() };
+        let mut answer = serde_json::to_vec(&Head::of(&mut whole.clone())).unwrap();
+        answer.push(b'\n');
+        answer.extend([b'a'; MAX_ATTACHMENTS]);
+        assert_eq!(read(answer), Ok(whole));
+    }
 }

@@ -74,6 +74,11 @@ impl Fenced {
         command: &Exec,
         [input, output, errors]: [OwnedFd; 3],
     ) -> Result<Self, Refusal> {
+        if command.hidden.iter().any(|hidden| hidden.is_within(&command.root)) {
+            let why =
+                "the files of others cannot be hidden from a command on this machine, which gives it no namespaces";
+            return Err(Refusal::Refused(why.into()));
+        }
         // By open descriptors: a folder that is put in their place meanwhile is not entered.
         let (folder, root) = (open_folder(latest, &command.folder)?, open_folder(latest, &command.root)?);
         let mut program = Command::new(find(&plan.words, &plan.env, &latest.join(command.folder.relative()))?);

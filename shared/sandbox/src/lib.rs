@@ -12,6 +12,7 @@
 //!   and in `world` (the outer one, on the hub).
 //! - [`Mirror`] is a folder that manifests bring up to date, for a machine that does not see the workspace's own.
 //! - [`Local`] is the sandbox of the hub: commands see `latest/` itself. [`Remote`] is one that answers over HTTP.
+//! - [`Commands::talk`] starts programs that run for long and are spoken to, such as servers of tools; [`talk_in`] starts one in a sandbox elsewhere.
 //! - [`LocalCopies`] are the folders in which coding agents work. [`SandboxAgents`] is their port where they work in sandboxes.
 //!
 //! This crate does not decide on anyone's rights, and knows no tool: the server of a mirror brings the tools that search it.
@@ -20,11 +21,13 @@ mod agents;
 mod commands;
 mod converter;
 mod copies;
+mod covers;
 mod http;
 mod local;
 mod mirror;
 mod options;
 mod output;
+mod pipes;
 mod places;
 mod plan;
 mod remote;
@@ -73,7 +76,9 @@ pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};
 #[cfg(target_os = "linux")]
 pub use own_user::become_user_of;
+pub use pipes::talk_in;
 pub use remote::Remote;
+pub use talk::program;
 pub use talking::Talking;
 #[cfg(target_os = "linux")]
 pub use world::{enter, world};

@@ -34,6 +34,10 @@ impl Local {
         self.commands.end(None).await;
     }
 
+    pub(crate) fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
     pub(crate) fn options(&self) -> &Options {
         self.commands.options()
     }

@@ -101,6 +101,7 @@ mod tests {
             words: words.iter().map(|word| (*word).into()).collect(),
             folder: FilePath::root(),
             root: FilePath::root(),
+            hidden: Vec::new(),
             env: BTreeMap::new(),
             stdin: None,
             timeout: Duration::from_secs(1),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod lines;
+mod pipes;
 
 use crate::{
     http::{self, CONNECT},
@@ -11,7 +12,8 @@ use agents::RemoteAgents;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{CallId, ChatId, Sha256, TurnId, WorkspaceId};
-use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox};
+use pipes::RemotePipes;
+use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Pipes, Place, Reserve, Result, Sandbox};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{self, HeaderValue},
@@ -114,6 +116,19 @@ impl Client {
         let request = self.request(Method::POST, path, Some(patience)).header(header::CONTENT_TYPE, "application/json");
         answered(request.body(body).send().await.map_err(away)?).await
     }
+
+    /// Sends a call as JSON, with a content behind it.
+    async fn post_packed(
+        &self,
+        path: &str,
+        patience: Duration,
+        call: &impl serde::Serialize,
+        content: Option<Bytes>,
+    ) -> Result<Response> {
+        let parts: Vec<Bytes> = [Some(Bytes::from(json(call)?)), content].into_iter().flatten().collect();
+        let request = self.request(Method::POST, path, Some(patience)).body(wire::packed(&parts));
+        answered(request.send().await.map_err(away)?).await
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
@@ -128,6 +143,10 @@ impl Sandbox for Remote {
 
     fn agents(&self) -> Option<Arc<dyn Agents>> {
         Some(Arc::new(RemoteAgents(self.0.clone())))
+    }
+
+    fn pipes(&self) -> Option<Arc<dyn Pipes>> {
+        Some(Arc::new(RemotePipes(self.0.clone())))
     }
 
     async fn reserve(&self, mut asked: Reserve) -> Result<Place> {

@@ -88,6 +88,7 @@ pub(crate) async fn talk(
         input: Box::new(Sender::from_owned_fd(input.into()).map_err(failed)?),
         output: Box::new(Receiver::from_owned_fd(pipes.output.into()).map_err(failed)?),
         errors: Box::new(Receiver::from_owned_fd(pipes.errors.into()).map_err(failed)?),
+        is_outdated: Box::new(|| false),
         end: Box::new(end),
     })
 }

@@ -10,6 +10,8 @@ pub struct Talking {
     pub output: Box<dyn AsyncRead + Send + Unpin>,
     /// Its errors.
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
+    /// Whether a folder in which something is hidden has other entries than when it began: it still has the earlier ones.
+    pub is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     /// It ends when this is dropped, with all that it started.
     pub end: Box<dyn Send + Sync>,
 }

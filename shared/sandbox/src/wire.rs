@@ -13,16 +13,19 @@
 //! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
 //! | `POST /workspaces/{id}/agents` | [`AgentCall`] | as it says; `CONFLICT` as [`ports::Agents`] says |
 //! | `POST /workspaces/{id}/copies` | [`packed`] [`CopyCall`] | as it says |
+//! | `POST /workspaces/{id}/programs` | [`packed`] [`ProgramCall`] | as it says; `CONFLICT` as [`ports::Pipes`] says |
 //!
 //! The id is in the path so that a sandbox at a reused address is not taken for the one that had it before. Errors come as `{"error": …}`
 //! ([`Failed`]).
 
 mod agents;
+mod programs;
 
 pub use agents::{AgentCall, CopyCall, HELD, HeldCopy, Updates};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use domain::{Code, Sha256, WorkspaceId};
 use ports::ExecEvent;
+pub use programs::{PieceHead, ProgramCall};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

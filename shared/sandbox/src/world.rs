@@ -82,6 +82,8 @@ struct Spec {
     folder: FilePath,
     /// The only folder of the workspace that it can read.
     root: FilePath,
+    /// Files and folders in it that do not exist for it.
+    hidden: Vec<FilePath>,
     /// The workspace's files, by their path on the host; none if they come as a mount.
     latest: Option<PathBuf>,
     /// The files of the host that are shown, at the same paths.

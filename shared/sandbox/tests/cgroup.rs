@@ -54,6 +54,7 @@ impl Small {
             words: ["/bin/sh", "-c", script].map(String::from).to_vec(),
             folder: FilePath::root(),
             root: FilePath::root(),
+            hidden: Vec::new(),
             env: BTreeMap::new(),
             stdin: None,
             timeout: PATIENCE,

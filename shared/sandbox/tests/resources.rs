@@ -27,6 +27,7 @@ async fn used(script: &str, stdin: Option<&str>) -> Resources {
         words: ["/bin/sh", "-c", script].map(String::from).to_vec(),
         folder: FilePath::root(),
         root: FilePath::root(),
+        hidden: Vec::new(),
         env: BTreeMap::new(),
         stdin: stdin.map(String::from),
         timeout: PATIENCE,

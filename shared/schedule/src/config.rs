@@ -1,7 +1,8 @@
 //! How a schedule is set up: when it is due, and the work that begins then.
 
 use crate::rule::Times;
-use domain::{ChatId, Mode, TaskId, Timestamp, UserId, WorkspaceId};
+use chat::NewChat;
+use domain::{ChatId, Error, Limits, Mode, Scenario, TaskId, Timestamp, UserId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -56,6 +57,12 @@ pub enum Action {
         /// How far it may go: `chat` or `plan`.
         #[serde(default)]
         mode: Mode,
+        /// The way to work; a conversation when none. An `autonomous` agent asks nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scenario: Option<Scenario>,
+        /// The limits of each of its turns; those of the installation when none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
     },
     /// A message to a chat that there is.
     Message {
@@ -80,6 +87,30 @@ pub enum Action {
         #[serde(default)]
         args: Map<String, Value>,
     },
+}
+
+/// The chat that an action begins, set up like one that a person asks for.
+///
+/// # Errors
+/// Those of [`chat::set_up`], with the field of the action.
+pub(crate) fn new_chat(
+    goal: String,
+    role: Option<String>,
+    model: Option<String>,
+    mode: Mode,
+    scenario: Option<Scenario>,
+    limits: Option<Limits>,
+) -> Result<NewChat, Error> {
+    let mut new = NewChat { goal, role, model, limits, ..NewChat::default() };
+    // A mode that was left out is the usual one, and some scenarios have modes of their own.
+    let mode = (mode != Mode::default()).then_some(mode);
+    match chat::set_up(&mut new, scenario.unwrap_or_default(), mode, None) {
+        Ok(()) => Ok(new),
+        Err(error) => match error.details.get("field").and_then(Value::as_str).map(|field| format!("action.{field}")) {
+            Some(field) => Err(error.detail("field", field)),
+            None => Err(error),
+        },
+    }
 }
 
 /// The chat or task that a run began.

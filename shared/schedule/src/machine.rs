@@ -72,7 +72,7 @@ impl Machine for ScheduleMachine {
             return;
         }
         match input {
-            Input::Command { command, .. } => take_in(step, command, stamp),
+            Input::Command { command, at: accepted, .. } => take_in(step, command, accepted, stamp),
             Input::Report(ScheduleReport { run, outcome }) => reported(step, run, outcome, stamp.at),
             Input::Resume => {
                 if let Some(run) = step.state().beginning {
@@ -126,11 +126,12 @@ impl Machine for ScheduleMachine {
     }
 }
 
-fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, stamp: &Stamp) {
+/// A time that comes between the answer to a person and this step is not lost: times count from the moment in which the command was accepted.
+fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, accepted: Timestamp, stamp: &Stamp) {
     let at = stamp.at;
     match command {
         ScheduleCommand::Create { config } if step.state().config.is_none() => {
-            let next = config.times.next(None, at).at;
+            let next = config.times.next(None, accepted).at;
             step.push(ScheduleEvent::Created { config, next, at });
             wake(step);
         }
@@ -142,7 +143,7 @@ fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, stamp: &S
             }
             let last = step.state().last_due.filter(|_| config.times == now.times);
             let is_paused = step.state().paused.is_some();
-            let next = config.times.next(last, at).at.filter(|_| !is_paused);
+            let next = config.times.next(last, accepted).at.filter(|_| !is_paused);
             let wakes = next != step.state().next;
             step.push(ScheduleEvent::Changed { config, next, at });
             if wakes {
@@ -156,7 +157,7 @@ fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, stamp: &S
         }
         ScheduleCommand::Resume => {
             let Some(config) = step.state().config.clone().filter(|_| step.state().paused.is_some()) else { return };
-            let next = config.times.next(step.state().last_due, at).at;
+            let next = config.times.next(step.state().last_due, accepted).at;
             step.push(ScheduleEvent::Resumed { next, at });
             wake(step);
         }

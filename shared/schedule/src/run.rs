@@ -1,12 +1,12 @@
 //! Begins what is due: a chat, a message, a task or a call of a tool, as the person who made the schedule.
 
 use crate::{
-    config::{Action, Began, ScheduleConfig},
+    config::{Action, Began, ScheduleConfig, new_chat},
     machine::{ScheduleEffect, ScheduleMachine, ScheduleReport},
 };
 use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;
-use chat::{Chats, NewChat, NewMessage};
+use chat::{Chats, NewMessage};
 use domain::{CallId, ChatId, Code, CommandId, Error, OnBusy, Principal, TaskId, UserId, WorkspaceId};
 use engine::{Tasks, tasks::NewTask};
 use serde_json::{Map, Value};
@@ -71,9 +71,9 @@ impl ScheduleEffects {
         let (workspace, by) = (*workspace, Principal::User { id: *user });
         let command = CommandId::from_key(&run.hyphenated().to_string(), "start");
         match action.clone() {
-            Action::Chat { goal, role, model, mode } => {
+            Action::Chat { goal, role, model, mode, scenario, limits } => {
                 let chat = ChatId(run);
-                let new = NewChat { goal, role, model, mode, ..NewChat::default() };
+                let new = new_chat(goal, role, model, mode, scenario, limits)?;
                 self.chats.create(workspace, chat, command, new, &by).await?;
                 Ok(Began::ChatId(chat))
             }

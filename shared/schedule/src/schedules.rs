@@ -1,7 +1,7 @@
 //! The way in to schedules: made, listed, changed, paused, run and removed.
 
 use crate::{
-    config::{Action, Missed, ScheduleConfig},
+    config::{Action, Missed, ScheduleConfig, new_chat},
     event::ScheduleCommand,
     machine::{actor_id, partition, view_index, view_key},
     rule::{Times, TimesError},
@@ -297,7 +297,10 @@ fn check(name: &str, action: &Action) -> Result<(), Error> {
             )
             .hint("use chat or plan"));
         }
-        Action::Chat { goal, .. } => ("action.goal", goal.len(), goal.trim().is_empty()),
+        Action::Chat { goal, role, model, mode, scenario, limits } => {
+            new_chat(goal.clone(), role.clone(), model.clone(), *mode, *scenario, *limits)?;
+            ("action.goal", goal.len(), goal.trim().is_empty())
+        }
         Action::Message { content, .. } => ("action.content", content.len(), content.trim().is_empty()),
         Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), flow.trim().is_empty()),
         Action::Tool { tool, args } => {

@@ -57,7 +57,7 @@ pub struct Hit {
     /// The lines of the snippet, of a document those of its Markdown; none when only the name matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Lines>,
-    /// The headings above the snippet.
+    /// The headings above the snippet, or the items of code around it, from the outermost: `Parser > next`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub heading: String,
     /// The place that matches best.

@@ -1,9 +1,12 @@
 //! Texts in passages: Markdown by its headings, code between its items, everything in windows of whole lines that are not too long.
 //!
-//! Code is cut by its layout and not by a grammar: before a line without indentation that follows an empty one. So functions and types of most
-//! languages begin a passage, with the comments above them. Short ones share one.
+//! Code is cut where a function, method or type begins, with the comments above it. Short ones share a passage. A grammar tells where they begin, and
+//! their names; in a language without one, the layout does: a line without indentation that follows an empty one.
 
-use crate::words::{GAP, joined, words};
+use crate::{
+    outline::{Language, Outline},
+    words::{GAP, joined, words},
+};
 use ports::Passage;
 
 /// The longest content that is indexed, in bytes: a longer file is found by its name alone.
@@ -13,11 +16,10 @@ const WINDOW: usize = 2048;
 const LINES: u64 = 60;
 /// The least of a passage of code before another item begins one, in bytes.
 const ITEM: usize = 512;
-/// The ends of the names of files with code.
-const CODE: [&str; 36] = [
-    "rs", "py", "js", "mjs", "cjs", "jsx", "ts", "tsx", "go", "java", "kt", "kts", "scala", "swift", "c", "h", "cc",
-    "cpp", "hpp", "cs", "rb", "php", "lua", "pl", "r", "jl", "ex", "exs", "erl", "hs", "ml", "clj", "sh", "bash",
-    "sql", "zig",
+/// The ends of the names of files with code in a language without a grammar.
+const CODE: [&str; 27] = [
+    "java", "kt", "kts", "scala", "swift", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php", "lua", "pl", "r", "jl",
+    "ex", "exs", "erl", "hs", "ml", "clj", "sh", "bash", "sql", "zig",
 ];
 /// In so many first bytes a NUL tells that it is no text.
 const LOOKED_AT: usize = 8192;
@@ -26,7 +28,7 @@ const LOOKED_AT: usize = 8192;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Markdown,
-    Code,
+    Code(Option<Language>),
     Plain,
 }
 
@@ -34,9 +36,11 @@ impl Form {
     /// By the name of the file.
     pub fn of(name: &str) -> Self {
         let end = name.rsplit_once('.').map(|(_, end)| end.to_lowercase());
-        match end.as_deref() {
-            Some("md" | "markdown") => Self::Markdown,
-            Some(end) if CODE.contains(&end) => Self::Code,
+        let Some(end) = end.as_deref() else { return Self::Plain };
+        match (end, Language::of(end)) {
+            ("md" | "markdown", _) => Self::Markdown,
+            (_, Some(language)) => Self::Code(Some(language)),
+            (end, None) if CODE.contains(&end) => Self::Code(None),
             _ => Self::Plain,
         }
     }
@@ -60,6 +64,10 @@ pub(crate) fn passages(text: &str, form: Form) -> Vec<Passage> {
     let mut found = Passages::default();
     let mut fence: Option<&str> = None;
     let mut is_after_blank = false;
+    let mut outline = match form {
+        Form::Code(Some(language)) => Outline::of(text, language),
+        _ => None,
+    };
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let begun = line.trim_start();
         if form == Form::Markdown {
@@ -76,13 +84,24 @@ pub(crate) fn passages(text: &str, form: Form) -> Vec<Passage> {
                 _ => {}
             }
         }
-        if form == Form::Code {
-            // A bracket that closes an item belongs to it.
-            let begins = line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '}' | ')' | ']'));
-            if begins && is_after_blank && found.text.len() >= ITEM {
+        if let Form::Code(_) = form {
+            let begins = match &mut outline {
+                Some(outline) => outline.go_to(number),
+                // A bracket that closes an item belongs to it.
+                None => {
+                    is_after_blank && line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '}' | ')' | ']'))
+                }
+            };
+            if begins && found.text.len() >= ITEM {
                 found.end();
             }
             is_after_blank = begun.is_empty();
+        }
+        found.make_room(number, line);
+        // Blank lines and brackets that close an item say nothing of where a passage is.
+        let says = !begun.trim_end().trim_end_matches(['}', ')', ']', ';', ',']).is_empty();
+        if let Some(outline) = outline.as_ref().filter(|_| says) {
+            found.within(outline.names());
         }
         found.add(number, line);
     }
@@ -117,11 +136,24 @@ impl Passages {
         self.headings.push((level, title));
     }
 
-    fn add(&mut self, number: u64, line: &str) {
-        let is_full = self.text.len() + line.len() > WINDOW || number.saturating_sub(self.first) >= LINES;
-        if is_full {
+    /// That the next line is within these items: the passage is under those that all of its lines are in.
+    fn within<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        if self.text.trim().is_empty() {
+            self.headings = (1..).zip(names.map(str::to_owned)).collect();
+        } else {
+            let same = self.headings.iter().zip(names).take_while(|((_, one), other)| one == other).count();
+            self.headings.truncate(same);
+        }
+    }
+
+    /// Begins another passage where this one has no room for a line.
+    fn make_room(&mut self, number: u64, line: &str) {
+        if self.text.len() + line.len() > WINDOW || number.saturating_sub(self.first) >= LINES {
             self.end();
         }
+    }
+
+    fn add(&mut self, number: u64, line: &str) {
         let mut rest = line;
         while rest.len() > WINDOW {
             let end = rest.floor_char_boundary(WINDOW);
@@ -193,14 +225,27 @@ mod tests {
             format!("/// Says {name}.\nfn {name}() {{\n\n{}}}\n\n", "    say();\n".repeat(lines))
         };
         let text = item("long", 50) + &item("other", 50) + &item("short", 1) + &item("small", 1);
-        let found = passages(&text, Form::Code);
+        let found = passages(&text, Form::Code(None));
         let firsts: Vec<&str> = found.iter().filter_map(|passage| passage.text.lines().next()).collect();
         assert_eq!(firsts, ["/// Says long.", "/// Says other.", "/// Says short."]);
         assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
-        assert_eq!(
-            (Form::of("a.RS"), Form::of("README.md"), Form::of("notes")),
-            (Form::Code, Form::Markdown, Form::Plain)
-        );
+        let forms = ["a.RS", "a.java", "README.md", "notes"].map(Form::of);
+        assert_eq!(forms, [Form::Code(Some(Language::Rust)), Form::Code(None), Form::Markdown, Form::Plain]);
+    }
+
+    #[test]
+    fn methods_are_passages_under_the_name_of_their_type() {
+        let method = |name: &str| {
+            format!("    /// Says {name}.\n    fn {name}(&self) {{\n{}    }}\n", "        say();\n".repeat(50))
+        };
+        let text = format!("impl Parser {{\n{}{}}}\n\nfn a() {{}}\nfn b() {{}}\n", method("first"), method("second"));
+        let found = passages(&text, Form::Code(Some(Language::Rust)));
+        let shown: Vec<(u64, &str)> =
+            found.iter().map(|passage| (passage.first_line, passage.heading.as_str())).collect();
+        // The first passage has the line of its type, too.
+        assert_eq!(shown, [(1, "Parser"), (55, "Parser > second"), (110, "")]);
+        assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
+        assert!(found[1].words.starts_with("parser second"), "{:?}", found[1].words);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod chunk;
 mod embed;
 mod fuse;
 mod metered;
+mod outline;
 mod query;
 mod rank;
 mod refresh;

@@ -345,7 +345,7 @@ fn edit(info: &Info) -> Option<IndexEdit> {
         author: info.author.clone(),
         updated_at: info.updated_at,
         size: info.size,
-        derived_from: info.derived_from,
+        derived_from: info.document(),
         seal: seal(info),
     };
     Some(IndexEdit::File(file, chunk::name(info.path.as_str()).words))

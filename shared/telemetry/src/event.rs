@@ -76,12 +76,11 @@ impl TaskFact {
         (event, data): (&'static str, Value),
     ) -> Self {
         let origin = config.origin.as_ref();
-        let root = origin.and_then(|origin| origin.ancestors.first().copied());
         let bytes = json_length(&data);
         Self {
             workspace_id: config.workspace,
             task_id: config.task,
-            root_task_id: root.unwrap_or(config.task),
+            root_task_id: config.root(),
             parent_task_id: origin.map(|origin| origin.parent),
             child: origin.map(path),
             flow: config.flow.clone(),
@@ -117,6 +116,7 @@ pub(super) fn node_of<'a>(event: &'a TaskEvent, state: &'a TaskState) -> Option<
         | TaskEvent::Denied { node, .. }
         | TaskEvent::AgentAsked { node, .. }
         | TaskEvent::AgentReplied { node, .. }
+        | TaskEvent::AgentWaits { node, .. }
         | TaskEvent::ToolUsed { node, .. }
         | TaskEvent::PlanStep { node, .. }
         | TaskEvent::OutputRejected { node, .. }

@@ -8,7 +8,7 @@ use domain::{
     NodeId, Status, TaskEvent, TaskId, WorkspaceId,
     task::{Arrival, ChildEnd, ChildName},
 };
-use engine::{log::Log, machine::TaskState};
+use engine::{log, machine::TaskState};
 use flow::Flow;
 use ports::{Result, Table};
 use std::{collections::BTreeMap, sync::Arc};
@@ -22,11 +22,11 @@ pub(super) async fn read(
     after: u64,
     limit: usize,
 ) -> Result<HistoryPage> {
-    let mut log = Log::of(workspace, task);
+    let mut log = log::of(workspace, task);
     let mut history = History::new(flow, after, limit);
     while !history.is_complete() {
         match log.next(table).await? {
-            Some(event) => history.see(&event),
+            Some((_, _, event)) => history.see(&event),
             None => break,
         }
     }
@@ -187,6 +187,7 @@ impl<'a> History<'a> {
                 }
             }
             TaskEvent::Created { .. }
+            | TaskEvent::AgentWaits { .. }
             | TaskEvent::Archived { .. }
             | TaskEvent::Prioritized { .. }
             | TaskEvent::Deleted { .. }

@@ -11,14 +11,12 @@ use super::{
     line::{Line, Visit, What},
     stage::Denial,
 };
+use actor::LogReader;
 use domain::{
     NodeId, TaskEvent, TaskId, WorkspaceId,
     task::{ChildKind, ChildName},
 };
-use engine::{
-    log::{self, Log},
-    machine::TaskState,
-};
+use engine::{log, machine::TaskState};
 use ports::{Result, Table};
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -44,7 +42,7 @@ impl Tracer {
     /// The next line; none at the end.
     ///
     /// # Errors
-    /// Those of [`actor::read_after`], of the log that is read now.
+    /// Those of [`LogReader::next`], of the log that is read now.
     pub async fn next(&mut self) -> Result<Option<Line>> {
         loop {
             if let Some(line) = self.ready.pop_front() {
@@ -70,7 +68,7 @@ impl Tracer {
                 continue;
             }
             match top.log.next(&*self.table).await? {
-                Some(event) => top.see(event, &mut self.ready),
+                Some((_, _, event)) => top.see(event, &mut self.ready),
                 None => drop(self.open.pop()),
             }
         }
@@ -81,7 +79,7 @@ impl Tracer {
 struct Open {
     task: TaskId,
     path: Arc<str>,
-    log: Log,
+    log: LogReader<TaskEvent>,
     /// Before the event that is seen.
     state: TaskState,
     denied: Vec<Denial>,
@@ -113,7 +111,7 @@ impl Children {
 
 impl Open {
     fn new(workspace: WorkspaceId, task: TaskId, path: Arc<str>) -> Self {
-        let log = Log::of(workspace, task);
+        let log = log::of(workspace, task);
         Self { task, path, log, state: TaskState::default(), denied: Vec::new(), retries: 0, children: None }
     }
 
@@ -167,6 +165,7 @@ impl Open {
             TaskEvent::ContextAssembled { .. }
             | TaskEvent::AgentAsked { .. }
             | TaskEvent::AgentReplied { .. }
+            | TaskEvent::AgentWaits { .. }
             | TaskEvent::ToolUsed { .. }
             | TaskEvent::PlanStep { .. }
             | TaskEvent::Budget { .. }

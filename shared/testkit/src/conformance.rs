@@ -5,14 +5,20 @@
 
 mod blobs;
 mod bus;
+mod converter;
+mod embedder;
 mod queue;
 mod sandbox;
+mod search;
 mod table;
 
 pub use blobs::{blobs, large_blobs, uploads};
 pub use bus::bus;
+pub use converter::converter;
+pub use embedder::embedder;
 pub use queue::{queue, queue_in_turn, queue_races};
 pub use sandbox::{Bench, sandbox, sandboxes};
+pub use search::search_indexes;
 pub use table::table;
 
 use domain::Timestamp;

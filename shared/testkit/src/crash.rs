@@ -303,6 +303,9 @@ impl Agents for Mortal<dyn Agents> {
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
         self.crash.call("agents.offers", self.inner.offers(agent, cwd)).await
     }
+    async fn told_offers(&self, agent: &str, cwd: &str) -> Option<AgentOffers> {
+        self.inner.told_offers(agent, cwd).await
+    }
     async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {
         self.crash.call("agents.sessions", self.inner.sessions(agent, cwd, cursor)).await
     }

@@ -4,10 +4,11 @@
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them.
+//! * [`crowd`]: the promise to several writers of one folder.
 //! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
 //! * [`golden`]: the data of each version, which is read for ever.
-//! * [`installed`]: the programs of others that the scripts of the repository install.
+//! * [`installed`]: the programs of others that the scripts of the repository install; [`free_port`]: a port that they are told.
 //! * [`SmallDisk`]: a disk of some MiB that can be full.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
@@ -17,6 +18,7 @@ mod aging;
 pub mod clock;
 pub mod conformance;
 pub mod crash;
+pub mod crowd;
 mod disk;
 pub mod fakes;
 pub mod flows;
@@ -28,6 +30,6 @@ mod random;
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use disk::SmallDisk;
-pub use parts::installed;
+pub use parts::{free_port, installed};
 pub use queue::Queue;
 pub use random::Random;

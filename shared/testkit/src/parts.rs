@@ -1,6 +1,13 @@
 //! Programs of others that the scripts of the repository install for tests.
 
-use std::path::PathBuf;
+use std::{
+    net::TcpListener,
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// Ports from here on, so many, are below those that the system gives to processes that ask for any.
+const PORTS: (u32, u32) = (20_000, 10_000);
 
 /// The folder into which `scripts/{script}` installs, under the name `part` in the build cache.
 ///
@@ -12,4 +19,20 @@ pub fn installed(part: &str, script: &str) -> PathBuf {
     let ours = || folder("XDG_CACHE_HOME").unwrap_or_else(home).join("buildscale");
     let installed = folder("BUILDSCALE_CACHE").unwrap_or_else(ours).join(part).join("installed");
     installed.canonicalize().unwrap_or_else(|_| panic!("run scripts/{script}, which installs {}", installed.display()))
+}
+
+/// A free port of this machine, for a program that has to be told one. Another process that asks for any port does not get it in between.
+///
+/// # Panics
+/// When all of them are taken.
+pub fn free_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let (first, count) = PORTS;
+    // Tests are processes of their own, and run side by side.
+    let own = std::process::id() % 1_000 * 10;
+    let free = (0..count).find_map(|_| {
+        let port = u16::try_from(first + (own + TRIED.fetch_add(1, Ordering::Relaxed)) % count).ok()?;
+        TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
+    });
+    free.unwrap_or_else(|| panic!("no port from {first} on is free"))
 }

@@ -5,12 +5,13 @@ use buildscale_testkit::{
     Queue, TestClock,
     conformance::{self, Env},
     crash::{Crash, Side},
-    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+    fakes::{FakeBlobs, FakeBus, FakeEmbedder, FakeQueue, FakeTable, Faults},
 };
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use ports::{
-    Blobs, Bus, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender, Spilling, Table, Write,
+    Blobs, Bus, Embedder, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender, Spilling,
+    Table, Write,
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -65,6 +66,11 @@ async fn the_fake_blobs_conform() {
         let large = || async { Arc::new(FakeBlobs::new(seed, faults.clone())) as Arc<dyn Blobs> };
         conformance::large_blobs(100_000, large).await;
     }
+}
+
+#[tokio::test]
+async fn the_fake_embedder_conforms() {
+    conformance::embedder(|| async { Arc::new(FakeEmbedder::new("fake/words")) as Arc<dyn Embedder> }).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,14 +29,16 @@ pub struct Call<'a> {
     pub may_run: bool,
     /// Hears the output of a command while it runs.
     pub told: Option<Told>,
+    /// The declarations of the HTTP tools that the caller's flow brings, as files: names and texts. They go before those of the workspace.
+    pub declared: &'a [(String, String)],
 }
 
 impl Call<'_> {
     /// A call that no chat makes: nothing was read before it, it has no plan, it does not wait, and no file that it writes starts a flow.
     pub fn outside(workspace: Workspace, call_id: CallId, by: Principal) -> Self {
         static NOTHING: BTreeMap<FilePath, Option<Sha256>> = BTreeMap::new();
-        let (seen, chat, plan_path, claims, waited) = (&NOTHING, None, None, None, None);
-        Self { workspace, call_id, by, chat, seen, plan_path, claims, waited, may_run: false, told: None }
+        let (seen, chat, plan_path, claims, waited, told) = (&NOTHING, None, None, None, None, None);
+        Self { workspace, call_id, by, chat, seen, plan_path, claims, waited, may_run: false, told, declared: &[] }
     }
 }
 

@@ -191,17 +191,28 @@ pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Opt
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
     for _ in 0..PLACES {
-        let (sandbox, grant) = match workspace.begun(command.call).await? {
-            // A command that was begun is in the present sandbox, or nowhere.
-            Some(grant) => (sandboxes.ready(workspace.id()).await.ok().flatten(), grant),
+        let (sandbox, exec) = match workspace.begun(command.call).await? {
+            Some(grant) => {
+                // A command that was begun is in the present sandbox, or nowhere.
+                let sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
+                let hidden = match hidden(workspace, sandbox.as_deref(), command).await {
+                    Err(error) if error.code == Code::Forbidden => {
+                        kill_command(workspace, command.call).await;
+                        return Err(unknown("it was ended, because it could see files that policies now keep from it"));
+                    }
+                    hidden => hidden?,
+                };
+                (sandbox, command.exec(grant, hidden))
+            }
             None => {
-                let (sandbox, grant) = placed(workspace, &*sandboxes, command).await?;
-                (Some(sandbox), workspace.begin(command.call, grant).await?)
+                let (sandbox, grant, hidden) = placed(workspace, &*sandboxes, command).await?;
+                let grant = workspace.begin(command.call, grant).await?;
+                (Some(sandbox), command.exec(grant, hidden))
             }
         };
-        let came = follow(workspace, &*sandboxes, sandbox, (command, grant), &mut told).await;
+        let came = follow(workspace, &*sandboxes, sandbox, &exec, &mut told).await;
         if !matches!(came, Ok(Followed::Ended(_) | Followed::Unknown(_))) {
-            workspace.not_begun(command.call, grant).await?;
+            workspace.not_begun(command.call, exec.grant).await?;
         }
         match came? {
             Followed::Ended(ran) => return Ok(*ran),
@@ -272,13 +283,14 @@ impl Command {
         error.detail(RETRY_AFTER_MS, u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn exec(&self, grant: Grant) -> Exec {
+    fn exec(&self, grant: Grant, hidden: Vec<FilePath>) -> Exec {
         Exec {
             call: self.call,
             grant,
             words: self.words.clone(),
             folder: self.folder.clone(),
             root: self.root.clone(),
+            hidden,
             env: BTreeMap::new(),
             stdin: self.stdin.clone(),
             timeout: self.timeout,
@@ -288,19 +300,28 @@ impl Command {
     }
 }
 
-/// A sandbox with the workspace's files. One may go away while it is given them: then there is another one.
+/// The files and folders that must not exist for the command.
+async fn hidden(
+    workspace: &Workspace,
+    sandbox: Option<&dyn Sandbox>,
+    command: &Command,
+) -> Result<Vec<FilePath>, Error> {
+    workspace.hidden_from_commands(&command.root, sandbox.is_some_and(|it| it.mirror().is_some())).await
+}
+
+/// A sandbox with the workspace's files, and those of them that must not exist for the command. One may go away while it is given them: then there is another one.
 async fn hydrated(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
     command: &Command,
-) -> Result<Arc<dyn Sandbox>, Error> {
+) -> Result<(Arc<dyn Sandbox>, Vec<FilePath>), Error> {
     let mut tries = 2;
     loop {
         let sandbox = started(workspace, sandboxes, command).await?;
-        workspace.demand_commands(&command.root, sandbox.mirror().is_some()).await?;
+        let hidden = hidden(workspace, Some(&*sandbox), command).await?;
         tries -= 1;
         match workspace.bring_to(&*sandbox, command.folder_of_chats()).await {
-            Ok(()) => return Ok(sandbox),
+            Ok(()) => return Ok((sandbox, hidden)),
             Err(error) if tries > 0 && may_pass(&error) => {
                 tracing::warn!(%error, "a sandbox was not given the files");
             }
@@ -349,18 +370,18 @@ async fn started(
     }
 }
 
-/// A sandbox with the workspace's files, and a place in it. Nothing of the command has begun then, or when this is an error.
+/// A sandbox with the workspace's files, a place in it, and the files that must not exist for the command. Nothing of the command has begun then, or when this is an error.
 async fn placed(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
     command: &Command,
-) -> Result<(Arc<dyn Sandbox>, Grant), Error> {
-    let mut sandbox = hydrated(workspace, sandboxes, command).await?;
+) -> Result<(Arc<dyn Sandbox>, Grant, Vec<FilePath>), Error> {
+    let (mut sandbox, mut hidden) = hydrated(workspace, sandboxes, command).await?;
     let mut silent = 0;
     let (direct, wait) = (command.waits == Waits::Here, command.waits_here());
     loop {
         match sandbox.reserve(Reserve { call: command.call, direct, wait }).await {
-            Ok(Place::Granted(grant)) => return Ok((sandbox, grant)),
+            Ok(Place::Granted(grant)) => return Ok((sandbox, grant, hidden)),
             Ok(Place::Busy) => {
                 let why = "the sandbox has no place for the command now, so it did not run";
                 let hint = "try again when some of the commands that run there have ended";
@@ -378,7 +399,7 @@ async fn placed(
                 }
                 tracing::warn!(call = %command.call, %error, "a sandbox was asked for a place and did not answer");
                 tokio::time::sleep(LOOKED_AT * 2_u32.pow(silent)).await;
-                sandbox = hydrated(workspace, sandboxes, command).await?;
+                (sandbox, hidden) = hydrated(workspace, sandboxes, command).await?;
             }
         }
     }
@@ -396,7 +417,7 @@ async fn follow(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
     mut sandbox: Option<Arc<dyn Sandbox>>,
-    (command, grant): (&Command, Grant),
+    exec: &Exec,
     told: &mut Option<(&Told, usize)>,
 ) -> Result<Followed, Error> {
     let mut pause = LOOKED_AT;
@@ -407,10 +428,10 @@ async fn follow(
             sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
         }
         if let Some(sandbox) = &sandbox {
-            match followed(&**sandbox, command.exec(grant), told).await {
+            match followed(&**sandbox, exec.clone(), told).await {
                 Ok(followed) => return Ok(followed),
                 Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
-                Err(error) => tracing::warn!(call = %command.call, %error, "a command is followed anew"),
+                Err(error) => tracing::warn!(call = %exec.call, %error, "a command is followed anew"),
             }
         }
     }

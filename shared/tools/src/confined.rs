@@ -79,6 +79,9 @@ mod tests {
         let args = |tool: &str, args: Value| confined(tool, args, &root).unwrap();
         assert_eq!(args("ls", json!({})), json!({ "path": "/projects/app" }));
         assert_eq!(args("ls", json!({ "path": null })), json!({ "path": "/projects/app" }));
+        let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+        assert_eq!(args("file_info", json!({ "file_id": id })), json!({ "file_id": id, "path": "/projects/app" }));
+        assert_eq!(confined("file_info", json!({}), &root).err().map(|error| error.code), Some(Code::InvalidArgument));
         assert_eq!(args("plan_update_step", json!({ "step": 1, "status": "done" }))["path"], "/projects/app/plan.md");
         assert_eq!(confined("ls", json!([]), &root).err().map(|error| error.code), Some(Code::InvalidArgument));
     }

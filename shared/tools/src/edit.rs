@@ -12,32 +12,30 @@ use serde::Deserialize;
 use serde_json::json;
 use workspace::{Change, Expect};
 
-pub(crate) const EDIT: &str = "Change a file by search-and-replace blocks, applied in order, all of them or none. Each `old` text \
-    must be in the file exactly once, character for character with its indentation (without the line numbers that read \
-    shows), unless replace_all is set. Read the file first. When the edit is refused because the file has changed, read it \
-    again.";
+pub(crate) const EDIT: &str = "Change a file by search-and-replace blocks, in order, all or none. Read the file first, and again when the \
+    edit is refused because it has changed.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
     /// The file.
     path: String,
-    /// The blocks, in order; each sees the result of the ones before.
+    /// Each sees the result of the ones before.
     #[schemars(length(min = 1, max = 100))]
     edits: Vec<Block>,
-    /// The hash of the content that the edit is based on, as read tells it; the one that you read last by default.
+    /// The hash that the edit is based on; the one that you read last by default.
     last_read_hash: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Block {
-    /// The text to find. Enough of the lines around it to be unique.
+    /// In the file exactly once, character for character with its indentation, without the line numbers of read.
     #[schemars(length(min = 1))]
     old: String,
-    /// The text to put in its place; empty to delete.
+    /// Empty to delete.
     new: String,
-    /// Whether to replace every occurrence.
+    /// Whether to replace each occurrence.
     #[serde(default)]
     replace_all: bool,
 }

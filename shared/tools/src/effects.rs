@@ -203,6 +203,7 @@ mod tests {
         let harmless = [
             "limit",
             "cursor",
+            "file_id",
             "pattern",
             "offset",
             "from_byte",

@@ -59,8 +59,7 @@ impl Declare for Find {
 pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
     let path = args.path.as_deref().map_or(Ok(FilePath::root()), |path| call::path("path", path))?;
     let name = args.name.as_deref().map(|name| Pattern::parse("name", name)).transpose()?;
-    let after = time("modified_after", args.modified_after.as_deref())?;
-    let before = time("modified_before", args.modified_before.as_deref())?;
+    let (after, before) = modified(args.modified_after.as_deref(), args.modified_before.as_deref())?;
     let tagged = match &args.tag {
         Some(tag) => Some(call.workspace.ids_tagged(tag).await?),
         None => None,
@@ -99,7 +98,25 @@ fn show(mut found: Vec<Info>, whole: bool, limit: usize) -> Answer {
     Ok(Done { output, truncated: total > limit || !whole, result, ..Done::default() })
 }
 
-pub(crate) fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+/// The arguments `modified_after` and `modified_before`: the first moment of a range, and the first one behind it.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a text that is no time, and for a range in which nothing can be.
+pub(crate) fn modified(
+    after: Option<&str>,
+    before: Option<&str>,
+) -> Result<(Option<Timestamp>, Option<Timestamp>), Error> {
+    let (from, to) = (time("modified_after", after)?, time("modified_before", before)?);
+    match (from, to) {
+        (Some(from), Some(to)) if from >= to => {
+            Err(Error::invalid("modified_before", format!("nothing is modified after {from} and before {to}"))
+                .hint("modified_before is later than modified_after"))
+        }
+        range => Ok(range),
+    }
+}
+
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
     let parse = |text: &str| {
         text.parse().map_err(|_| Error::invalid(field, format!("{text:?} is not a time like 2026-01-31T00:00:00Z")))
     };

@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::HashSet;
 
-pub(crate) const GLOB: &str = "Find files and folders by a glob pattern, sorted by path. `*` stays inside one folder, `**` \
-    goes through all. A pattern without a slash matches names at any depth. Hidden files are included.";
+pub(crate) const GLOB: &str =
+    "Find files and folders by a glob, sorted by path; one without a slash matches names at any depth.";
 
 const LIMIT: usize = 1000;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Glob {
-    /// The pattern, such as *.rs, src/**/*.ts or /data/**.
+    /// Such as *.rs, src/**/*.ts or /data/**.
     pattern: String,
-    /// The folder to search, such as /projects/app; the whole workspace by default.
+    /// The folder; the whole workspace by default.
     path: Option<String>,
-    /// At most this many paths; 200 by default.
+    /// 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
 }

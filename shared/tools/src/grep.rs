@@ -27,9 +27,8 @@ use std::{
 };
 use tokio::time::Instant;
 
-pub(crate) const GREP: &str = "Search the text of files with a regular expression (Rust syntax), fast. Answers with lines grouped \
-    by file: `12:` is a match, `11-` is context. Searches hidden files, too; skips binary files. Past conversations are \
-    under /chats.";
+pub(crate) const GREP: &str = "Search the text of files by a regular expression (Rust syntax): `12:` is a match, `11-` is context. \
+    Past conversations are under /chats.";
 
 /// The most matches kept of one file, and of all of them.
 const PER_FILE: usize = 200;
@@ -61,23 +60,23 @@ enum Mode {
 pub(crate) struct Grep {
     /// The regular expression.
     pattern: String,
-    /// The file or folder to search; the whole workspace by default.
+    /// The file or folder; the whole workspace by default.
     path: Option<String>,
-    /// Only files that match this glob, such as *.rs or src/**/*.ts.
+    /// Only files that match, such as src/**/*.ts.
     glob: Option<String>,
-    /// Whether upper and lower case are the same.
+    /// Whether case is ignored.
     #[serde(default)]
     ignore_case: bool,
-    /// Whether the pattern is plain text and not a regular expression.
+    /// Whether the pattern is plain text.
     #[serde(default)]
     literal: bool,
-    /// How many lines around each match to show; 0 by default.
+    /// Lines around each match; 0 by default.
     #[schemars(range(max = 20))]
     context: Option<usize>,
-    /// The form of the answer: the lines (content, the default), the paths only (files), or the number of matching lines per file (count).
+    /// Lines (content), paths (files), or the number of matching lines per file (count).
     #[serde(default)]
     mode: Mode,
-    /// At most this many matching lines, or files; 200 by default.
+    /// Matching lines, or files; 200 by default.
     #[schemars(range(min = 1, max = 2000))]
     limit: Option<usize>,
 }

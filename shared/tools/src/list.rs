@@ -4,36 +4,37 @@ use crate::{
     call::{self, Answer, Call, Done},
     effects::{Declaration, Declare},
 };
-use domain::{Conversion, ConversionStatus, Error, FilePath, Timestamp};
+use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, IdError, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use workspace::{FileKind, Info};
 
-pub(crate) const LS: &str = "List a folder: names in order, folders with a trailing slash, with size in bytes, version, author \
-    and time. Long listings come in pages.";
-pub(crate) const FILE_INFO: &str = "Show the metadata of one file or folder: identity, kind, size, hash, version, author, \
-    times, and the newest versions.";
+pub(crate) const LS: &str = "List a folder, in pages: name, size in bytes, version, author and time of each entry.";
+pub(crate) const FILE_INFO: &str =
+    "Show the metadata of a file or folder, by its path or its file_id, and its newest versions.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ls {
-    /// The folder, such as /projects; the root by default.
+    /// The folder; the root by default.
     path: Option<String>,
-    /// At most this many names; 200 by default.
+    /// 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// The cursor from the answer with the page before.
+    /// From the answer with the page before.
     cursor: Option<String>,
-    /// Whether to list the Markdown of documents, too: files that a converter keeps beside them. Reading a document gives its Markdown anyway.
+    /// Whether to list the Markdown that a converter keeps beside documents, too.
     hidden: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileInfo {
-    /// The file or folder.
-    path: String,
+    /// The file or folder; with a file_id, the folder that it has to be in.
+    path: Option<String>,
+    /// Its identity, which it keeps when it moves.
+    file_id: Option<String>,
 }
 
 impl Declare for Ls {
@@ -44,7 +45,12 @@ impl Declare for Ls {
 
 impl Declare for FileInfo {
     fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-        into.reads("path", &self.path)
+        match (&self.path, &self.file_id) {
+            (Some(path), _) => into.reads("path", path),
+            // Its path is not known yet.
+            (None, Some(_)) => into.searches("path", None),
+            (None, None) => Err(nameless()),
+        }
     }
 }
 
@@ -55,7 +61,7 @@ pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {
     };
     let mut listing = call.workspace.ls(&path, args.limit.unwrap_or(200), args.cursor).await?;
     if !args.hidden.unwrap_or(false) {
-        listing.entries.retain(|entry| entry.derived_from.is_none());
+        listing.entries.retain(|entry| entry.document().is_none());
     }
     let mut output: String = listing.entries.iter().map(row).collect::<Vec<_>>().join("\n");
     if output.is_empty() {
@@ -97,8 +103,12 @@ fn day(at: Timestamp) -> String {
 
 pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
     const VERSIONS: usize = 10;
-    let path = call::path("path", &args.path)?;
-    let info = call.workspace.stat(&path).await?;
+    let info = match (&args.path, &args.file_id) {
+        (within, Some(id)) => by_id(call, id, within.as_deref()).await?,
+        (Some(path), None) => call.workspace.stat(&call::path("path", path)?).await?,
+        (None, None) => return Err(nameless()),
+    };
+    let path = &info.path;
     let kind = match info.kind {
         FileKind::File => "file",
         FileKind::Folder => "folder",
@@ -129,6 +139,23 @@ pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
     Ok(Done { output, result, ..Done::default() })
 }
 
+/// The file or folder with an identity, which has to be in this folder. One that is elsewhere is as one that is not there.
+async fn by_id(call: &Call<'_>, id: &str, within: Option<&str>) -> Result<Info, Error> {
+    let within = within.map_or(Ok(FilePath::root()), |path| call::path("path", path))?;
+    let id: FileId = id.parse().map_err(|error: IdError| Error::invalid("file_id", error.to_string()))?;
+    match call.workspace.by_id(id).await {
+        Ok(info) if info.path.is_within(&within) => Ok(info),
+        Ok(_) => Err(Error::not_found("file", id)),
+        // That it is in the trash tells of a place, too.
+        Err(error) if error.code == Code::NotFound && !within.is_root() => Err(Error::not_found("file", id)),
+        Err(error) => Err(error),
+    }
+}
+
+fn nameless() -> Error {
+    Error::invalid("path", "no file is named").hint("give its path or its file_id")
+}
+
 pub(crate) fn to_value(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(value).map_err(|error| Error::new(domain::Code::Internal, error.to_string()))
+    serde_json::to_value(value).map_err(|error| Error::new(Code::Internal, error.to_string()))
 }

@@ -18,6 +18,7 @@ pub use ::organizer::kind::words_of;
 pub use changes::event_file;
 pub use overview::{events_ahead, file_overview, open_tasks, project_overview};
 
+pub use heads::EntityCounts;
 pub use scope::zone_of;
 pub use sync::{CalendarSync, Synced};
 
@@ -32,6 +33,11 @@ pub(crate) use heads::Heads;
 pub(crate) use lists::{ListTasks, SearchBrainDumps, SearchNotes, SearchProjects, list_tasks, search};
 pub(crate) use sync::{SyncCalendar, sync};
 pub(crate) use times::{Events, ExportCalendar, Slots, events, export_calendar, slots};
+
+/// The looks for entities in the memory of this process so far. An entity is kept with the digest of its file, so one that changed is read again.
+pub fn entity_counts() -> EntityCounts {
+    Heads::shared().counts()
+}
 
 /// The reading tools of the organizer, in the order of the specification.
 pub const READING: [&str; 11] = [

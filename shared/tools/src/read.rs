@@ -11,10 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) const READ: &str = "Read a file with line numbers. Long files come in parts: go on with the offset that the end of \
-    the answer names, and for the rest of a long line with the from_byte that it names. The answer ends with the hash of the whole \
-    file. Read a file before you edit or overwrite it. A document, such as a PDF or a sheet under /data, is read as the Markdown that it \
-    was converted to; raw reads what is in the file itself.";
+pub(crate) const READ: &str = "Read a file with line numbers; the end of the answer names the offset or from_byte to go on with, and the \
+    hash of the file. Read a file before you change it. A document, such as a PDF or a sheet, is read as Markdown.";
 pub(crate) const CAT: &str = "Show several files one after the other, whole and without line numbers.";
 pub(crate) const READ_MANY: &str = "Read parts of several files at once, with line numbers. A file that cannot be read does not \
     keep the others from being read.";
@@ -25,17 +23,17 @@ const FILE_BYTES: usize = 160 * 1024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Read {
-    /// The file, such as /projects/app/main.rs.
+    /// The file.
     path: String,
-    /// The first line, from 1; 1 by default.
+    /// The first line, from 1.
     #[schemars(range(min = 1))]
     offset: Option<usize>,
-    /// At most this many lines; 2000 by default.
+    /// Lines; 2000 by default.
     #[schemars(range(min = 1, max = 2000))]
     limit: Option<usize>,
-    /// Instead of lines: the text from this byte on, counted from 0, without line numbers.
+    /// Instead of lines: the text from this byte on, from 0.
     from_byte: Option<usize>,
-    /// Of a document: what is in the file itself, instead of its Markdown. For a CSV file that is to be edited, for example.
+    /// Of a document: the file itself instead of its Markdown, such as a CSV file to edit.
     raw: Option<bool>,
 }
 
@@ -356,6 +354,8 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
 }
 
 pub(crate) async fn read_many(call: &Call<'_>, args: ReadMany) -> Answer {
+    // A call whose paths are not known touches nothing: no rule could have looked at it.
+    args.files.iter().try_for_each(|file| call::path("files", &file.path).map(drop))?;
     let mut done = Done::default();
     let (mut results, mut failed) = (Vec::new(), 0);
     for (position, file) in args.files.iter().enumerate() {

@@ -4,11 +4,11 @@ use crate::{
     call::{Answer, Call, Done, path},
     caps::{self, MAX_BYTES},
     effects::{Declaration, Declare},
-    find::time,
+    find::modified,
     grep::{self, Grep},
 };
 use ::search::{Hit, Kind, Request, Search};
-use domain::{Code, Error, FilePath, Usage};
+use domain::{Code, Error, FilePath, Principal, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(crate) struct SearchArgs {
     /// Only these kinds of files; all by default.
     #[schemars(length(max = 3))]
     kinds: Option<Vec<KindArg>>,
-    /// Only versions by this author, as ls shows it, such as user:ada.
+    /// Only versions by this author, as ls shows it, such as agent:builder.
     author: Option<String>,
     /// Only files that have this tag.
     tag: Option<String>,
@@ -91,14 +91,16 @@ fn request(args: &SearchArgs) -> Result<Request, Error> {
         KindArg::Document => Kind::Document,
         KindArg::Chat => Kind::Chat,
     };
+    args.author.as_deref().map_or(Ok(()), Principal::check_author)?;
+    let (since, until) = modified(args.modified_after.as_deref(), args.modified_before.as_deref())?;
     Ok(Request {
         query: args.query.clone(),
         path: args.path.as_deref().map_or(Ok(FilePath::root()), |text| path("path", text))?,
         kinds: args.kinds.iter().flatten().map(kind).collect(),
         author: args.author.clone(),
         tag: args.tag.clone(),
-        since: time("modified_after", args.modified_after.as_deref())?,
-        until: time("modified_before", args.modified_before.as_deref())?,
+        since,
+        until,
         limit: args.limit.unwrap_or(USUAL),
     })
 }
@@ -204,7 +206,7 @@ fn of_query(error: Error) -> Error {
 
 /// The document that a file is the Markdown of, where the caller may read it.
 async fn of_document(call: &Call<'_>, info: &Info) -> Option<Info> {
-    let document = call.workspace.by_id(info.derived_from?).await.ok()?;
+    let document = call.workspace.by_id(info.document()?).await.ok()?;
     call.workspace.may_read(&document.path).then_some(document)
 }
 

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::json;
 use workspace::{Change, FileKind};
 
-pub(crate) const WRITE: &str = "Write a whole file: makes it, with the folders above, or replaces its content by a new version. A \
-    file that is there has to be read first. To change a part of a file, use edit.";
-pub(crate) const MKDIR: &str = "Make a folder, and the folders above it. write makes folders by itself.";
+pub(crate) const WRITE: &str =
+    "Write a whole file, with the folders above it. One that is there has to be read first; edit changes a part.";
+pub(crate) const MKDIR: &str = "Make a folder, and those above it; write makes folders by itself.";
 pub(crate) const MV: &str = "Move or rename a file or a folder with all in it. The new path must be free; folders above it are \
     made. Versions are kept.";
 pub(crate) const RM: &str = "Put a file, or a folder with all in it, into the trash. People can restore it from there.";
@@ -20,11 +20,11 @@ pub(crate) const RM: &str = "Put a file, or a folder with all in it, into the tr
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFile {
-    /// The file, such as /projects/app/main.rs.
+    /// The file.
     path: String,
     /// The whole content.
     content: String,
-    /// The hash of the content that this replaces, as read tells it; the one that you read last by default.
+    /// The hash of the content that this replaces; the one that you read last by default.
     last_read_hash: Option<String>,
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn tool() -> ServedTool {
         },
         "required": ["url"], "additionalProperties": false,
     });
-    ServedTool { name: WEB_FETCH.into(), description: DESCRIPTION.into(), parameters, is_repeatable: true, sees: None }
+    ServedTool { name: WEB_FETCH.into(), description: DESCRIPTION.into(), parameters, is_repeatable: true }
 }
 
 impl Fetch {

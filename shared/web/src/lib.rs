@@ -1,7 +1,7 @@
-//! The web as tools of agents, behind [`ports::ToolServers`]: HTTP tools that workspaces declare, `web_fetch` and `web_search`.
+//! The web as tools of agents, behind [`ports::ToolServers`]: HTTP tools that workspaces and flows declare, `web_fetch` and `web_search`.
 //!
 //! ```text
-//!   ports::ToolServers ── Web ─┬─ declared: /system/tools/*.yaml ── call: a signed request, retried by its policy
+//!   ports::ToolServers ── Web ─┬─ declared: /system/tools/*.yaml, and those of a flow ── call: a signed request, retried by its policy
 //!                              ├─ fetch: robots, redirects, a page as Markdown by `ports::Converter`, kept for some minutes
 //!                              └─ search: Brave, Tavily, SearXNG
 //!                                  └── all by `Egress`: which addresses

@@ -44,7 +44,7 @@ pub(crate) fn tool() -> ServedTool {
         },
         "required": ["query"], "additionalProperties": false,
     });
-    ServedTool { name: WEB_SEARCH.into(), description: DESCRIPTION.into(), parameters, is_repeatable: true, sees: None }
+    ServedTool { name: WEB_SEARCH.into(), description: DESCRIPTION.into(), parameters, is_repeatable: true }
 }
 
 impl Search {

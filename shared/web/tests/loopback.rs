@@ -82,7 +82,7 @@ fn allowed() -> WebConfig {
 
 fn of(files: &[(&str, String)]) -> ServersOf {
     let tools: Vec<_> = files.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect();
-    ServersOf { workspace: WorkspaceId::from_key("tests", "web"), declared: None, tools: tools.into() }
+    ServersOf { tools: tools.into(), ..ServersOf::new(WorkspaceId::from_key("tests", "web")) }
 }
 
 fn args(value: Value) -> Map<String, Value> {
@@ -180,7 +180,7 @@ async fn a_tool_is_bounded_and_follows_no_redirect() {
     };
     let files = ["long", "away", "never", "none"].map(tool);
     let files: Vec<_> = files.into_iter().map(|(name, text)| (format!("{name}.yaml"), text)).collect();
-    let of = ServersOf { workspace: WorkspaceId::from_key("tests", "web"), declared: None, tools: files.into() };
+    let of = ServersOf { tools: files.into(), ..ServersOf::new(WorkspaceId::from_key("tests", "web")) };
     let web = web(&allowed());
     let call = |name: &'static str| web.call(&of, name, Map::new());
     let long = call("http__long").await.unwrap();

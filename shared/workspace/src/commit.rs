@@ -263,7 +263,7 @@ impl Entry {
             created_at: at,
             updated_at: at,
             conversion: None,
-            derived_from: None,
+            derived_from: writer.derived_from.filter(|_| writer.attaches),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! down the end of the conversion, and only while no later change has written it anew.
 //!
 //! The Markdown is an ordinary file beside the document, `<name>.md`, which says from which document it is derived. A write by anybody else makes it
-//! that person's, and no conversion overwrites it.
+//! that person's, and no conversion overwrites it. So are the attachments of a message, in the folder `<name>.attachments`; they are documents, too. The
+//! folder itself names the message until somebody else moves it.
 
 use crate::{
     Change, Info, Op, Result, Workspace, Workspaces, Writer,
@@ -14,7 +15,7 @@ use crate::{
     error,
     model::Entry,
 };
-use domain::{Code, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
+use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, QueueMessage, QueueSender, Write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,10 +26,13 @@ pub const KIND: &str = "document";
 const GROUPS: u8 = 2;
 /// The number of parts in which the index has documents that wait.
 pub const SHARDS: u8 = 4;
+/// The form of the files that a conversion makes: outcomes of another form do not count.
+const FORM: u8 = 2;
 /// The longest end of a name that tells contents apart, in bytes.
 const ENDING: usize = 16;
 
-/// That a converter has something to do for a document: to convert it, or to have its Markdown follow it.
+/// That a converter has something to do for a document: to convert it, or to have its Markdown follow it. For a folder that came back from the trash: to
+/// give the documents in it such tasks again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pending {
@@ -37,6 +41,27 @@ pub struct Pending {
     /// Its Markdown, as far as there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markdown: Option<FileId>,
+    /// The folder with its attachments, as far as there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<FileId>,
+    /// The path that a message with attachments left, until its converter has dealt with the move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<FilePath>,
+    /// Whether its last writer may not run flows: then no file that is made from it starts one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
+}
+
+/// An attachment that a conversion made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attached {
+    /// The name that the converter gave it.
+    pub name: String,
+    /// The file.
+    pub file_id: FileId,
+    /// The version that has its content.
+    pub v: u64,
 }
 
 /// The message to a converter.
@@ -57,6 +82,9 @@ pub enum Outcome {
         file_id: FileId,
         /// The version.
         v: u64,
+        /// The attachments of a message, in their order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attached>,
     },
     /// It cannot be converted.
     Failed {
@@ -85,6 +113,17 @@ pub fn is_document(path: &FilePath) -> bool {
 /// `INVALID_ARGUMENT` when the name would be too long.
 pub fn markdown_path(path: &FilePath) -> Result<FilePath> {
     Ok(FilePath::parse(&format!("{path}.md"))?)
+}
+
+/// The end of the names of folders with attachments.
+pub const ATTACHMENTS: &str = ".attachments";
+
+/// The folder with the attachments of a message at this path.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` when the name would be too long.
+pub fn attachments_path(path: &FilePath) -> Result<FilePath> {
+    Ok(FilePath::parse(&format!("{path}{ATTACHMENTS}"))?)
 }
 
 /// The end of a name, in lower case: by it contents that have no mark of their own are told apart, such as CSV.
@@ -162,22 +201,24 @@ impl Workspace {
         before: Option<&Conversion>,
         writer: &Writer,
     ) -> Option<Conversion> {
-        if writer.derived_from.is_some() || !is_document(path) || self.converter().is_none() {
+        let is_markdown = writer.derived_from.is_some() && !writer.attaches;
+        if is_markdown || !is_document(path) || self.converter().is_none() {
             return None;
         }
         let markdown = before.and_then(|before| before.markdown);
-        let skipped = Conversion::new(ConversionStatus::Skipped, markdown);
+        let attachments = before.and_then(|before| before.attachments);
+        let now = |status| Conversion::new(status, markdown).with_attachments(attachments);
         Some(if is_large(size) {
-            skipped.because("too_large", "documents of up to 32 MiB are converted")
+            now(ConversionStatus::Skipped).because("too_large", "documents of up to 32 MiB are converted")
         } else if size == 0 {
-            skipped.because("empty", "it has no content")
+            now(ConversionStatus::Skipped).because("empty", "it has no content")
         } else {
-            Conversion::new(ConversionStatus::Queued, markdown)
+            now(ConversionStatus::Queued)
         })
     }
 
     /// The entry of a file at its new path: one that becomes a document is to be converted.
-    /// Markdown that somebody moves is theirs.
+    /// Markdown, an attachment or a folder with attachments that somebody moves is theirs.
     pub(crate) fn moved_document(&self, entry: &Entry, from: &FilePath, to: &FilePath, writer: &Writer) -> Entry {
         let mut entry = entry.clone();
         if writer.derived_from.is_none() {
@@ -189,15 +230,81 @@ impl Workspace {
         entry
     }
 
-    /// The item that says that a converter has something to do for this entry; none when it has not.
-    pub(crate) fn unconverted_item(&self, entry: &Entry, at: Timestamp) -> Result<Option<Write>> {
-        let Some(conversion) = &entry.conversion else { return Ok(None) };
-        if self.converter().is_none() || !conversion.is_open() && conversion.markdown.is_none() {
+    /// The item that says that a converter has something to do for this entry, which leaves the path `from`; none when it has not.
+    pub(crate) async fn unconverted_item(
+        &self,
+        entry: &Entry,
+        from: Option<&FilePath>,
+        writer: &Writer,
+        at: Timestamp,
+    ) -> Result<Option<Write>> {
+        let Some(conversion) = entry.conversion.as_ref().filter(|it| it.is_open() || it.has_files()) else {
+            return Ok(None);
+        };
+        if self.converter().is_none() {
             return Ok(None);
         }
-        let pending = Pending { at, markdown: conversion.markdown };
-        let item = Write::put(self.0.keys.unconverted(entry.file_id), error::json(&pending)?, Expect::Any);
-        Ok(Some(item.indexed(due(self.0.id, entry.file_id, at))))
+        let (markdown, attachments) = (conversion.markdown, conversion.attachments);
+        let from = match attachments {
+            // The attachments are still where an earlier change left them if nobody has dealt with it.
+            Some(_) => self.unconverted(entry.file_id).await?.and_then(|(task, _)| task.from).or(from.cloned()),
+            None => None,
+        };
+        let pending = Pending { at, markdown, attachments, from, may_not_run: !writer.may_run };
+        self.task(entry.file_id, &pending).map(Some)
+    }
+
+    /// The same for an entry that was at the first path before it went to the trash, and comes back to the second. In a folder there may be documents that
+    /// still have to be converted: a converter that could not find them has ended their tasks.
+    pub(crate) async fn restored_item(
+        &self,
+        entry: &Entry,
+        (from, to): (&FilePath, &FilePath),
+        writer: &Writer,
+        at: Timestamp,
+    ) -> Result<Option<Write>> {
+        if entry.kind != crate::FileKind::Folder {
+            return self.unconverted_item(entry, Some(from), writer, at).await;
+        }
+        if self.converter().is_none() || !is_document(to) {
+            return Ok(None);
+        }
+        let pending = Pending { at, markdown: None, attachments: None, from: None, may_not_run: !writer.may_run };
+        self.task(entry.file_id, &pending).map(Some)
+    }
+
+    fn task(&self, file: FileId, pending: &Pending) -> Result<Write> {
+        let item = Write::put(self.0.keys.unconverted(file), error::json(pending)?, Expect::Any);
+        Ok(item.indexed(due(self.0.id, file, pending.at)))
+    }
+
+    /// Has each document in a folder, at any depth, converted that still has to be. Its task gets the right of `writer` to run flows.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`]. Some of the documents may have their tasks then; a repetition gives all of them one.
+    pub async fn convert_below(&self, folder: FileId, writer: &Writer) -> Result<()> {
+        let Some(queue) = self.converter() else { return Ok(()) };
+        let (mut folders, at) = (vec![folder], self.0.clock.now());
+        while let Some(folder) = folders.pop() {
+            let (mut writes, mut messages) = (Vec::new(), Vec::new());
+            for (_, entry) in self.all_entries(folder).await? {
+                if entry.kind == crate::FileKind::Folder {
+                    folders.push(entry.file_id);
+                } else if entry.conversion.as_ref().is_some_and(Conversion::is_open) {
+                    // Also of one that has a task: a converter that did not find the document may be about to end that one.
+                    writes.extend(self.unconverted_item(&entry, None, writer, at).await?);
+                    let id = format!("{}/{}", entry.file_id, self.0.clock.id());
+                    messages.push(message(self.0.id, entry.file_id, id)?);
+                }
+            }
+            for some in writes.chunks(ports::MAX_WRITES) {
+                self.0.table.commit(some.to_vec()).await.map_err(error::port)?;
+            }
+            if !messages.is_empty() {
+                queue.send(messages).await.map_err(error::port)?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells the converter of a change that was committed with such an item. A message that is lost is sent again by a sweep.
@@ -238,7 +345,8 @@ impl Workspace {
     /// has changed meanwhile: nothing is written then.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the document is gone; `CONFLICT` when others were faster again and again; else those of [`Workspace`].
+    /// `NOT_FOUND` when the document is gone; `CONFLICT` when others were faster again and again, and when a folder above the document has moved since
+    /// `of` was read: the progress is written then, and the task stays, as files may have to follow. Else those of [`Workspace`].
     pub async fn note_conversion(&self, of: &Info, conversion: Conversion, task: Option<u64>) -> Result<bool> {
         let (this, of) = (self.clone(), of.clone());
         whole(async move { this.note_conversion_whole(&of, conversion, task).await }).await
@@ -256,9 +364,12 @@ impl Workspace {
             let entry = Entry { conversion: Some(conversion.clone()), ..found.entry };
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];
+            let mut is_left_behind = false;
             if let Some(rev) = task {
                 // A later task, such as that of a move, stays.
                 match self.unconverted(of.file_id).await? {
+                    // The move of a folder gives no tasks to the documents in it.
+                    Some((_, now)) if now == rev && path != of.path => is_left_behind = true,
                     Some((_, now)) if now == rev => {
                         writes.push(Write::delete(self.0.keys.unconverted(of.file_id), Expect::Rev(rev)));
                     }
@@ -267,6 +378,10 @@ impl Workspace {
             }
             let change = Change::of(Op::Converted, &entry, path, &writer, self.0.clock.now());
             if self.commit(writes, &change, &writer).await? {
+                if is_left_behind {
+                    let message = format!("{} moved during its conversion, to {}", of.path, change.path);
+                    return Err(Error::new(Code::Conflict, message));
+                }
                 return Ok(true);
             }
         }
@@ -278,7 +393,7 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`].
     pub async fn converted(&self, digest: Sha256, name: &str) -> Result<Option<Outcome>> {
-        let key = self.0.keys.conversion(digest, &ending(name));
+        let key = self.0.keys.conversion(digest, &ending(name), FORM);
         let item = self.0.table.get(&key).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
     }
@@ -288,7 +403,7 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`].
     pub async fn remember_conversion(&self, digest: Sha256, name: &str, outcome: &Outcome) -> Result<()> {
-        let key = self.0.keys.conversion(digest, &ending(name));
+        let key = self.0.keys.conversion(digest, &ending(name), FORM);
         let write = Write::put(key, error::json(outcome)?, Expect::Any);
         self.0.table.commit(vec![write]).await.map_err(error::port)
     }

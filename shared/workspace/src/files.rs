@@ -11,6 +11,7 @@ use crate::{
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, FileId, FilePath, Sha256};
+use futures::FutureExt;
 use std::{ops::Range, sync::atomic::Ordering};
 
 /// How often a read is begun anew because the file got a new version meanwhile.
@@ -45,20 +46,18 @@ impl Workspace {
     /// folder; else those of [`Workspace`].
     pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
         let folder = self.folder_at(path).await?;
-        let (limit, mut cursor, mut shown) = (limit.clamp(1, 1000), cursor, Vec::new());
-        // A page is filled with what exists for the party: a short one would tell that there is more.
-        loop {
-            let page = self.entries(folder, limit - shown.len(), cursor).await?;
-            let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
-            let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
-            shown.extend(self.only_shown(entries));
-            cursor = page.next;
-            if cursor.is_none() || shown.len() >= limit {
-                break;
-            }
-        }
+        let read = |limit, cursor| {
+            let read = async move {
+                let page = self.entries(folder, limit, cursor).await?;
+                let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
+                let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
+                Ok((self.only_shown(entries), page.next))
+            };
+            read.boxed()
+        };
+        let (mut shown, next_cursor) = self.page(limit.clamp(1, 1000), cursor, Some(path), read).await?;
         self.measure(&mut shown).await?;
-        Ok(Listing { entries: shown, next_cursor: cursor })
+        Ok(Listing { entries: shown, next_cursor })
     }
 
     /// The names of the folders in a folder, in order; none when it is not there.

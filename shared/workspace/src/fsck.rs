@@ -7,6 +7,7 @@
 mod contents;
 mod links;
 mod mirror;
+mod relations;
 
 use crate::{
     FileKind, Result, Workspace, Workspaces, error,
@@ -17,7 +18,7 @@ use crate::{
 use domain::{FileId, FilePath, Sha256, WorkspaceId};
 use ports::Query;
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 const PAGE: usize = 500;
 
@@ -86,7 +87,7 @@ impl Workspaces {
     /// Checks all workspaces and tells each fault; with `repair` it also repairs those that can be. Without it nothing is written.
     ///
     /// Repaired are: a content, from any good copy; `latest/`, from the index and the archive; a node, an entry and the item of a current version,
-    /// each from the other two; a deletion that broke off, which is completed.
+    /// each from the other two; tags, links in texts, and explicit links of the last 30 days; a deletion that broke off, which is completed.
     ///
     /// # Errors
     /// Those of [`Workspaces`] when a store does not answer. A fault is no error.
@@ -140,10 +141,19 @@ struct Check<'a> {
     tell: &'a mut (dyn FnMut(&Fault) + Send),
     /// The files and folders that the walk reached.
     reached: HashSet<FileId>,
+    /// Entries that cannot be read, by their folders and names.
+    unreadable: BTreeMap<(FileId, String), Place>,
     /// The contents that were compared, and whether the archive has them.
     compared: HashMap<Sha256, bool>,
+    /// Whether lost entries wait for a lost folder.
+    waits: bool,
+    /// Contents that are looked at once more at the end, with their places and sizes; none at the end.
+    later: Option<Vec<(Place, Sha256, u64)>>,
     at: Place,
 }
+
+/// The fault of an entry that cannot be read: its code, and its words.
+const UNREADABLE: (&str, &str) = ("entry_unreadable", "the entry cannot be read");
 
 /// The place that faults are told of.
 #[derive(Clone, Default)]
@@ -167,8 +177,19 @@ impl<'a> Check<'a> {
         done: &'a mut Checked,
         tell: &'a mut (dyn FnMut(&Fault) + Send),
     ) -> Self {
-        let (reached, compared) = (HashSet::new(), HashMap::new());
-        Self { workspace, repair, done, tell, reached, compared, at: Place::default() }
+        let (reached, unreadable, compared) = (HashSet::new(), BTreeMap::new(), HashMap::new());
+        Self {
+            workspace,
+            repair,
+            done,
+            tell,
+            reached,
+            unreadable,
+            compared,
+            waits: false,
+            later: Some(Vec::new()),
+            at: Place::default(),
+        }
     }
 
     /// Tells a fault at the present place.
@@ -188,8 +209,21 @@ impl<'a> Check<'a> {
         self.walk(Folder { path: FilePath::root(), id: root, mirrored: true }).await?;
         self.trash().await?;
         // An entry that comes back brings along what is below it.
-        while let Some(folder) = self.lost().await? {
-            self.walk(folder).await?;
+        let mut patient = true;
+        loop {
+            let before = self.reached.len();
+            match self.lost(patient).await? {
+                Some(folder) => self.walk(folder).await?,
+                None if !self.waits => break,
+                // Their folder may have been reached meanwhile; if it cannot be, they are told of as they are.
+                None => patient = self.reached.len() > before,
+            }
+        }
+        self.relations().await?;
+        self.contents_left().await?;
+        for (_, place) in std::mem::take(&mut self.unreadable) {
+            self.at = place;
+            self.fault(Part::Index, UNREADABLE.0, UNREADABLE.1, false);
         }
         Ok(())
     }
@@ -208,7 +242,8 @@ impl<'a> Check<'a> {
                     let name = item.key.sk;
                     self.at = Place { path: Some(join(&folder.path, &name)), ..Place::default() };
                     let (Ok(path), Ok(entry)) = (folder.path.join(&name), error::parse::<Entry>(&item.body)) else {
-                        self.fault(Part::Index, "entry_unreadable", "the entry cannot be read", false);
+                        self.unreadable.insert((folder.id, name.clone()), self.at.clone());
+                        names.insert(name);
                         continue;
                     };
                     names.insert(name);

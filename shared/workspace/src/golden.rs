@@ -3,7 +3,7 @@
 use crate::{
     Change, Damage, Damaged, FileKind, Op, PendingHandoff, Purpose, Spent, Version, WorkspaceInfo,
     commit::Note,
-    documents::{Outcome, Pending},
+    documents::{Attached, Outcome, Pending},
     mentions::Form,
     model::{Entry, InForce, Node, Record},
     relations::{Explicit, Marked, Marks, Mention, Mentions},
@@ -95,15 +95,22 @@ fn the_index_is_read_for_ever() {
     let markdown = Entry { derived_from: Some(FileId(id(1))), ..entry(FileKind::File) };
     check("documents", &[document, markdown]);
     check("document_changes", &Change { conversion: Some(failed), from: None, ..change(Op::Converted) });
-    check("unconverted", &Pending { at: AT, markdown: Some(FileId(id(8))) });
+    let waiting = |markdown, attachments| Pending { at: AT, markdown, attachments, from: None, may_not_run: false };
+    check("unconverted", &waiting(Some(FileId(id(8))), None));
     check(
         "conversions",
         &[
-            Outcome::Done { file_id: FileId(id(8)), v: 2 },
+            Outcome::Done { file_id: FileId(id(8)), v: 2, attachments: Vec::new() },
             Outcome::Failed { reason: "encrypted".into(), message: "it has a password".into() },
             Outcome::Skipped { reason: "text".into(), message: "it is text already".into() },
         ],
     );
+    let converted = Conversion::new(ConversionStatus::Done, Some(FileId(id(8)))).with_attachments(Some(FileId(id(6))));
+    let message = Entry { conversion: Some(converted), ..entry(FileKind::File) };
+    let (markdown, folder) = (Some(FileId(id(8))), Some(FileId(id(6))));
+    let pending = waiting(markdown, folder);
+    let attachments = vec![Attached { name: "a.pdf".into(), file_id: FileId(id(9)), v: 1 }];
+    check("messages", &(message, pending, Outcome::Done { file_id: FileId(id(8)), v: 2, attachments }));
     check("nodes", &[None, Some(FileId(id(2)))].map(|folder| Node { folder, name: "a.md".into() }));
     let version = Version {
         v: 4,

@@ -1,10 +1,8 @@
 //! The homes of members: `/users/<id>` with a profile, which is theirs from then on (spec 001 §1).
 
-use crate::{Access, Expect, Result, Workspace, Workspaces, Writer};
+use crate::{Access, Expect, Result, Workspace, Workspaces, Writer, party::Party};
+use access::PROFILE;
 use domain::{Code, FileId, FilePath, Principal, UserId, WorkspaceId};
-
-/// The name of the file in a home.
-const PROFILE: &str = "profile.md";
 
 /// The facts of a new profile.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +30,7 @@ impl Profile<'_> {
         let name = serde_json::Value::from(self.name.unwrap_or(&id)).to_string();
         format!(
             "---\nname: {name}\nrole: {}\ntime_zone: UTC\n---\n\nThis is your own file: change it as you like. \
-             Agents that work for you can read it. The list of members says which role you have now.\n",
+             Your chats with agents begin with it. The list of members says which role you have now.\n",
             self.role
         )
     }
@@ -64,8 +62,15 @@ impl Workspaces {
 }
 
 impl Workspace {
+    /// The home of the person for whom this handle is; none for BuildScale itself, for a party without that home, and where policies hide it.
+    pub fn home(&self) -> Option<FilePath> {
+        let Party::Subject(subject, _) = self.party() else { return None };
+        let person = subject.person().filter(|_| subject.has_home())?;
+        FilePath::parse(&access::home(person)).ok().filter(|home| self.shows(home))
+    }
+
     /// Whether a home has nothing but the profile as it was made: name and role, which the list of members tells to all. So a home that nobody uses
-    /// keeps neither commands nor searches of others from the folders above it.
+    /// keeps no search of others from the folders above it.
     pub(crate) async fn is_untouched_home(&self, home: FileId) -> Result<bool> {
         let entries = self.entries(home, 2, None).await?.entries;
         let system = Principal::System.to_string();

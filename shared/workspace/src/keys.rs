@@ -62,12 +62,12 @@ impl Keys {
     pub fn unconverted(self, file: FileId) -> Key {
         Key::new(self.all_unconverted(), file.to_string())
     }
-    /// Outcomes of conversions, by the digest of the content and the end of the name.
+    /// Outcomes of conversions, by the digest of the content, the end of the name and the form of the outcome.
     pub fn conversions(self) -> String {
         format!("{}/conversions", self.0)
     }
-    pub fn conversion(self, digest: Sha256, ending: &str) -> Key {
-        Key::new(self.conversions(), format!("{digest}.{ending}"))
+    pub fn conversion(self, digest: Sha256, ending: &str, form: u8) -> Key {
+        Key::new(self.conversions(), format!("{digest}.{ending}/{form}"))
     }
     pub fn trash(self) -> String {
         format!("{}/trash", self.0)

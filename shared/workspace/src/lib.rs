@@ -22,6 +22,7 @@
 //! chat file. This crate holds no event streams: it only announces each [`Change`] on the bus.
 
 mod archive;
+mod audit;
 pub mod blocking;
 mod cache;
 mod changes;
@@ -71,7 +72,8 @@ mod versions;
 mod workspaces;
 mod write;
 
-pub use ::access::{Action, Decision, Effect, Policies, Role, Subject};
+pub use ::access::{Action, Decision, Effect, PERSONAS, PROFILE, Policies, Role, SKILLS, Subject};
+pub use audit::{ChangeFilter, ChangeList, ListedChange};
 pub use cache::{Budget, Hydrated};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;

@@ -26,6 +26,8 @@ use uuid::Uuid;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// Of a script that names its interpreter: it runs by its path.
+const SCRIPT_MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// For a person who finds the folder.
 const README: &str = "\
@@ -187,7 +189,8 @@ impl Mirror {
         let tmp = self.part("tmp", true)?;
         let temporary = id.simple().to_string();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let written = openat(&tmp, &temporary, flags, FILE_MODE)
+        let mode = if content.starts_with(b"#!") { SCRIPT_MODE } else { FILE_MODE };
+        let written = openat(&tmp, &temporary, flags, mode)
             .map_err(io::Error::from)
             .and_then(|file| File::from(file).write_all(content))
             .and_then(|()| self.place(&tmp, &temporary, path, id));

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     /// Of a document: the conversion of the current version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
-    /// Of the Markdown of a document: that document.
+    /// Of the Markdown of a document, and of an attachment of a message or their folder: that document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<FileId>,
 }
@@ -98,9 +98,17 @@ pub struct Info {
     /// Of a document: the conversion of its current version to Markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
-    /// Of the Markdown of a document: that document. Listings leave such a file out unless they are asked for it.
+    /// Of the Markdown of a document, and of an attachment of a message or their folder: that document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<FileId>,
+}
+
+impl Info {
+    /// The document that it is the Markdown of. Listings leave such a file out unless they are asked for it. An attachment of a message is derived,
+    /// too, but is a document itself.
+    pub fn document(&self) -> Option<FileId> {
+        self.derived_from.filter(|_| self.kind == FileKind::File && self.conversion.is_none())
+    }
 }
 
 /// The content of a file, with the file's entry.
@@ -225,15 +233,25 @@ pub struct Writer {
     pub rewind: Option<uuid::Uuid>,
     /// Whether its author may run flows: of an author who may not, no version starts one.
     pub may_run: bool,
-    /// The document of which a converter writes the Markdown. A write without it makes the file an ordinary one.
+    /// The document of which a converter writes the Markdown or an attachment, or makes the folder for them. A write without it makes the file an ordinary one.
     pub derived_from: Option<FileId>,
+    /// Whether it writes attachments: documents, which are converted themselves.
+    pub attaches: bool,
 }
 
 impl Writer {
     /// `principal`, outside of any tool call.
     pub fn new(principal: Principal) -> Self {
         let may_take_projections = principal == Principal::System;
-        Self { principal, call: None, may_take_projections, rewind: None, may_run: true, derived_from: None }
+        Self {
+            principal,
+            call: None,
+            may_take_projections,
+            rewind: None,
+            may_run: true,
+            derived_from: None,
+            attaches: false,
+        }
     }
     /// `principal`, under a tool call.
     pub fn in_call(principal: Principal, call: CallId) -> Self {

@@ -50,6 +50,15 @@ impl Access {
         Self(Party::Subject(subject, Settled::None))
     }
 
+    /// The same without the home of the person for whom it is.
+    #[must_use]
+    pub fn without_home(self) -> Self {
+        match self.0 {
+            Party::Platform(_) => self,
+            Party::Subject(subject, settled) => Self(Party::Subject(subject.without_home(), settled)),
+        }
+    }
+
     /// The same after the gate of a chat, which has asked people what the built-in policies ask; `all`: a person has said yes to this very call.
     #[must_use]
     pub fn gated(self, all: bool) -> Self {

@@ -14,6 +14,7 @@ mod place;
 mod plan;
 mod steps;
 
+pub(crate) use history::drawn_at;
 pub use plan::{RewindConflict, RewindLoss};
 pub use steps::{RewindOp, RewindStep};
 #[cfg(test)]

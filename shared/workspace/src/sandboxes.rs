@@ -132,6 +132,10 @@ impl Sandboxes for SandboxMirror {
         });
         Ok(sandbox)
     }
+
+    fn have_mirrors(&self) -> bool {
+        self.sandboxes.have_mirrors()
+    }
 }
 
 /// Turns a late answer into the error `Unavailable`.

@@ -11,10 +11,15 @@ use crate::{
 };
 use access::{Action, Decision, Effect, Policies, Subject};
 use domain::{Code, Error, FileId, FilePath, WorkspaceEvent};
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// The detail of a refusal that a person can answer.
 const ASK: &str = "ask";
+/// How many entries of a list are looked at together for one that exists for its reader.
+const LOOKED_AHEAD: usize = 100;
+/// How often that is done for one page.
+const MOST_AHEAD: usize = 50;
 /// How many files a folder may have that is moved or removed where policies look at names.
 const MOST_NAMED: usize = 100_000;
 
@@ -74,6 +79,51 @@ impl Workspace {
                 self.1.policies.decide_in(subject, Action::Read, folder).map(|decision| decision.is_permit())
             }
         }
+    }
+
+    /// Whether everything in a folder exists for the subject, or everything at all, as far as one decision tells.
+    fn shows_all_in(&self, folder: Option<&FilePath>) -> bool {
+        let Party::Subject(subject, _) = &self.1.access.0 else { return true };
+        let policies = &self.1.policies;
+        let whole = |folder| policies.decide_in(subject, Action::List, folder).is_some_and(|all| all.is_permit());
+        policies.shows_all(subject) || folder.is_some_and(whole)
+    }
+
+    /// A page of a list: up to `limit` things that exist for the subject, and the cursor of the next page. A page that is cut short by hidden things would
+    /// tell of them, and so would a cursor behind which nothing exists for the subject: it is left out. `read` gives those that exist of so many things
+    /// after a cursor, and the cursor behind these; `folder` is the one that is listed.
+    pub(crate) async fn page<'a, T>(
+        &self,
+        limit: usize,
+        mut cursor: Option<String>,
+        folder: Option<&FilePath>,
+        read: impl Fn(usize, Option<String>) -> BoxFuture<'a, Result<(Vec<T>, Option<String>)>>,
+    ) -> Result<(Vec<T>, Option<String>)> {
+        let mut page = Vec::new();
+        loop {
+            let (shown, next) = read(limit - page.len(), cursor).await?;
+            page.extend(shown);
+            cursor = next;
+            if cursor.is_none() || page.len() >= limit {
+                break;
+            }
+        }
+        if cursor.is_none() || self.shows_all_in(folder) {
+            return Ok((page, cursor));
+        }
+        let mut at = cursor.clone();
+        for _ in 0..MOST_AHEAD {
+            let (shown, next) = read(LOOKED_AHEAD, at).await?;
+            if !shown.is_empty() {
+                return Ok((page, cursor));
+            }
+            if next.is_none() {
+                return Ok((page, None));
+            }
+            at = next;
+        }
+        // Beyond that the cursor may tell of hidden entries: a look without end would tell of them by its time.
+        Ok((page, cursor))
     }
 
     /// The same workspace for the subject `service`, which serves several people at once.

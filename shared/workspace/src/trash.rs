@@ -12,6 +12,7 @@ use crate::{
 };
 use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
+use futures::FutureExt;
 use ports::{Expect, Key, Query, Write};
 
 impl Workspace {
@@ -55,7 +56,7 @@ impl Workspace {
                 ];
             writes.extend(self.policies_after(&[Touches::Takes(path)]).await?);
             let change = Change { v: 0, ..Change::of(Op::Removed, entry, path.clone(), writer, at) };
-            let unconverted = self.unconverted_item(entry, at)?;
+            let unconverted = self.unconverted_item(entry, None, writer, at).await?;
             writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
                 self.tell_converter(&change, unconverted.is_some()).await;
@@ -74,19 +75,19 @@ impl Workspace {
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspace`].
     pub async fn trash(&self, limit: usize, cursor: Option<String>) -> Result<TrashPage> {
-        let (limit, mut cursor, mut files) = (limit.clamp(1, 1000), cursor, Vec::new());
-        loop {
-            let query = Query::all(self.0.keys.trash(), limit - files.len()).after(cursor);
-            let page = self.0.table.query(&query).await.map_err(error::port)?;
-            for item in &page.items {
-                let item = error::parse::<Item>(&item.body)?;
-                files.extend(self.shows(&item.path).then(|| item.trashed()));
-            }
-            cursor = page.next;
-            if cursor.is_none() || files.len() >= limit {
-                return Ok(TrashPage { files, next_cursor: cursor });
-            }
-        }
+        let read = |limit, cursor| {
+            let read = async move {
+                let query = Query::all(self.0.keys.trash(), limit).after(cursor);
+                let page = self.0.table.query(&query).await.map_err(error::port)?;
+                let items = page.items.iter().map(|item| error::parse::<Item>(&item.body));
+                let mut items = items.collect::<Result<Vec<_>>>()?;
+                items.retain(|item| self.shows(&item.path));
+                Ok((items.into_iter().map(Item::trashed).collect::<Vec<_>>(), page.next))
+            };
+            read.boxed()
+        };
+        let (files, next_cursor) = self.page(limit.clamp(1, 1000), cursor, None, read).await?;
+        Ok(TrashPage { files, next_cursor })
     }
 
     /// Brings an entry back from the trash to its last path; missing folders above it are made again.
@@ -112,10 +113,10 @@ impl Workspace {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
-            let (Item { path, entry, .. }, rev) = self.trashed_item(file_id).await?;
-            self.demand_tree(Action::Restore, &path, &entry).await?;
+            let (Item { path: was, entry, .. }, rev) = self.trashed_item(file_id).await?;
+            self.demand_tree(Action::Restore, &was, &entry).await?;
             let path = match to.clone() {
-                None => path,
+                None => was.clone(),
                 Some(to) => {
                     self.demand_tree(Action::Write, &to, &entry).await?;
                     to
@@ -130,7 +131,7 @@ impl Workspace {
                 _ => error,
             })?);
             let change = Change::of(Op::Restored, &entry, path.clone(), writer, at);
-            let unconverted = self.unconverted_item(&entry, at)?;
+            let unconverted = self.restored_item(&entry, (&was, &path), writer, at).await?;
             writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
                 self.tell_converter(&change, unconverted.is_some()).await;
@@ -205,8 +206,20 @@ impl Workspace {
 
     /// The entry of something in the trash; none when it has left it.
     pub(crate) async fn trashed_entry(&self, file_id: FileId) -> Result<Option<Entry>> {
+        Ok(self.in_trash(file_id).await?.map(|item| item.entry))
+    }
+
+    /// The path from which something went to the trash; none when it is not there by itself.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
+    pub async fn trashed_path(&self, file_id: FileId) -> Result<Option<FilePath>> {
+        Ok(self.in_trash(file_id).await?.map(|item| item.path))
+    }
+
+    async fn in_trash(&self, file_id: FileId) -> Result<Option<Item>> {
         match self.trashed_item(file_id).await {
-            Ok((item, _)) => Ok(Some(item.entry)),
+            Ok((item, _)) => Ok(Some(item)),
             Err(error) if error.code == Code::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -32,7 +32,10 @@ impl Workspace {
     }
 
     /// The same if the precondition holds for the entry at `from`.
-    pub(crate) async fn mv_expecting(
+    ///
+    /// # Errors
+    /// `STALE_VERSION` and `CONFLICT` as [`Expect`](crate::Expect) says; else those of [`Workspace::mv`].
+    pub async fn mv_expecting(
         &self,
         from: &FilePath,
         to: &FilePath,
@@ -78,7 +81,7 @@ impl Workspace {
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
             writes.extend(self.put_at(to, &entry, Expect::Present, writer, at).await?);
             writes.extend(self.policies_after(&[Touches::Takes(from), Touches::Puts(to, &entry)]).await?);
-            let unconverted = self.unconverted_item(&entry, at)?;
+            let unconverted = self.unconverted_item(&entry, Some(from), writer, at).await?;
             writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
                 self.tell_converter(&change, unconverted.is_some()).await;

@@ -99,7 +99,7 @@ impl Workspace {
                     Given::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
                     Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
-                unconverted = self.unconverted_item(&entry, entry.updated_at)?;
+                unconverted = self.unconverted_item(&entry, None, writer, entry.updated_at).await?;
                 writes.extend(unconverted.clone());
                 self.take_up(path, &entry, &written, &mut writes).await?;
             }

@@ -69,6 +69,7 @@ fn grown(context_tokens: u64) -> ChatState {
         mode: Mode::Chat,
         limits: Limits::default(),
         system: "You are an assistant.".into(),
+        cut: Vec::new(),
         tools: None,
         plan: None,
         context_tokens,

@@ -79,7 +79,7 @@ async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result
 }
 
 /// A chat with this many messages but two, and then a turn: so that it is in memory, as it is in use.
-async fn grown(hub: &Hub, workspace: &str, messages: usize) -> Result<Talk> {
+pub(crate) async fn grown(hub: &Hub, workspace: &str, messages: usize) -> Result<Talk> {
     const AHEAD: usize = 64;
     let mut talk = Talk::begin(hub, workspace).await?;
     let mut left = messages / 2 - 2;

@@ -8,11 +8,13 @@
 //! [`context`] has the machine of chats decide in this process; [`files`] and [`search`] call the workspace and the tools in this process,
 //! [`tree`] moves a folder and writes many versions, [`crowd`] has five write one folder, [`large`] sends 5 GB, [`ingest`] converts documents,
 //! [`recall`] asks an index, [`policy`] asks for decisions; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
-//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`acp`] puts an agent behind the hub; [`boot`] starts hubs, and [`functions`] the
-//! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
+//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process, [`mcp`] calls a tool of a server; [`acp`] puts an
+//! agent behind the hub; [`boot`] starts hubs, [`console`] looks at a chat in a browser, and [`functions`] starts the binaries that are deployed to
+//! AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod acp;
 mod boot;
+mod console;
 mod context;
 mod crowd;
 mod dag;
@@ -80,6 +82,7 @@ const FIGURES: &[Named] = &[
     ("permission", acp::permission),
     ("functions", functions::measure),
     ("mcp", mcp::measure),
+    ("console", console::measure),
 ];
 
 /// The means of every figure.

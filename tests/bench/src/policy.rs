@@ -32,7 +32,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     // One policy that looks at names: each path is evaluated, with the folders above it.
     let names =
         set(&text("forbid (principal, action == Action::\"share\", resource) when { resource.name like \"*.env\" };"))?;
-    let agent = Subject::Agent { persona: "assistant".into(), person: UserId(uuid::Uuid::nil()) };
+    let agent = Subject::Agent { persona: "assistant".into(), person: UserId(uuid::Uuid::nil()), has_home: true };
     let (mut remembered, mut evaluated) = <(Samples, Samples)>::default();
     for folder in 0..FOLDERS {
         for file in 0..FILES {

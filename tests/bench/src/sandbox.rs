@@ -60,6 +60,7 @@ async fn run(local: &Local, workspace: WorkspaceId) -> Result<(Duration, Duratio
         words: vec!["true".into()],
         folder: FilePath::root(),
         root: FilePath::root(),
+        hidden: Vec::new(),
         env: BTreeMap::new(),
         stdin: None,
         timeout: PATIENCE,

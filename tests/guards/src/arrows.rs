@@ -36,7 +36,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("embedded", &["domain", "ports"]),
     ("client", &[]),
     ("mcp", &["domain", "ports"]),
-    ("web", &["domain", "ports", "schema"]),
+    ("web", &["domain", "flow", "ports", "schema"]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];

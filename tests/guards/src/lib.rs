@@ -32,4 +32,6 @@ mod sleeps;
 #[cfg(test)]
 mod sources;
 #[cfg(test)]
+mod targets;
+#[cfg(test)]
 mod workspaces;

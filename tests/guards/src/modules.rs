@@ -6,9 +6,8 @@ use std::{
     fs,
 };
 
-/// Files of this name that have to be there. Cargo takes every file directly in `tests/` as a test of its own, and a file that `#[path]`
-/// names finds its modules beside it.
-const MOD_RS: [&str; 2] = ["functions/stream/tests/support/mod.rs", "shared/models/tests/it/support/mod.rs"];
+/// A file of this name that has to be there: one that `#[path]` names finds its modules beside it.
+const MOD_RS: [&str; 1] = ["shared/models/tests/it/support/mod.rs"];
 
 #[test]
 fn a_module_is_the_file_with_its_name() {

@@ -3,12 +3,34 @@
 use crate::{PATIENCE, Result, client::PAUSE};
 use ::client::{Connection, Event, Update};
 use futures::StreamExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tokio::{sync::watch, task::JoinHandle};
 
 /// How many of them have this name.
 pub fn count(events: &[Event], name: &str) -> usize {
     events.iter().filter(|event| event.name == name).count()
+}
+
+/// The calls that were answered, each with its answer, in the order of the answers.
+///
+/// # Errors
+/// When an answer is to no call, or to one that has its answer.
+pub fn answered(events: &[Event]) -> Result<Vec<(&Value, &Value)>> {
+    let (mut calls, mut answered) = (BTreeMap::new(), Vec::new());
+    for event in events {
+        let id = event.data["call_id"].as_str().unwrap_or_default();
+        if event.name == "call" {
+            calls.insert(id, &event.data);
+        } else if event.name == "observation" {
+            let call = calls.remove(id).ok_or_else(|| format!("an answer without its call: {event:?}"))?;
+            answered.push((call, &event.data));
+        }
+    }
+    Ok(answered)
 }
 
 /// One connection's events. It is not opened again when it breaks.

@@ -24,7 +24,7 @@ pub use self::client::Client;
 pub use ::client::Event;
 pub use answer::Answer;
 pub use binaries::Binaries;
-pub use events::{OneStream, Watch, count};
+pub use events::{OneStream, Watch, answered, count};
 pub use lambda::RecursiveLoop;
 pub use stub::{Asked, Stub};
 pub use world::{Ability, Aws, Deployment, Emulators, Hub, Options, Other, Settings, World};

@@ -3,6 +3,7 @@
 
 mod chats;
 mod commands;
+mod crowd;
 mod deaths;
 mod doors;
 mod files;
@@ -85,11 +86,13 @@ pub const JOURNEYS: &[Journey] = {
     use Ability::{Counters, Deaths, OneProcess, Others, Script, Secrets, Settings};
     journeys! {
         deaths::deaths_lose_nothing_and_double_nothing [Deaths, Script];
+        deaths::a_team_that_is_killed_does_every_step_once [Deaths, Script];
         hub::threads_turns_permissions_and_resumption_over_the_hubs_door [Settings, Script, Deaths, OneProcess];
         chats::a_goal_becomes_files_that_can_be_watched_stopped_and_found_again [];
         chats::commands_right_after_a_post_count [Script];
         chats::several_chats_go_on_at_once [Script];
         chats::an_agent_that_asks_for_permission_waits_for_a_person [Script];
+        chats::a_skill_that_one_agent_learnt_is_used_by_a_later_one [Script];
         commands::the_command_line_talks_watches_and_runs_flows [];
         commands::the_command_line_keeps_files_with_their_history [];
         commands::the_command_line_asks_its_person_and_keeps_their_folder [Script];
@@ -116,6 +119,7 @@ pub const JOURNEYS: &[Journey] = {
         files::a_long_content_travels_past_the_server [];
         files::a_broken_upload_goes_on_where_it_ended [];
         rewinds::a_turn_a_chat_and_a_folder_go_back_and_forth [Script];
+        crowd::two_people_and_three_agents_write_one_folder [Script, Others];
         files::the_tools_of_agents_are_there_for_people [];
         doors::workspaces_are_made_renamed_and_removed [];
         doors::refusals_come_in_one_envelope [];
@@ -126,6 +130,8 @@ pub const JOURNEYS: &[Journey] = {
         planner::a_message_is_answered_looked_up_or_planned_and_carried_out [Script];
         planner::a_plan_is_stopped_with_its_executors [Script];
         planner::a_message_without_a_stream_is_answered_in_its_session [Script];
+        planner::a_message_while_a_turn_runs_waits_or_is_refused_or_takes_its_place [Script];
+        planner::words_that_steer_are_answered_by_the_turn_that_runs [Script];
         webhooks::a_receiver_is_told_the_ends_of_turns_in_order [Settings, Script, Deaths];
         limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
         limits::turns_are_charged_by_their_usage [Settings, Script, Others];

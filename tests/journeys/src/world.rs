@@ -15,7 +15,7 @@ use ports::{Clock, Secret, SystemClock};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// The secret that signs the tokens of the people of these tests.
-const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
+pub const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
 /// The secret that signs the tickets of these tests.
 const SIGNS_TICKETS: &str = "a secret that signs the tickets of these tests";
 /// The token of the operator.
@@ -43,6 +43,8 @@ pub enum Ability {
     Counters,
     /// One process does all of it, and has counted all that was done. Elsewhere each function counts its own, for the log.
     OneProcess,
+    /// Agents run commands in a sandbox.
+    Commands,
 }
 
 /// A world.
@@ -95,7 +97,7 @@ impl World {
     pub fn can(&self, ability: Ability) -> bool {
         match (self, ability) {
             (Self::Hub(_), _) => true,
-            (Self::Aws(..), ability) => ability != Ability::OneProcess,
+            (Self::Aws(..), ability) => !matches!(ability, Ability::OneProcess | Ability::Commands),
             (Self::Account(account), Ability::Others) => account.other().is_some(),
             (Self::Account(_), _) => false,
         }

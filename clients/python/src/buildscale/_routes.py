@@ -25,6 +25,7 @@ from .schema import (
     Cancelled,
     CasesToRun,
     Change,
+    ChangeList,
     Chat,
     ChatCallHandedOut,
     ChatPage,
@@ -74,6 +75,7 @@ from .schema import (
     ImportedWorkspace,
     Info,
     KeyToMake,
+    ListedChange,
     Listing,
     Made,
     MadeKey,
@@ -99,6 +101,7 @@ from .schema import (
     NewRole,
     NewTags,
     NewWords,
+    Op,
     PauseAt,
     RedriveRequest,
     Redriven,
@@ -189,6 +192,7 @@ Readable: TypeAlias = Literal[
     '/api/v1/workspaces/{workspace_id}/agents/{agent}',
     '/api/v1/workspaces/{workspace_id}/ai-sdk/chat/{id}/stream',
     '/api/v1/workspaces/{workspace_id}/artifacts',
+    '/api/v1/workspaces/{workspace_id}/changes',
     '/api/v1/workspaces/{workspace_id}/chats',
     '/api/v1/workspaces/{workspace_id}/chats/{chat_id}',
     '/api/v1/workspaces/{workspace_id}/chats/{chat_id}/context',
@@ -510,6 +514,24 @@ class ListArtifactsQuery(TypedDict):
     cursor: NotRequired[str]
 
 
+class ListChangesQuery(TypedDict):
+    # Only changes at or below this path, and moves from there.
+    path: NotRequired[str]
+    # Only changes by this author, as changes name it: `user:<id>`, `agent:<persona>`, `task:<id>`, `system`, or one of an imported repository, such as
+    # `Ada <ada@example.org>`. Another text is refused.
+    author: NotRequired[str]
+    # Only changes of this kind.
+    op: NotRequired[Op]
+    # Only changes at this time or later.
+    since: NotRequired[str]
+    # Only changes before this time.
+    until: NotRequired[str]
+    # At most this many; 1 to 200.
+    limit: NotRequired[int]
+    # The `next_cursor` of the page before.
+    cursor: NotRequired[str]
+
+
 class ListChatsQuery(TypedDict):
     # At most this many; 1 to 200.
     limit: NotRequired[int]
@@ -799,6 +821,9 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/artifacts'], /, *, workspace_id: str, query: FindArtifactsQuery | None = None, headers: Mapping[str, str] | None = None) -> ArtifactPage: ...
+
+    @overload
+    def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/changes'], /, *, workspace_id: str, query: ListChangesQuery | None = None, headers: Mapping[str, str] | None = None) -> ChangeList: ...
 
     @overload
     def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats'], /, *, workspace_id: str, query: ListChatsQuery | None = None, headers: Mapping[str, str] | None = None) -> ChatPage: ...
@@ -1443,6 +1468,9 @@ class Routes(Protocol):
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/artifacts'], /, *, workspace_id: str, query: FindArtifactsQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Artifact]: ...
 
     @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/changes'], /, *, workspace_id: str, query: ListChangesQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[ListedChange]: ...
+
+    @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats'], /, *, workspace_id: str, query: ListChatsQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Chat]: ...
 
     @overload
@@ -1558,6 +1586,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/artifacts'], /, *, workspace_id: str, query: FindArtifactsQuery | None = None, headers: Mapping[str, str] | None = None) -> ArtifactPage: ...
+
+    @overload
+    async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/changes'], /, *, workspace_id: str, query: ListChangesQuery | None = None, headers: Mapping[str, str] | None = None) -> ChangeList: ...
 
     @overload
     async def get(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats'], /, *, workspace_id: str, query: ListChatsQuery | None = None, headers: Mapping[str, str] | None = None) -> ChatPage: ...
@@ -2200,6 +2231,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/artifacts'], /, *, workspace_id: str, query: FindArtifactsQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[Artifact]: ...
+
+    @overload
+    def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/changes'], /, *, workspace_id: str, query: ListChangesQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[ListedChange]: ...
 
     @overload
     def all(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats'], /, *, workspace_id: str, query: ListChatsQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[Chat]: ...

@@ -41,6 +41,15 @@ class AcceptedRun(TypedDict):
 Action: TypeAlias = "Literal['read', 'converse', 'run', 'write', 'approve', 'administer', 'own']"
 
 
+class AgentAsked(TypedDict):
+    """A question or request for permission of an agent. Very long arguments are cut, and such a request has no `digest`; the chat has the whole."""
+
+    # The data of that event.
+    data: dict[str, Any]
+    # `question` or `permission_required`.
+    event: str
+
+
 class AgentEvent(TypedDict):
     """An event of the stream. The fields beside its type are those of the specification of the planner chat."""
 
@@ -275,11 +284,26 @@ Change = TypedDict('Change', {
 })
 
 
+class ChangeList(TypedDict):
+    """A page of changes."""
+
+    # The changes, newest first.
+    changes: list[ListedChange]
+    # The time since which all changes are kept.
+    kept_since: str
+    # The cursor of the next page; none at the end.
+    next_cursor: NotRequired[str | None]
+
+
 class Chat(TypedDict):
     """A chat."""
 
     # When it last began or ended an interaction.
     active_at: str
+    # When it last did.
+    agent_chose_at: NotRequired[str | None]
+    # The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
     # Its id.
@@ -302,7 +326,7 @@ class Chat(TypedDict):
     parent_chat_id: NotRequired[str | None]
     # Why it is paused.
     paused_reason: NotRequired[str | None]
-    # The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
+    # The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied.
     permissions: NotRequired[list[PermissionRule]]
     # The identity of its plan file.
     plan_id: NotRequired[str | None]
@@ -692,8 +716,9 @@ class ChatPermissionRequired(TypedDict):
     call_id: str
     # `command`, `file`, `network` or `mcp`.
     category: str
-    # The SHA-256 of category, call and options of a coding agent's request.
-    digest: NotRequired[str | None]
+    # The SHA-256 of what is shown: of category, tool and arguments; of a coding agent's request of category, call and options. A decision may
+    # name it, and then counts for no other request.
+    digest: str
     # When no answer becomes a no.
     expires_at: str
     # The answers that the coding agent offers, in a chat of one.
@@ -1065,6 +1090,10 @@ class ChatWithHistory(TypedDict):
 
     # When it last began or ended an interaction.
     active_at: str
+    # When it last did.
+    agent_chose_at: NotRequired[str | None]
+    # The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
     # Its id.
@@ -1087,7 +1116,7 @@ class ChatWithHistory(TypedDict):
     parent_chat_id: NotRequired[str | None]
     # Why it is paused.
     paused_reason: NotRequired[str | None]
-    # The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
+    # The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied.
     permissions: NotRequired[list[PermissionRule]]
     # The identity of its plan file.
     plan_id: NotRequired[str | None]
@@ -1198,6 +1227,8 @@ class ComparedRun(TypedDict):
 class Conversion(TypedDict):
     """The conversion of the current version of a document."""
 
+    # The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
+    attachments: NotRequired[str | None]
     # The file with the Markdown. Until the status is `done` it is that of an earlier version.
     markdown: NotRequired[str | None]
     # The same for people.
@@ -1250,9 +1281,11 @@ class Decided(TypedDict):
 class Decision(TypedDict):
     """A decision on a permission."""
 
-    # With `approved`: grants the rule that the request offers as `always`, too. Calls that it covers are asked about no more in this
-    # chat.
+    # Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
+    # Calls that it covers are asked about no more in this chat.
     always: NotRequired[bool]
+    # The `digest` of the request that was read. `CONFLICT` when the request shows something else.
+    digest: NotRequired[str | None]
     # The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
     # own yes or no for this once is chosen.
     option_id: NotRequired[str | None]
@@ -1568,6 +1601,25 @@ class Found(TypedDict):
     sessions: NotRequired[list[dict[str, Any]] | None]
 
 
+class GivenAnalysis(TypedDict):
+    """The analysis of a message."""
+
+    # The time of it.
+    at: str
+    # Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong.
+    by: str
+    # How many operations it may take.
+    estimated_operations: int
+    # The reasons.
+    reasoning: str
+    # Whether executors are needed.
+    requires_executors: bool
+    # Whether tools are needed.
+    requires_tools: bool
+    # `simple`, `tool` or `complex`.
+    strategy: str
+
+
 class GivenContext(TypedDict):
     """The context of one model call."""
 
@@ -1577,6 +1629,8 @@ class GivenContext(TypedDict):
     attempt: int
     # The context budget, in tokens.
     budget: int
+    # The parts that were cut, so that the context fits.
+    cut: NotRequired[list[GivenCut]]
     # Whole turns that were left out right before this call.
     cut_turns: int
     # Tokens as the provider counted them; none before the answer.
@@ -1585,16 +1639,43 @@ class GivenContext(TypedDict):
     left_out_lines: int
     # All turns that the model does not read word for word.
     left_out_turns: int
+    location: NotRequired[GivenLocation | None]
     # The message that the call brought.
     message_id: str
     # The model that answered, where that is known.
     model: NotRequired[str | None]
     # The parts, in the order of the request.
     parts: list[GivenPart]
+    # The purpose of the call: `analysis` or `answer`.
+    purpose: str
     # The number of the event that began the call.
     seq: int
     # The estimated size of all parts, in tokens.
     tokens: int
+
+
+class GivenCut(TypedDict):
+    """A part of a context that was cut."""
+
+    # The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis.
+    part: str
+    # The tokens that were kept.
+    tokens_after: int
+    # Its tokens before, estimated.
+    tokens_before: int
+    # The reason.
+    why: str
+
+
+class GivenLocation(TypedDict):
+    """The subject of a session at a model call."""
+
+    # The kind of work, such as `project_update`.
+    context_type: str
+    # The entity that it is about.
+    entity_id: NotRequired[str | None]
+    # The focus, as the client says it.
+    project_focus: NotRequired[Any]
 
 
 class GivenPart(TypedDict):
@@ -1622,8 +1703,10 @@ class GoOn(TypedDict):
 
 
 class GrantedRule(TypedDict):
-    """A rule by which calls are allowed without a question."""
+    """A rule by which calls are allowed or denied without a question."""
 
+    # `allow` or `deny`. Of two rules that cover a call the one that denies wins.
+    effect: str
     # The rule.
     rule: PermissionRule
     # Its id: the same for the same rule in every chat.
@@ -1779,11 +1862,13 @@ class HubDecided(TypedDict):
 class HubDecision(TypedDict):
     """An answer to a permission."""
 
-    # One of the options of the request. It wins over `outcome`.
+    # The `digest` of the request that was read. 409 when the request shows something else.
+    digest: NotRequired[str | None]
+    # One of the options of the request. It wins over `outcome`. `allow_once`, `allow_always`, `reject_once` and `reject_always` are understood
+    # for every request, also where a coding agent has others.
     optionId: NotRequired[str | None]
     outcome: NotRequired[Outcome | None]
-    # With `allow_always`: how far the granted rule goes [default: `chat`, the thread].
-    scope: NotRequired[RuleScope]
+    scope: NotRequired[RuleScope | None]
 
 
 class HubDeletedThread(TypedDict):
@@ -1873,8 +1958,10 @@ class HubRevoked(TypedDict):
 
 
 class HubRule(TypedDict):
-    """A rule by which calls are allowed without a question."""
+    """A rule by which calls are allowed or denied without a question."""
 
+    # `allow` or `deny`. Of two rules that cover a call the one that denies wins.
+    effect: str
     # The rule.
     rule: PermissionRule
     # Its id: the same for the same rule in every thread.
@@ -1979,7 +2066,7 @@ class Info(TypedDict):
     conversion: NotRequired[Conversion | None]
     # When it was made.
     created_at: str
-    # Of the Markdown of a document: that document.
+    # Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
     derived_from: NotRequired[str | None]
     # Its identity; survives moves and new versions.
     file_id: str
@@ -2054,6 +2141,31 @@ class Link(TypedDict):
     kind: str
     # Of a link in a text: its target as it is written.
     target: NotRequired[str | None]
+
+
+# A change in a list of changes.
+ListedChange = TypedDict('ListedChange', {
+    # The time of the change.
+    'at': 'str',
+    # The author of the change.
+    'author': 'str',
+    # The file or folder.
+    'file_id': 'str',
+    # The path before a move.
+    'from': 'NotRequired[str | None]',
+    # The id of its record: `as_of` of a rewind takes it.
+    'id': 'str',
+    # Its kind.
+    'kind': 'Kind',
+    # The kind of change.
+    'op': 'Op',
+    # Its path then, or its last one.
+    'path': 'str',
+    # The rewind that it is a part of.
+    'rewind': 'NotRequired[str | None]',
+    # Its version after the change; 0 for folders and for removed files.
+    'v': 'int',
+})
 
 
 class ListedFlow(TypedDict):
@@ -2358,7 +2470,7 @@ class NewChat(TypedDict):
     plan_id: NotRequired[str | None]
     # The version of that plan that is approved: needed for `build` mode, and only for that.
     plan_v: NotRequired[int | None]
-    # The persona, a folder in `/system/agents`; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
+    # The persona, a folder in `/system/agents` or in `personas` of the caller's home; `assistant` when none. With `plan_then_execute` the one that carries the plan out,
     # `builder` when none.
     role: NotRequired[str | None]
     # How the chat works; without it as a conversation.
@@ -2556,8 +2668,8 @@ class PauseAt(TypedDict):
     before: NotRequired[list[str]]
 
 
-# A rule of a chat: calls that need no further permission.
-PermissionRule: TypeAlias = "PermissionRuleCommandPrefix | PermissionRuleCommand | PermissionRuleFile"
+# A rule of a chat: calls that need no further permission, or that are denied.
+PermissionRule: TypeAlias = "PermissionRuleCommandPrefix | PermissionRuleCommand | PermissionRuleFile | PermissionRuleTool | PermissionRuleDeny"
 
 
 class PermissionRuleCommand(TypedDict):
@@ -2580,12 +2692,28 @@ class PermissionRuleCommandPrefix(TypedDict):
     words: list[str]
 
 
+class PermissionRuleDeny(TypedDict):
+    """The calls that another rule covers are denied."""
+
+    kind: Literal['deny']
+    # That rule, of one of the other kinds.
+    rule: dict[str, Any]
+
+
 class PermissionRuleFile(TypedDict):
     """New contents of one file under `/system`; moves and removals are asked about."""
 
     kind: Literal['file']
     # The file.
     path: str
+
+
+class PermissionRuleTool(TypedDict):
+    """A tool of a server, with any arguments."""
+
+    kind: Literal['tool']
+    # Its name for agents.
+    tool: str
 
 
 class Question(TypedDict):
@@ -3015,12 +3143,14 @@ class ScheduleActionChat(TypedDict):
     # Its goal.
     goal: str
     kind: Literal['chat']
+    limits: NotRequired[Limits | None]
     # How far it may go: `chat` or `plan`.
     mode: NotRequired[Mode]
     # The model; the default one when left out.
     model: NotRequired[str | None]
     # The persona; `assistant` when left out.
     role: NotRequired[str | None]
+    scenario: NotRequired[Scenario | None]
 
 
 class ScheduleActionMessage(TypedDict):
@@ -3187,7 +3317,8 @@ SearchMode: TypeAlias = "Literal['text', 'regex', 'semantic', 'hybrid']"
 class SearchRequest(TypedDict):
     """A search."""
 
-    # Only versions by this principal.
+    # Only versions by this author: `user:<id>`, `agent:<persona>`, `task:<id>`, `system`, or one of an imported repository, such as
+    # `Ada <ada@example.org>`. Another text is refused.
     author: NotRequired[str | None]
     # Only these kinds [default: all].
     kinds: NotRequired[list[SearchKind] | None]
@@ -3214,7 +3345,7 @@ class SearchResult(TypedDict):
     author: str
     # Its identity.
     file_id: str
-    # The headings above the snippet.
+    # The headings above the snippet, or the items of code around it, from the outermost: `Parser > next`.
     heading: NotRequired[str | None]
     # Its kind.
     kind: SearchKind
@@ -3481,7 +3612,7 @@ class StageTool(TypedDict):
 
 
 class StandingRule(TypedDict):
-    """A rule by which calls are allowed in more than one chat."""
+    """A rule by which calls are allowed or denied in more than one chat."""
 
     # When it was granted.
     at: str
@@ -3489,6 +3620,8 @@ class StandingRule(TypedDict):
     by: str
     # The folder of the machine that its paths are in, where a coding agent asked.
     cwd: NotRequired[str | None]
+    # `allow` or `deny`. Both count for calls that are asked about; of two rules that cover one the one that denies wins.
+    effect: str
     # The rule.
     rule: PermissionRule
     # Its id.
@@ -3568,6 +3701,8 @@ class Taker(TypedDict):
 class Task(TypedDict):
     """A task."""
 
+    # Whether the agent of its node waits for people: the list of what waits has the request.
+    agent_waits: NotRequired[bool]
     budget: NotRequired[TaskBudget | None]
     # Clones and subtasks made.
     children: int
@@ -3668,6 +3803,28 @@ class TaskAgentRepliedEvent(TypedDict):
     data: TaskAgentReplied
     # The block's `event:` field.
     event: Literal['agent_replied']
+    # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
+    id: int
+
+
+class TaskAgentWaits(TypedDict):
+    """The agent of a node waits for people, or goes on. They answer it at its chat."""
+
+    asked: NotRequired[AgentAsked | None]
+    # The time at which the task was told.
+    at: str
+    # The chat.
+    chat_id: str
+    # The node.
+    node: str
+
+
+class TaskAgentWaitsEvent(TypedDict):
+    """The event `agent_waits` of a task."""
+
+    data: TaskAgentWaits
+    # The block's `event:` field.
+    event: Literal['agent_waits']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
 
@@ -3921,7 +4078,7 @@ class TaskErrorEvent(TypedDict):
 
 
 # One block of a task's stream: `event` is the block's `event:` field, `id` its `id:` field, and `data` its `data:` field, parsed as JSON. New events may come with later versions.
-TaskEvent: TypeAlias = "TaskTaskStartedEvent | TaskNodeStartedEvent | TaskContextEvent | TaskDeniedEvent | TaskAgentAskedEvent | TaskAgentRepliedEvent | TaskToolEvent | TaskOutputRejectedEvent | TaskQuestionEvent | TaskAnsweredEvent | TaskNodeFinishedEvent | TaskRoutedEvent | TaskForkedEvent | TaskChildArrivedEvent | TaskChildFinishedEvent | TaskMergedEvent | TaskWentUpEvent | TaskPausedEvent | TaskPlanStepEvent | TaskContinuedEvent | TaskDoneEvent | TaskStoppedEvent | TaskErrorEvent | TaskWaitingEvent | TaskCaughtEvent | TaskStatusEvent | TaskDivergedEvent | TaskResetEvent"
+TaskEvent: TypeAlias = "TaskTaskStartedEvent | TaskNodeStartedEvent | TaskContextEvent | TaskDeniedEvent | TaskAgentAskedEvent | TaskAgentRepliedEvent | TaskAgentWaitsEvent | TaskToolEvent | TaskOutputRejectedEvent | TaskQuestionEvent | TaskAnsweredEvent | TaskNodeFinishedEvent | TaskRoutedEvent | TaskForkedEvent | TaskChildArrivedEvent | TaskChildFinishedEvent | TaskMergedEvent | TaskWentUpEvent | TaskPausedEvent | TaskPlanStepEvent | TaskContinuedEvent | TaskDoneEvent | TaskStoppedEvent | TaskErrorEvent | TaskWaitingEvent | TaskCaughtEvent | TaskStatusEvent | TaskDivergedEvent | TaskResetEvent"
 
 
 class TaskForked(TypedDict):
@@ -4671,6 +4828,7 @@ class Turn(TypedDict):
 class TurnContexts(TypedDict):
     """The contexts of a turn."""
 
+    analysis: NotRequired[GivenAnalysis | None]
     # The model calls, in order; a call that was made again after a crash is there again.
     calls: list[GivenContext]
     compaction: NotRequired[Compaction | None]

@@ -6,6 +6,7 @@ use domain::{ChatEvent, ChatId};
 use doors::{
     Projection,
     a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
+    of_task,
 };
 use serde_json::{Value, json};
 
@@ -30,8 +31,12 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> Taken<Res
         looked_at += chats.len();
         let mut tasks = Vec::new();
         for chat in chats {
-            // A chat of another workspace has no tasks here.
-            if speaker.context.chats.get(speaker.workspace, chat).await.is_ok() {
+            // A chat of another workspace has no tasks here. A task of a flow is a context of its own.
+            let is_there = match of_task::task_of(chat) {
+                Some(task) => speaker.context.tasks.get(speaker.workspace, task).await.is_ok(),
+                None => speaker.context.chats.get(speaker.workspace, chat).await.is_ok(),
+            };
+            if is_there {
                 tasks.extend(of_chat(peer, id, chat, &ask).await?);
             }
         }

@@ -3,13 +3,19 @@
 use super::{Peer, Taken, known};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, CommandId, Error, WorkspaceId};
-use doors::a2a::{Kind, PushAsk, PushConfig, Refusal, TaskId, success};
+use doors::{
+    a2a::{Kind, PushAsk, PushConfig, Refusal, TaskId, success},
+    of_task,
+};
 use serde_json::{Value, json};
 use webhooks::Push;
 
 /// Answers a request about the configurations of a task.
 pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: PushAsk) -> Taken<Response> {
     known(peer, id, task).await?;
+    if of_task::task_of(task.chat).is_some() {
+        return Err(not_of_flows());
+    }
     let result = match ask {
         PushAsk::Create(config) => put(peer, task, config).await?.value(task),
         PushAsk::Get(wanted) => {
@@ -33,6 +39,9 @@ pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: Pu
 /// Has a task pushed.
 pub(super) async fn put(peer: &Peer<'_>, task: TaskId, config: PushConfig) -> Taken<PushConfig> {
     let speaker = &peer.speaker;
+    if of_task::task_of(task.chat).is_some() {
+        return Err(not_of_flows());
+    }
     let id = config.id.unwrap_or_else(|| CommandId::from_key("a2a push", &config.url).to_string());
     let push = Push { turn: task.turn, id: id.clone(), token: config.token.clone() };
     let webhooks = &speaker.context.webhooks;
@@ -43,6 +52,13 @@ pub(super) async fn put(peer: &Peer<'_>, task: TaskId, config: PushConfig) -> Ta
         _ => error.into(),
     })?;
     Ok(PushConfig { id: Some(id), ..config })
+}
+
+/// A notification is of the turn of a chat.
+pub(super) fn not_of_flows() -> Refusal {
+    let error = Error::new(Code::Unprocessable, "a task of a flow has no push notifications")
+        .hint("watch it by SubscribeToTask, or have a webhook of the workspace tell of its end");
+    Refusal { kind: Kind::PushNotificationNotSupported, error }
 }
 
 async fn all(peer: &Peer<'_>, task: TaskId) -> Taken<Vec<PushConfig>> {

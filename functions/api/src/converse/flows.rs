@@ -16,9 +16,6 @@ use identity::Action;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// Entries read at once.
-const PAGE: usize = 256;
-
 /// The thing that a client means by its own id of a conversation.
 pub(crate) enum Meant {
     /// A chat that is there.
@@ -62,6 +59,14 @@ impl Meant {
     }
 }
 
+/// The kind of what a name stands for, where words begin something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    Persona,
+    Flow,
+    Nothing,
+}
+
 impl Speaker<'_> {
     /// The flows that there are, by their names.
     pub(crate) async fn flows(&self) -> Result<Vec<String>, Error> {
@@ -69,14 +74,19 @@ impl Speaker<'_> {
         Ok(flows.into_iter().map(|flow| flow.name).collect())
     }
 
-    /// Whether a name is that of a flow, and of no persona.
-    pub(super) async fn is_flow(&self, name: &str) -> Result<bool, Error> {
-        Ok(!self.personas().await?.iter().any(|persona| persona == name)
-            && self.flows().await?.iter().any(|flow| flow == name))
+    /// The kind of what has this name. A persona goes before a flow.
+    pub(crate) async fn named(&self, name: &str) -> Result<Named, Error> {
+        Ok(if self.personas().await?.iter().any(|persona| persona == name) {
+            Named::Persona
+        } else if self.flows().await?.iter().any(|flow| flow == name) {
+            Named::Flow
+        } else {
+            Named::Nothing
+        })
     }
 
     /// Begins a task of a flow with a message: JSON is the input as it is, other words are its `message`.
-    pub(super) async fn begin_task(&self, chat: ChatId, flow: &str, words: Words) -> Result<Run, Error> {
+    pub(crate) async fn begin_task(&self, chat: ChatId, flow: &str, words: Words) -> Result<Run, Error> {
         demand(self.caller, self.role, Action::Run)?;
         let Words { content, earlier, model, functions, files, .. } = words;
         let refused = |field: &str, why: &str| Err(Error::invalid(field, why).hint("begin it with one message alone"));
@@ -102,12 +112,16 @@ impl Speaker<'_> {
         Ok(of(made.task_id, Part::first(of_task::turn_of(made.task_id))))
     }
 
-    /// Answers the questions with this id that a task asks.
+    /// Answers the questions with this id that a task asks, or the request of its agent.
     pub(super) async fn reply_task(&self, task: TaskId, id: Uuid, reply: Reply) -> Result<Run, Error> {
         let parts = self.task_parts(task).await?;
         let not_asked =
             || Error::not_found("question", id).hint("the task's waiting_for lists the open one").detail("field", "id");
         let (asked, part) = parts.parts.that_asked(id).ok_or_else(not_asked)?;
+        if let Some((_, chat)) = parts.agent.filter(|(open, _)| *open == asked) {
+            self.answer_chat(chat, asked, reply).await?;
+            return Ok(of(task, part.next()));
+        }
         let Some(node) = parts.asking.get(&QuestionId(asked)) else {
             return Err(Error::new(Code::Conflict, "these questions are answered already").detail("field", "id"));
         };
@@ -149,16 +163,17 @@ impl Speaker<'_> {
         if view.phase == TaskPhase::Finished {
             return Ok(None);
         }
-        let last = self.task_parts(view.task_id).await?.last();
-        let number = if view.waiting_for.is_empty() { last.number } else { last.number.saturating_sub(1) };
+        let parts = self.task_parts(view.task_id).await?;
+        let last = parts.last();
+        let number = if parts.waits() { last.number.saturating_sub(1) } else { last.number };
         Ok(Some(of(view.task_id, Part { number, ..last })))
     }
 
-    /// The log that a run is in.
-    pub(super) fn actor(&self, run: Run) -> ActorRef {
-        match of_task::task_of(run.chat) {
+    /// The log of a chat, or of the task that it is.
+    pub(super) fn actor(&self, chat: ChatId) -> ActorRef {
+        match of_task::task_of(chat) {
             Some(task) => ActorRef::Task { workspace: self.workspace, task },
-            None => ActorRef::Chat { workspace: self.workspace, chat: run.chat },
+            None => ActorRef::Chat { workspace: self.workspace, chat },
         }
     }
 }
@@ -170,24 +185,15 @@ pub(crate) async fn task_log(
     task: TaskId,
     mut take_in: impl FnMut(u64, Timestamp, &TaskEvent),
 ) -> Result<(), Error> {
-    let (actor, mut next) = (ActorRef::Task { workspace, task }.into(), 1);
-    loop {
-        let page = actor::read_after::<TaskEvent>(&*stage.table, &actor, next - 1, PAGE).await;
-        let page = page.map_err(|error| ApiError::from(error).error)?;
-        for entry in &page.entries {
-            for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
-                take_in(number, entry.at, event);
-            }
-            next = next.max(entry.next);
-        }
-        if !page.more {
-            return Ok(());
-        }
+    let mut log = engine::log::of(workspace, task);
+    while let Some((number, at, event)) = log.next(&*stage.table).await.map_err(|error| ApiError::from(error).error)? {
+        take_in(number, at, &event);
     }
+    Ok(())
 }
 
 /// The refusal of a second message to a task.
-pub(super) fn has_its_input() -> Error {
+pub(crate) fn has_its_input() -> Error {
     Error::new(Code::Conflict, "a task of a flow has one input")
         .hint("begin another conversation for another run of the flow")
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 use axum::extract::State;
 use chat::WithView;
-use domain::{AgentOptions, ChatId, Error, ThreadAgent};
+use domain::{AgentOptions, ChatId, Code, Error, ThreadAgent};
 use ports::AgentOffers;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) async fn set_config_option(
 ) -> Answer<axum::Json<ConfigOptions>> {
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
-    let agent = found.record.agent;
+    let agent = found.agent();
     let (mut overrides, chosen) = (false, value.clone());
     if matches!(kind, Kind::Coding) {
         let offers = offers_of(&context, &agent).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn set_config_option(
 
 async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<ConfigOptions> {
     let found = context.threads().reader().get(within.workspace, thread).await?;
-    let agent = found.record.agent.clone();
+    let agent = found.agent();
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
         Kind::Persona(_) => ours(context, &found),
         Kind::Coding => of_agent(offers_of(context, &agent).await?, &agent.options),
@@ -123,26 +123,34 @@ fn of_agent(offers: AgentOffers, chosen: &AgentOptions) -> Vec<Value> {
     options
 }
 
-/// Checks that an agent offers the option, and of a selection the value.
+/// Refuses an option, or a value of it, that an agent does not offer.
 fn offers_value(options: &[Value], id: &str, value: &str) -> Result<(), Error> {
-    let name = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
-    let Some(option) = options.iter().find(|option| option["id"] == id) else {
-        let ids: Vec<String> = options.iter().map(|option| name(option, "id")).collect();
-        let hint = if ids.is_empty() { "the agent has none".into() } else { format!("one of: {}", ids.join(", ")) };
-        return Err(Error::invalid("configId", "there is no such option").hint(hint));
-    };
-    // A selection has its values by themselves, or in groups.
-    let all = option["options"].as_array().into_iter().flatten();
-    let values: Vec<String> = all
-        .flat_map(|one| match one["options"].as_array() {
-            Some(group) => group.iter().map(|one| name(one, "value")).collect(),
-            None => vec![name(one, "value")],
-        })
-        .collect();
-    if option["type"] != "select" || values.is_empty() || values.iter().any(|one| one == value) {
-        return Ok(());
+    ports::offered(options, id, value).map_err(|unoffered| {
+        let (field, message) = match unoffered.is_option {
+            true => ("value", "this option has no such value"),
+            false => ("configId", "there is no such option"),
+        };
+        Error::invalid(field, message).hint(unoffered.hint())
+    })
+}
+
+/// Checks the options that a thread of a coding agent wants, where the agent has told its own. Else its first start checks them, and the turn tells.
+pub(super) async fn check_told(
+    context: &Context,
+    (agent, cwd): (&str, &str),
+    wanted: &AgentOptions,
+) -> Result<(), Error> {
+    let Some(told) = context.agents.told_offers(agent, cwd).await else { return Ok(()) };
+    let mut wanted = wanted.clone();
+    // The values of an option may depend on the model, or on another option.
+    if wanted.model_id.is_some() || wanted.config_overrides.len() > 1 {
+        wanted.config_overrides.clear();
     }
-    Err(Error::invalid("value", "this option has no such value").hint(format!("one of: {}", values.join(", "))))
+    told.check(&wanted).map_err(|unoffered| {
+        Error::new(Code::Unprocessable, unoffered.to_string())
+            .detail("field", format!("agentOptions.{}", unoffered.option))
+            .hint(unoffered.hint())
+    })
 }
 
 /// The options of a persona.

@@ -1,4 +1,5 @@
-//! Answers to permissions (spec 004 §5). An answer is to the request that was shown, and to no other: it names the request's id.
+//! Answers to permissions (spec 004 §5). An answer is to the request that was shown, and to no other: it names the request's id, and may name its
+//! digest.
 
 use super::{
     OfPermission,
@@ -13,13 +14,14 @@ use crate::{
     idempotency::Ids,
 };
 use axum::extract::State;
+use chat::RuleScope;
 use domain::{Code, CommandId, Error, event::PermissionOutcome};
 use doors::hub::{OFFERED, chosen};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Answers a permission: with an outcome, or with one of the options of the request, which wins. 404 when nobody asked for it, 409 when it
-/// is decided.
+/// is decided, or shows something else than the `digest` says.
 #[utoipa::path(post, path = "/v1/permissions/{permission_id}", tag = "hub", params(OfPermission), request_body = Decision,
     responses((status = 200, description = "It is recorded.", body = Decided)))]
 pub(crate) async fn answer_permission(
@@ -27,7 +29,7 @@ pub(crate) async fn answer_permission(
     Hub { within, .. }: Hub<Approve>,
     Path(OfPermission { permission_id }): Path<OfPermission>,
     ids: Ids,
-    Json(Decision { outcome, option_id, scope }): Json<Decision>,
+    Json(given): Json<Decision>,
 ) -> Answer<axum::Json<Decided>> {
     let (chat, open) = context.threads().reader().permission(within.workspace, permission_id).await?;
     let Some(asked) = open else {
@@ -36,39 +38,127 @@ pub(crate) async fn answer_permission(
             .hint("it was answered, withdrawn, or timed out; the thread's history tells which")
             .into());
     };
-    let (outcome, always) = meaning(outcome, option_id.as_deref(), asked.get("options").and_then(Value::as_array))?;
-    // An agent reads its own option: one of several yeses is not another.
-    let option_id = option_id.filter(|_| asked.get("options").is_some());
-    let decision = chat::Decision { always, scope, option_id, ..chat::Decision::new(permission_id, outcome) };
+    let has_rule = asked.get("always").is_some_and(Value::is_object);
+    let options = asked.get("options").and_then(Value::as_array);
+    let Meaning { outcome, always, option_id } = meaning(&given, options, has_rule)?;
+    let (scope, digest) = (given.scope.unwrap_or_default(), given.digest);
+    let decision = chat::Decision { always, scope, digest, option_id, ..chat::Decision::new(permission_id, outcome) };
     context.chats.decide(within.workspace, chat, CommandId(ids.id("command")), decision, &within.by).await?;
     Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
 }
 
-/// The decision, and whether it grants the rule that was offered. `options` are those of a coding agent that asks.
-fn meaning(
-    outcome: Option<PermissionOutcome>,
-    option: Option<&str>,
-    options: Option<&Vec<Value>>,
-) -> Result<(PermissionOutcome, bool), Error> {
-    let of_agent = |id: &str| options?.iter().find(|one| one["option_id"] == id)?["kind"].as_str();
-    match (option, outcome) {
-        (Some(option), _) if of_agent(option).is_some_and(|kind| kind.starts_with("allow")) => {
-            Ok((PermissionOutcome::Approved, false))
-        }
-        (Some(option), _) if of_agent(option).is_some() => Ok((PermissionOutcome::Declined, false)),
-        (Some(option), _) => {
-            let offered = chosen(option).ok_or_else(|| {
-                let shown: String = option.chars().take(64).collect();
-                let known = OFFERED.map(|offered| offered.id).join(", ");
-                Error::invalid("optionId", format!("the request offers no option {shown:?}"))
-                    .hint(format!("one of: {known}"))
-            })?;
-            Ok((offered.outcome, offered.always))
-        }
+/// A decision as the chat takes it.
+#[derive(Debug, PartialEq)]
+struct Meaning {
+    outcome: PermissionOutcome,
+    /// Whether it grants the rule that was offered.
+    always: bool,
+    /// The option that the coding agent hears; none for its own yes or no for this once.
+    option_id: Option<String>,
+}
+
+/// The meaning of an answer. `options` are those of a coding agent that asks; `has_rule`: whether the request offers a rule.
+fn meaning(given: &Decision, options: Option<&Vec<Value>>, has_rule: bool) -> Result<Meaning, Error> {
+    let kind_of = |id: &str| options?.iter().find(|one| one["option_id"] == id)?["kind"].as_str();
+    let plain = |outcome| Ok(Meaning { outcome, always: false, option_id: None });
+    match (given.option_id.as_deref(), given.outcome) {
+        (Some(id), _) => match kind_of(id) {
+            Some(kind) => of_agent(id, kind, given.scope, has_rule),
+            None => ours(id, options, has_rule),
+        },
         // A person who withdraws says no.
-        (None, Some(PermissionOutcome::Cancelled)) => Ok((PermissionOutcome::Declined, false)),
-        (None, Some(outcome)) => Ok((outcome, false)),
+        (None, Some(PermissionOutcome::Cancelled)) => plain(PermissionOutcome::Declined),
+        (None, Some(outcome)) => plain(outcome),
         (None, None) => Err(Error::invalid("outcome", "there is neither an outcome nor an optionId")
             .hint("send {\"outcome\": \"approved\"}, {\"outcome\": \"declined\"} or an optionId of the request")),
+    }
+}
+
+/// The agent reads its own option: one of several yeses is not another. With a scope, an option for good is a rule of ours instead.
+/// Where the request offers no rule, the option is passed on for the chat, and refused for more than that.
+fn of_agent(id: &str, kind: &str, scope: Option<RuleScope>, has_rule: bool) -> Result<Meaning, Error> {
+    let outcome = if kind.starts_with("allow") { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
+    let wants_rule = scope.is_some() && kind.ends_with("_always");
+    if wants_rule && !has_rule && scope != Some(RuleScope::Chat) {
+        return Err(Error::invalid("scope", "the request offers no rule that could be granted")
+            .hint("leave scope out: the agent hears its own option"));
+    }
+    let always = wants_rule && has_rule;
+    Ok(Meaning { outcome, always, option_id: (!always).then(|| id.to_owned()) })
+}
+
+/// One of the options that are ours, which every request has.
+fn ours(id: &str, options: Option<&Vec<Value>>, has_rule: bool) -> Result<Meaning, Error> {
+    let Some(offered) = chosen(id) else {
+        let shown: String = id.chars().take(64).collect();
+        let of_agent = options.into_iter().flatten().filter_map(|one| one["option_id"].as_str());
+        let known: Vec<&str> = of_agent.chain(OFFERED.map(|offered| offered.id)).collect();
+        return Err(Error::invalid("optionId", format!("the request offers no option {shown:?}"))
+            .hint(format!("one of: {}", known.join(", "))));
+    };
+    if offered.always && !has_rule {
+        return Err(Error::invalid("optionId", "the request offers no rule that could be granted")
+            .hint("send allow_once or reject_once: this call can be decided on alone"));
+    }
+    Ok(Meaning { outcome: offered.outcome, always: offered.always, option_id: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn given(body: Value, options: &Value) -> Option<Meaning> {
+        meaning(&serde_json::from_value(body).ok()?, options.as_array(), true).ok()
+    }
+
+    fn meant(outcome: PermissionOutcome, always: bool, option_id: Option<&str>) -> Option<Meaning> {
+        Some(Meaning { outcome, always, option_id: option_id.map(str::to_owned) })
+    }
+
+    #[test]
+    fn an_option_for_good_is_a_rule_of_ours_where_it_has_a_scope() {
+        use PermissionOutcome::{Approved, Declined};
+        let option = |id: &str, kind: &str| json!({ "option_id": id, "name": id, "kind": kind });
+        let of_agent = json!([
+            option("yes", "allow_once"),
+            option("ever", "allow_always"),
+            option("no", "reject_once"),
+            option("never", "reject_always"),
+        ]);
+        for (body, expected) in [
+            (json!({ "optionId": "ever" }), meant(Approved, false, Some("ever"))),
+            (json!({ "optionId": "ever", "scope": "thread" }), meant(Approved, true, None)),
+            (json!({ "optionId": "never", "scope": "workspace" }), meant(Declined, true, None)),
+            (json!({ "optionId": "never" }), meant(Declined, false, Some("never"))),
+            (json!({ "optionId": "no", "scope": "chat" }), meant(Declined, false, Some("no"))),
+            (json!({ "optionId": "reject_always" }), meant(Declined, true, None)),
+            (json!({ "optionId": "allow_once" }), meant(Approved, false, None)),
+            (json!({ "optionId": "other" }), None),
+            (json!({ "outcome": "cancelled" }), meant(Declined, false, None)),
+            (json!({}), None),
+        ] {
+            assert_eq!(given(body.clone(), &of_agent), expected, "{body}");
+        }
+        let ours = json!({ "optionId": "reject_always", "scope": "person" });
+        assert_eq!(given(ours, &Value::Null), meant(Declined, true, None));
+    }
+
+    #[test]
+    fn an_option_for_good_of_a_request_without_a_rule_is_the_agents_own() {
+        let options = json!([{ "option_id": "never", "name": "Never", "kind": "reject_always" }]);
+        let without = |body: Value| match serde_json::from_value(body) {
+            Ok(given) => meaning(&given, options.as_array(), false),
+            Err(error) => Err(Error::invalid("body", error.to_string())),
+        };
+        let in_chat = without(json!({ "optionId": "never", "scope": "chat" })).ok();
+        assert_eq!(in_chat, meant(PermissionOutcome::Declined, false, Some("never")));
+        for (body, field) in [
+            (json!({ "optionId": "never", "scope": "workspace" }), "scope"),
+            (json!({ "optionId": "reject_always" }), "optionId"),
+        ] {
+            let error = json!(without(body.clone()).err());
+            assert!(error.to_string().contains(&format!("\"field\":\"{field}\"")), "{body}: {error}");
+        }
     }
 }

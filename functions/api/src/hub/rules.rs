@@ -1,4 +1,4 @@
-//! The rules of a thread, by which calls are allowed without a question (spec 004 §5). Each was granted along with an answer, and is revoked by itself.
+//! The rules of a thread, by which calls are allowed or denied without a question (spec 004 §5). Each was granted along with an answer, and is revoked by itself.
 
 use super::{
     InThread,
@@ -45,7 +45,8 @@ pub(crate) async fn list_rules(
         Err(error) if error.code == Code::NotFound => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let shown = |rule: PermissionRule| Rule { rule_id: rule.id(), words: rule.to_string(), rule };
+    let shown =
+        |rule: PermissionRule| Rule { rule_id: rule.id(), effect: rule.effect(), words: rule.to_string(), rule };
     Ok(axum::Json(Rules { thread_id: thread_id.0, rules: granted.into_iter().map(shown).collect() }))
 }
 

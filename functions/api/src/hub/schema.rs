@@ -216,12 +216,16 @@ pub(crate) struct Decision {
     /// `approved`, `declined` or `cancelled`.
     #[schema(value_type = Option<crate::schema::Outcome>)]
     pub outcome: Option<domain::event::PermissionOutcome>,
-    /// One of the options of the request. It wins over `outcome`.
+    /// One of the options of the request. It wins over `outcome`. `allow_once`, `allow_always`, `reject_once` and `reject_always` are understood
+    /// for every request, also where a coding agent has others.
     pub option_id: Option<String>,
-    /// With `allow_always`: how far the granted rule goes [default: `chat`, the thread].
-    #[serde(default)]
-    #[schema(value_type = crate::schema::RuleScope)]
-    pub scope: chat::RuleScope,
+    /// With `allow_always` and `reject_always`: how far the granted rule goes [default: `chat`, which is the thread]. With an option of a coding agent: the rule
+    /// is one of the hub, and the agent hears its yes or no for this once; without a scope it hears its own option, and keeps a rule of its own.
+    #[schema(value_type = Option<crate::schema::RuleScope>)]
+    pub scope: Option<chat::RuleScope>,
+    /// The `digest` of the request that was read. 409 when the request shows something else.
+    #[schema(value_type = Option<String>)]
+    pub digest: Option<domain::Sha256>,
 }
 
 /// A decision that was recorded.
@@ -325,13 +329,15 @@ pub(crate) struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// A rule by which calls are allowed without a question.
+/// A rule by which calls are allowed or denied without a question.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = HubRule)]
 pub(crate) struct Rule {
     /// Its id: the same for the same rule in every thread.
     pub rule_id: String,
+    /// `allow` or `deny`. Of two rules that cover a call the one that denies wins.
+    pub effect: &'static str,
     /// The rule in words.
     pub words: String,
     /// The rule.

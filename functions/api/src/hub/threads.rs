@@ -5,6 +5,7 @@ use super::{
     agents::{Kind, kind},
     caller::{Hub, Within},
     folders::allowed,
+    options::check_told,
     schema::{DeletedThread, MadeThread, NewThread, OneThread, Options, Thread, ThreadChange, Threads},
 };
 use crate::{
@@ -62,6 +63,9 @@ pub(crate) async fn create_thread(
     let cwd = allowed(&context, &kind, &cwd).await?;
     let title = title.map(checked_title).transpose()?;
     let options = checked_options(&context, &kind, agent_options.unwrap_or_default())?;
+    if matches!(kind, Kind::Coding) {
+        check_told(&context, (&agent, &cwd), &options).await?;
+    }
     let thread = ChatId(ids.id("thread"));
     let functions = functions.map_or_else(|| Ok(Vec::new()), |all| doors::functions::declared(&all))?;
     if matches!(kind, Kind::Coding) && !functions.is_empty() {
@@ -150,11 +154,14 @@ pub(super) async fn change<N>(
     let (mut options, mut setup) = (options.map(AgentOptions::from), (None, None, may_approve));
     if let Some(wanted) = options.take() {
         let found = threads.reader().get(within.workspace, thread).await?;
-        let agent = &found.record.agent.agent;
+        let ThreadAgent { agent, cwd, .. } = &found.record.agent;
         let kind = kind(context, within.workspace, within.files.clone(), agent, "agent").await?;
         let wanted = checked_options(context, &kind, wanted.into())?;
-        if matches!(kind, Kind::Persona(_)) {
-            setup = (wanted.model_id.clone(), wanted.mode.as_deref().map(mode_of), may_approve);
+        match kind {
+            Kind::Persona(_) => {
+                setup = (wanted.model_id.clone(), wanted.mode.as_deref().map(mode_of), may_approve);
+            }
+            Kind::Coding => check_told(context, (agent, cwd), &wanted).await?,
         }
         options = Some(wanted);
     }
@@ -206,13 +213,13 @@ fn shown(found: WithView) -> Thread {
     let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
     let compaction = found.view.as_ref().and_then(|view| view.compaction.as_ref());
     let summary = compaction.map(|compaction| compaction.summary.clone()).unwrap_or_default();
-    let record = found.record;
+    let (record, agent) = (&found.record, found.agent());
     Thread {
         thread_id: record.thread.0,
-        agent: record.agent.agent,
-        cwd: record.agent.cwd,
+        agent: agent.agent,
+        cwd: agent.cwd,
         title,
-        agent_options: record.agent.options.into(),
+        agent_options: agent.options.into(),
         summary,
         created_at: record.created_at.to_string(),
         updated_at,

@@ -92,8 +92,8 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
         (Kind::Flow, Some(_)) => Err(Error::invalid("thread_id", "each run of a flow has a thread of its own")
             .hint("make the cron without a thread")),
         (Kind::Persona, None) => {
-            let content = alone(&input)?;
-            Ok(Action::Chat { goal: content, role: Some(assistant.name), model: run.model, mode: Mode::default() })
+            let (goal, role, mode) = (alone(&input)?, Some(assistant.name), Mode::default());
+            Ok(Action::Chat { goal, role, model: run.model, mode, scenario: None, limits: None })
         }
         (Kind::Persona, Some(id)) => {
             let found = Thread::find(&speaker.context.base, speaker.workspace, id).await?.there(id)?;

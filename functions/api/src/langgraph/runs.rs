@@ -21,7 +21,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{CommandId, Principal, Timestamp, WorkspaceId, text::percent_encoded};
+use domain::{Code, CommandId, Error, Principal, Timestamp, WorkspaceId, text::percent_encoded};
 use doors::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use futures::{StreamExt, stream};
 use http::{HeaderValue, header};
@@ -56,6 +56,18 @@ impl Drop for Guard {
     }
 }
 
+/// Whether the run stops when its client goes.
+fn stops_with_client(context: &Context, run: &wire::Run) -> Result<bool, Error> {
+    if run.stops_with_client && !context.base.streams.see_clients_go() {
+        return Err(Error::new(Code::Unprocessable, "this server does not learn that a client has gone")
+            .detail("field", "on_disconnect")
+            .hint(
+                "send continue: useStream does with reconnectOnMount: true, and submit with onDisconnect: 'continue'",
+            ));
+    }
+    Ok(run.stops_with_client)
+}
+
 /// The headers by which a client finds a run again.
 pub(super) fn placed(mut response: Response, started: &Started, modes: &[Mode]) -> Response {
     let place = format!("/threads/{}/runs/{}", percent_encoded(&started.thread), started.log.id());
@@ -80,7 +92,7 @@ async fn streamed(
     let run = wire::Run::read(body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("create the run in the background, and ask for its state")?;
-    let (modes, stops) = (run.modes.clone(), run.stops_with_client);
+    let (modes, stops) = (run.modes.clone(), stops_with_client(&context, &run)?);
     let started = start(&speaker, thread, run).await?;
     let guard = Guard::of(&context, &within, &started, stops);
     let response = open(&context.base, within.workspace, &started, Some(modes.clone()), None).await?;
@@ -109,7 +121,7 @@ async fn waited(
     let run = wire::Run::read(body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("create the run in the background, and ask for its state")?;
-    let stops = run.stops_with_client;
+    let stops = stops_with_client(&context, &run)?;
     let started = start(&speaker, thread, run).await?;
     let guard = Guard::of(&context, &within, &started, stops);
     let values = values(&context.base, within.workspace, &started).await?;

@@ -12,7 +12,10 @@ use crate::{
     error::Answer,
 };
 use domain::{ChatId, ChatView, Code, Error, OnBusy, TaskId, TaskView};
-use doors::langgraph::{self as wire, Input, Kind, Resumed, RunId, Strategy};
+use doors::{
+    langgraph::{self as wire, Input, Kind, Resumed, RunId, Strategy},
+    of_task,
+};
 use engine::NewTask;
 use identity::Action;
 use serde_json::{Map, Value, json};
@@ -111,10 +114,7 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
             // A call that was handed out is known by itself.
             let id = ["question_id", "permission_id", "call_id"].iter().find_map(|key| data[*key].as_str());
             let id = id.unwrap_or_default();
-            let reply = match wire::resumed(&value, id)? {
-                Resumed::Decision { approved, reason } => Reply::Decision { approved, reason },
-                Resumed::Given(value) => Reply::Given(value),
-            };
+            let reply = reply_of(wire::resumed(&value, id)?);
             let id = id.parse().map_err(|_| not_asked())?;
             Ok(speaker.reply(view.chat_id, id, reply).await?)
         }
@@ -122,7 +122,14 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
     }
 }
 
-/// A further run of a task: the answer to a question, or on from a breakpoint.
+fn reply_of(resumed: Resumed) -> Reply {
+    match resumed {
+        Resumed::Decision { approved, reason } => Reply::Decision { approved, reason },
+        Resumed::Given(value) => Reply::Given(value),
+    }
+}
+
+/// A further run of a task: the answer to a question of a node or to a request of its agent, or on from a breakpoint.
 async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> Answer<RunId> {
     let (workspace, task, tasks) = (speaker.workspace, view.task_id, &speaker.context.tasks);
     let course = course(&speaker.context.base, workspace, task).await?;
@@ -136,7 +143,14 @@ async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> A
         Input::Resume(value) => {
             let node = course.waits().ok_or_else(not_asked)?;
             let interrupt = course.history().interrupts().first().ok_or_else(not_asked)?;
-            let answers = match wire::resumed(&value, interrupt["id"].as_str().unwrap_or_default())? {
+            let id = interrupt["id"].as_str().unwrap_or_default();
+            let resumed = wire::resumed(&value, id)?;
+            if course.is_agent() {
+                let id = id.parse().map_err(|_| not_asked())?;
+                speaker.reply(of_task::chat_of(task), id, reply_of(resumed)).await?;
+                return Ok(next);
+            }
+            let answers = match resumed {
                 Resumed::Decision { approved, reason } => match reason {
                     Some(comment) => json!({ "approved": approved, "comment": comment }),
                     None => json!({ "approved": approved }),

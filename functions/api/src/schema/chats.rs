@@ -109,7 +109,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// A rule of a chat: calls that need no further permission.
+/// A rule of a chat: calls that need no further permission, or that are denied.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PermissionRule {
@@ -133,6 +133,18 @@ pub enum PermissionRule {
     File {
         /// The file.
         path: String,
+    },
+    /// A tool of a server, with any arguments.
+    Tool {
+        /// Its name for agents.
+        #[schema(example = "mcp__github__create_issue")]
+        tool: String,
+    },
+    /// The calls that another rule covers are denied.
+    Deny {
+        /// That rule, of one of the other kinds.
+        #[schema(value_type = Object)]
+        rule: Value,
     },
 }
 
@@ -285,9 +297,15 @@ pub struct Chat {
     pub plan_id: Option<Uuid>,
     /// The approval that it works under in `build` mode.
     pub approval: Option<Approval>,
-    /// The rules that people have granted: calls that they cover need no permission in turns of people who may approve.
+    /// The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied.
     #[schema(required = false)]
     pub permissions: Vec<PermissionRule>,
+    /// The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    #[schema(value_type = Option<Object>)]
+    pub agent_options: Option<Value>,
+    /// When it last did.
+    #[schema(format = DateTime)]
+    pub agent_chose_at: Option<String>,
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
     /// Of a fork: the chat whose history it begins with.

@@ -1,6 +1,7 @@
 //! The schemas of compactions and contexts.
 
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -29,10 +30,55 @@ pub struct TurnContexts {
     /// The turn; none for a chat that has had no turn.
     #[schema(required = true)]
     pub turn_id: Option<Uuid>,
+    /// The analysis of the message, once there is one; only in a session of the planner chat.
+    pub analysis: Option<GivenAnalysis>,
     /// The model calls, in order; a call that was made again after a crash is there again.
     pub calls: Vec<GivenContext>,
     /// The compaction that came in this turn.
     pub compaction: Option<Compaction>,
+}
+
+/// The analysis of a message.
+#[derive(Serialize, ToSchema)]
+pub struct GivenAnalysis {
+    /// `simple`, `tool` or `complex`.
+    pub strategy: String,
+    /// The reasons.
+    pub reasoning: String,
+    /// How many operations it may take.
+    pub estimated_operations: u32,
+    /// Whether tools are needed.
+    pub requires_tools: bool,
+    /// Whether executors are needed.
+    pub requires_executors: bool,
+    /// Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong.
+    pub by: String,
+    /// The time of it.
+    pub at: String,
+}
+
+/// The subject of a session at a model call.
+#[derive(Serialize, ToSchema)]
+pub struct GivenLocation {
+    /// The kind of work, such as `project_update`.
+    pub context_type: String,
+    /// The entity that it is about.
+    pub entity_id: Option<String>,
+    /// The focus, as the client says it.
+    pub project_focus: Option<Value>,
+}
+
+/// A part of a context that was cut.
+#[derive(Serialize, ToSchema)]
+pub struct GivenCut {
+    /// The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis.
+    pub part: String,
+    /// Its tokens before, estimated.
+    pub tokens_before: u64,
+    /// The tokens that were kept.
+    pub tokens_after: u64,
+    /// The reason.
+    pub why: String,
 }
 
 /// The context of one model call.
@@ -46,6 +92,10 @@ pub struct GivenContext {
     pub attempt: u32,
     /// The time of the call.
     pub at: String,
+    /// The purpose of the call: `analysis` or `answer`.
+    pub purpose: String,
+    /// The subject of a session; none in any other chat.
+    pub location: Option<GivenLocation>,
     /// The model that answered, where that is known.
     pub model: Option<String>,
     /// Tokens as the provider counted them; none before the answer.
@@ -56,6 +106,9 @@ pub struct GivenContext {
     pub budget: u64,
     /// The parts, in the order of the request.
     pub parts: Vec<GivenPart>,
+    /// The parts that were cut, so that the context fits.
+    #[schema(required = false)]
+    pub cut: Vec<GivenCut>,
     /// Whole turns that were left out right before this call.
     pub cut_turns: u64,
     /// All turns that the model does not read word for word.

@@ -153,6 +153,7 @@ stream! {
         "denied" => TaskDenied,
         "agent_asked" => TaskAgentAsked,
         "agent_replied" => TaskAgentReplied,
+        "agent_waits" => super::TaskAgentWaits,
         "tool" => TaskTool,
         "output_rejected" => TaskOutputRejected,
         "question" => TaskQuestion,

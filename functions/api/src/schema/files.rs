@@ -109,7 +109,7 @@ pub struct Info {
     /// Of a document under `/data`: the conversion of its current version to Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
-    /// Of the Markdown of a document: that document.
+    /// Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<Uuid>,
 }
@@ -144,6 +144,9 @@ pub struct Conversion {
     /// The file with the Markdown. Until the status is `done` it is that of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markdown: Option<Uuid>,
+    /// The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Uuid>,
 }
 
 /// A page of a folder.
@@ -204,6 +207,44 @@ pub struct Change {
     /// Of a document under `/data`: its conversion to Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
+}
+
+/// A change in a list of changes.
+#[derive(Serialize, ToSchema)]
+pub struct ListedChange {
+    /// The id of its record: `as_of` of a rewind takes it.
+    pub id: Uuid,
+    /// The kind of change.
+    pub op: Op,
+    /// Its path then, or its last one.
+    pub path: String,
+    /// The path before a move.
+    pub from: Option<String>,
+    /// The file or folder.
+    pub file_id: Uuid,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its version after the change; 0 for folders and for removed files.
+    pub v: u64,
+    /// The author of the change.
+    pub author: String,
+    /// The time of the change.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The rewind that it is a part of.
+    pub rewind: Option<Uuid>,
+}
+
+/// A page of changes.
+#[derive(Serialize, ToSchema)]
+pub struct ChangeList {
+    /// The changes, newest first.
+    pub changes: Vec<ListedChange>,
+    /// The time since which all changes are kept.
+    #[schema(format = DateTime)]
+    pub kept_since: String,
+    /// The cursor of the next page; none at the end.
+    pub next_cursor: Option<String>,
 }
 
 /// One version of a file.

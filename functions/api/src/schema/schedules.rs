@@ -1,6 +1,6 @@
 //! How schedules look.
 
-use super::{InnerError, Mode};
+use super::{InnerError, Limits, Mode, Scenario};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -57,6 +57,12 @@ pub enum ScheduleAction {
         /// How far it may go: `chat` or `plan`.
         #[schema(required = false)]
         mode: Mode,
+        /// The way to work; a conversation when left out. An `autonomous` agent asks nobody, and ends at its goal or at a limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scenario: Option<Scenario>,
+        /// The limits of each of its turns; those of the installation when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
     },
     /// A message to a chat that there is.
     Message {

@@ -56,7 +56,7 @@ pub struct SearchResult {
     pub updated_at: String,
     /// The lines of the snippet, of a document those of its Markdown; none when only the name matches.
     pub lines: Option<SearchLines>,
-    /// The headings above the snippet.
+    /// The headings above the snippet, or the items of code around it, from the outermost: `Parser > next`.
     pub heading: Option<String>,
     /// The place that matches best, in parts that follow each other.
     pub snippet: Vec<SnippetPart>,

@@ -137,6 +137,9 @@ pub struct Task {
     /// The open question to people, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
+    /// Whether the agent of its node waits for people: the list of what waits has the request.
+    #[schema(required = false)]
+    pub agent_waits: bool,
     /// The thing that its node waits for, where that is no answer.
     pub wait: Option<TaskWait>,
     /// Its origin, for a clone or a subtask.

@@ -36,3 +36,28 @@ pub struct WaitingPage {
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
+
+/// The agent of a node waits for people, or goes on. They answer it at its chat.
+#[derive(Serialize, ToSchema)]
+pub struct TaskAgentWaits {
+    /// The node.
+    pub node: String,
+    /// The chat.
+    pub chat_id: Uuid,
+    /// The time at which the task was told.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The open question or request for permission; none when the agent goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AgentAsked>,
+}
+
+/// A question or request for permission of an agent. Very long arguments are cut, and such a request has no `digest`; the chat has the whole.
+#[derive(Serialize, ToSchema)]
+pub struct AgentAsked {
+    /// `question` or `permission_required`.
+    pub event: String,
+    /// The data of that event.
+    #[schema(value_type = Object)]
+    pub data: Value,
+}

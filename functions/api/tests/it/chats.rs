@@ -147,7 +147,6 @@ async fn the_parts_of_a_decision_fit_together() {
     door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
     let (offers, plain) = (format!("{chat}/permissions/{id}"), format!("{chat}/permissions/{other}"));
     for (path, body, field) in [
-        (&offers, json!({ "outcome": "declined", "always": true }), "always"),
         (&offers, json!({ "outcome": "cancelled", "always": true }), "always"),
         (&plain, json!({ "outcome": "approved", "always": true }), "always"),
         (&offers, json!({ "outcome": "approved", "reason": "why not" }), "reason"),
@@ -160,7 +159,11 @@ async fn the_parts_of_a_decision_fit_together() {
         assert_eq!(error["details"]["field"], field, "{body}");
         assert!(error["hint"].is_string(), "{body}");
     }
-    door.json("POST", &offers, json!({ "outcome": "approved", "always": true })).await.is(202);
+    let never = json!({ "outcome": "declined", "always": true, "reason": "it takes too long" });
+    door.take_messages().await;
+    door.json("POST", &offers, never).await.is(202);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains("\"always\":true") && sent.contains("it takes too long"), "{sent}");
     door.json("POST", &plain, json!({ "outcome": "declined", "reason": "ö".repeat(1_000) })).await.is(202);
 }
 
@@ -172,9 +175,13 @@ async fn granted_rules_are_shown_and_forgotten() {
         { "kind": "command_prefix", "words": ["cargo", "test"], "folder": "/projects/app" },
         { "kind": "command", "words": ["make"] },
         { "kind": "file", "path": "/system/skills/x/SKILL.md" },
+        { "kind": "deny", "rule": { "kind": "tool", "tool": "mcp__mail__send" } },
     ]);
     door.put_view(&chat, json!({ "permissions": rules })).await;
     assert_eq!(door.get(&chat).await.is(200).json["permissions"], rules);
+    let listed = door.get(&format!("{chat}/permissions")).await.is(200).json["permissions"].clone();
+    let effects: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["effect"].as_str().unwrap()).collect();
+    assert_eq!(effects, ["allow", "allow", "allow", "deny"]);
     for _ in 0..2 {
         door.ask("DELETE", &format!("{chat}/permissions"), &[], "").await.is(202);
     }

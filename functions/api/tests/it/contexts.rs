@@ -2,8 +2,9 @@
 
 use crate::support::Door;
 use domain::{
-    ChatEvent, Limits, MessageId, Timestamp, TurnId, Usage,
+    Analysis, ChatEvent, Limits, MessageId, SessionContext, Strategy, Timestamp, TurnId, Usage,
     event::{ContextKind, ContextPart, ContextRecord},
+    session::{AnalysisOrigin, Cut},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -41,7 +42,13 @@ async fn the_context_of_a_turn_has_its_parts_with_their_reasons() {
     assert_eq!(empty.json, json!({ "turn_id": null, "calls": [] }));
     let (turn_id, message_id, at) = (TurnId(Uuid::from_u128(5)), MessageId(Uuid::from_u128(6)), Timestamp::default());
     let part = ContextPart { part: ContextKind::History, tokens: 70, count: 4, first_line: 10, last_line: 40 };
-    let context = ContextRecord { parts: vec![part], budget: 100, left_out_turns: 2, left_out_lines: 9 };
+    let context = ContextRecord {
+        parts: vec![part],
+        budget: 100,
+        left_out_turns: 2,
+        left_out_lines: 9,
+        ..ContextRecord::default()
+    };
     let limits = Limits::default();
     let used = Usage { input_tokens: 66, ..Usage::default() };
     door.put_events(
@@ -67,6 +74,67 @@ async fn the_context_of_a_turn_has_its_parts_with_their_reasons() {
     let other = Uuid::from_u128(7);
     door.get(&format!("{chat}/context?turn={other}")).await.refuses(404, "NOT_FOUND");
     door.get(&format!("{chat}/context?turn=last")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn the_context_of_a_session_has_its_analysis_its_location_and_its_cuts() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let (turn_id, message_id, at) = (TurnId(Uuid::from_u128(5)), MessageId(Uuid::from_u128(6)), Timestamp::default());
+    let part = |part| ContextPart { part, tokens: 70, count: 1, first_line: 0, last_line: 0 };
+    let cut = |part: &str| Cut { part: part.into(), tokens: 900, kept: 300 };
+    let context = |analysis: bool| ContextRecord {
+        parts: vec![part(ContextKind::System), part(ContextKind::Turn)],
+        budget: 10_000,
+        analysis,
+        context_type: Some(SessionContext::ProjectAudit),
+        entity: Some("atlas".into()),
+        focus: Some(json!({ "path": "/projects/atlas/plan.md" })),
+        cut: vec![cut(if analysis { "conversation" } else { "location" })],
+        ..ContextRecord::default()
+    };
+    let started =
+        |analysis| ChatEvent::ModelStarted { message_id, attempt: 1, at, context: Some(Box::new(context(analysis))) };
+    let analysis = Analysis {
+        strategy: Strategy::Tool,
+        reasoning: "one look".into(),
+        estimated_operations: 1,
+        requires_tools: true,
+        requires_executors: false,
+    };
+    let (limits, by) = (Limits::default(), AnalysisOrigin::Model);
+    door.put_events(
+        &chat,
+        vec![
+            ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+            started(true),
+            ChatEvent::Analysed { analysis, by, at },
+            started(false),
+        ],
+    )
+    .await;
+    let shown = door.get(&format!("{chat}/context")).await.is(200).json;
+    let analysis = &shown["analysis"];
+    assert_eq!(
+        (&analysis["strategy"], &analysis["reasoning"], &analysis["by"]),
+        (&json!("tool"), &json!("one look"), &json!("model"))
+    );
+    let told = |call: usize| {
+        let call = &shown["calls"][call];
+        (call["purpose"].clone(), call["parts"][0]["why"].clone(), call["cut"].clone())
+    };
+    let cut = |part: &str, why: &str| json!([{ "part": part, "tokens_before": 900, "tokens_after": 300, "why": why }]);
+    let (asks, role) = (
+        "asks how much work the message needs",
+        "role, instructions of the context, location and profile; the last two within their budgets",
+    );
+    let older = cut("conversation", "older than the newest words that fit the budget of an analysis");
+    assert_eq!(told(0), (json!("analysis"), json!(asks), older));
+    let longer = cut("location", "longer than its budget in the system text; tools read the rest");
+    assert_eq!(told(1), (json!("answer"), json!(role), longer));
+    let location = json!({ "context_type": "project_audit", "entity_id": "atlas",
+        "project_focus": { "path": "/projects/atlas/plan.md" } });
+    assert_eq!(shown["calls"][1]["location"], location);
 }
 
 #[tokio::test]

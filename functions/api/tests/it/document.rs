@@ -127,6 +127,7 @@ GET /api/v1/workspaces/{workspace_id}/agents/{agent}
 GET /api/v1/workspaces/{workspace_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/access
 GET /api/v1/workspaces/{workspace_id}/chats
+GET /api/v1/workspaces/{workspace_id}/changes
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/context
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events

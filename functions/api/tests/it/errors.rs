@@ -258,3 +258,26 @@ async fn a_rewind_to_the_future_or_of_nothing_is_refused_with_a_remedy() {
     let there = rewind("/projects/plan.md", past).await.is(200);
     assert_eq!(there.json["counts"]["deletes"], 1, "{}", there.json);
 }
+
+#[tokio::test]
+async fn a_point_behind_the_end_of_a_chat_is_refused_with_its_last_number() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, chat_id) = door.chat(&workspace).await;
+    let at = domain::Timestamp::from_millis(0);
+    let events = (0..3).map(|n| domain::ChatEvent::Paused { reason: format!("reason {n}"), at }).collect();
+    door.put_events(&chat, events).await;
+    let rewind = async |scope: Value, seq: u64| {
+        let body = json!({ "scope": scope, "to": { "chat_id": chat_id, "seq": seq }, "preview": true });
+        door.json("POST", &format!("{workspace}/rewind"), body).await
+    };
+    for scope in [json!({ "kind": "chat", "chat_id": chat_id }), json!({ "kind": "workspace" })] {
+        for seq in [4, 100_000, i64::MAX as u64] {
+            let refused = rewind(scope.clone(), seq).await.refuses(404, "NOT_FOUND");
+            let error = &refused.json["error"];
+            assert_eq!((&error["details"]["field"], &error["details"]["last_seq"]), (&json!("to.seq"), &json!(3)));
+            assert!(error["hint"].as_str().is_some_and(|hint| hint.ends_with("number 3")), "{error}");
+        }
+        assert_eq!(rewind(scope, 3).await.is(200).json["state"], "preview", "its last event is a point");
+    }
+}

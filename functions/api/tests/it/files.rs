@@ -1,7 +1,7 @@
 //! Files, their contents and their versions.
 
 use crate::support::Door;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_file_is_made_changed_moved_removed_and_restored() {
@@ -209,4 +209,54 @@ async fn a_damaged_content_is_an_error_with_its_place_and_readiness_tells_of_it(
     std::fs::remove_file(&archived).unwrap();
     std::fs::remove_file(door.folder.path().join(format!("workspaces/{id}/latest/projects/again.md"))).unwrap();
     door.get(&format!("{first}/content")).await.refuses(500, "CONTENT_MISSING");
+}
+
+#[tokio::test]
+async fn the_changes_of_a_workspace_are_listed_newest_first_and_by_path_kind_author_and_time() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/app/a.md", "one").await;
+    door.file(&workspace, "/projects/app/b.md", "two").await;
+    door.json("PATCH", &file, json!({ "path": "/projects/app/c.md" })).await.is(200);
+    door.ask("DELETE", &file, &[], "").await.is(200);
+    let list = async |query: &str| {
+        let page = door.get(&format!("{workspace}/changes?limit=200&{query}")).await.is(200).json;
+        let told = |change: &Value| format!("{} {}", change["op"].as_str().unwrap(), change["path"].as_str().unwrap());
+        let all: Vec<String> = page["changes"].as_array().unwrap().iter().map(told).collect();
+        assert!(page["kept_since"].is_string() && page["next_cursor"].is_null(), "{page}");
+        all.into_iter().filter(|change| !change.starts_with("made")).collect::<Vec<_>>()
+    };
+    let all = ["removed /projects/app/c.md", "moved /projects/app/c.md", "written /projects/app/b.md"];
+    let all = [&all[..], &["written /projects/app/a.md"]].concat();
+    assert_eq!(list("path=/projects/app").await, all);
+    assert_eq!(list("path=/projects/app/a.md").await, [all[1], all[3]], "a move from there, too");
+    assert_eq!(list("path=/projects/app&op=moved").await, [all[1]]);
+    let me = domain::Principal::local();
+    assert_eq!(list(&format!("path=/projects/app&author={me}")).await, all);
+    for nothing in [
+        "path=/projects/app&author=agent:assistant",
+        "path=/projects/application",
+        "since=2100-01-01T00:00:00Z",
+        "until=2000-01-01T00:00:00Z",
+        "since=2100-01-01T00:00:00Z&until=2000-01-01T00:00:00Z",
+    ] {
+        assert_eq!(list(nothing).await, Vec::<String>::new(), "{nothing}");
+    }
+
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = door.get(&format!("{workspace}/changes?limit=1&path=/projects/app{cursor}")).await.is(200).json;
+        seen.extend(page["changes"].as_array().unwrap().iter().map(|change| change["id"].clone()));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let whole = door.get(&format!("{workspace}/changes?path=/projects/app")).await.is(200).json;
+    let ids: Vec<Value> = whole["changes"].as_array().unwrap().iter().map(|change| change["id"].clone()).collect();
+    assert_eq!(seen, ids, "pages have each change once");
+    let moved = whole["changes"].as_array().unwrap().iter().find(|change| change["op"] == "moved").unwrap();
+    assert_eq!((&moved["from"], &moved["author"]), (&json!("/projects/app/a.md"), &json!(me.to_string())));
+
+    for wrong in ["cursor=x", "author=me", "op=changed", "since=today", "path=projects"] {
+        door.get(&format!("{workspace}/changes?{wrong}")).await.refuses(400, "INVALID_ARGUMENT");
+    }
 }

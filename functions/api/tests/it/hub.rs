@@ -315,6 +315,7 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
         (json!({ "outcome": "approved" }), "approved", "\"outcome\":\"approved\""),
         (json!({ "outcome": "approved", "optionId": "reject_once" }), "declined", "\"outcome\":\"declined\""),
         (json!({ "optionId": "allow_always" }), "approved", "\"always\":true"),
+        (json!({ "optionId": "reject_always" }), "declined", "\"always\":true"),
     ] {
         let open = asked().await;
         let reply = answer(open, body).await.is(200);
@@ -331,6 +332,36 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
         (&rules.json["permissions"][0]["scope"], &rules.json["permissions"][0]["rule"]),
         (&json!("person"), &rule)
     );
+    // One that denies beside it is another rule.
+    answer(asked().await, json!({ "optionId": "reject_always", "scope": "workspace" })).await.is(200);
+    let rules = get(&door, &format!("{workspace}/permissions")).await.is(200).json["permissions"].clone();
+    let effects: Vec<_> = rules.as_array().unwrap().iter().map(|one| (&one["scope"], &one["effect"])).collect();
+    assert!(effects.contains(&(&json!("workspace"), &json!("deny"))), "{rules}");
+    assert!(effects.contains(&(&json!("person"), &json!("allow"))), "{rules}");
+    // A coding agent's option for good is a rule of ours where it has a scope, and the agent's own without one.
+    let of_agent = async || {
+        let open = SystemClock.id();
+        door.put_permission(&chat, open).await;
+        let option = |id: &str, kind: &str| json!({ "option_id": id, "name": id, "kind": kind });
+        let options = [option("yes", "allow_once"), option("ever", "allow_always"), option("no", "reject_once")];
+        let data = json!({ "permission_id": open, "always": rule, "options": options, "digest": "ab" });
+        let waiting = json!([{ "event": "permission_required", "data": data }]);
+        door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
+        open
+    };
+    for (body, sent, absent) in [
+        (json!({ "optionId": "ever" }), "\"option_id\":\"ever\"", "\"always\""),
+        (json!({ "optionId": "ever", "scope": "thread" }), "\"always\":true", "\"option_id\""),
+        (json!({ "optionId": "reject_always", "scope": "person" }), "\"always\":true", "\"option_id\""),
+    ] {
+        door.take_messages().await;
+        answer(of_agent().await, body).await.is(200);
+        let message = door.take_messages().await.concat();
+        assert!(message.contains(sent) && !message.contains(absent), "{message}");
+    }
+    let digest = json!({ "outcome": "approved", "digest": domain::Sha256::of(b"another request").to_string() });
+    let refused = answer(of_agent().await, digest).await.refuses(409, "CONFLICT");
+    assert_eq!(refused.json["error"]["details"], json!({ "field": "digest", "digest": "ab" }));
     answer(decided, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
     answer(SystemClock.id(), json!({ "outcome": "approved" })).await.refuses(404, "NOT_FOUND");
 }

@@ -28,6 +28,22 @@ async fn a_schedule_is_there_when_it_is_accepted_and_is_made_once() {
 }
 
 #[tokio::test]
+async fn a_schedule_begins_a_chat_by_a_scenario_with_limits() {
+    let door = Door::open();
+    let at = format!("{}/schedules", door.workspace().await);
+    let action = json!({ "kind": "chat", "goal": "Sort the attic", "mode": "chat", "scenario": "autonomous",
+        "limits": { "max_steps": 3, "max_tokens": 5_000, "max_wall_ms": 60_000, "max_cost_usd": 0.5 } });
+    let body = json!({ "name": "Attic", "rrule": "FREQ=DAILY", "action": action });
+    let made = door.json("POST", &at, body).await.is(202);
+    assert_eq!(made.json["action"], action);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains(r#""scenario":"autonomous""#) && sent.contains(r#""max_steps":3"#), "{sent}");
+    let unknown = json!({ "kind": "chat", "goal": "x", "scenario": "dreaming" });
+    let body = json!({ "name": "Attic", "rrule": "FREQ=DAILY", "action": unknown });
+    door.json("POST", &at, body).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
 async fn commands_to_a_schedule_are_accepted_and_those_to_none_are_refused() {
     let door = Door::open();
     let at = format!("{}/schedules", door.workspace().await);
@@ -83,6 +99,11 @@ async fn schedules_that_make_no_sense_are_refused_by_field() {
         (json!({ "action": { "kind": "chat", "goal": " " } }), "action.goal"),
         (json!({ "action": { "kind": "chat", "goal": "x".repeat(40_000) } }), "action.goal"),
         (json!({ "action": { "kind": "chat", "goal": "x", "mode": "build" } }), "action.mode"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "limits": { "max_steps": 0 } } }), "action.limits"),
+        (
+            json!({ "action": { "kind": "chat", "goal": "x", "mode": "plan", "scenario": "plan_then_execute" } }),
+            "action.mode",
+        ),
         (json!({ "action": { "kind": "task", "flow": "" } }), "action.flow"),
     ] {
         let refused = door.json("POST", &at, with(changes.clone())).await.refuses(400, "INVALID_ARGUMENT");

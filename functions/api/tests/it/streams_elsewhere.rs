@@ -55,3 +55,18 @@ async fn a_request_that_would_be_streamed_is_refused_and_sends_nothing() {
         door.get(&format!("{run}/{way}")).await.refuses(503, "UPSTREAM_UNAVAILABLE");
     }
 }
+
+#[tokio::test]
+async fn a_run_that_stops_with_its_client_is_refused_where_nobody_learns_that_it_goes() {
+    let door = Door::with(Setup { sees_clients_go: false, ..Setup::default() });
+    door.workspace().await;
+    let message = json!({ "role": "user", "content": "Hello" });
+    let run = json!({ "assistant_id": "assistant", "input": { "messages": [message] }, "on_disconnect": "cancel" });
+    for path in ["/langgraph/runs/stream", "/langgraph/runs/wait"] {
+        let refused = door.json("POST", path, run.clone()).await.refuses(422, "UNPROCESSABLE");
+        let error = &refused.json["error"];
+        assert_eq!(error["details"]["field"], "on_disconnect", "{path}");
+        let options = ["reconnectOnMount: true", "onDisconnect: 'continue'"];
+        assert!(options.iter().all(|option| error["hint"].as_str().unwrap().contains(option)), "{path}: {error}");
+    }
+}

@@ -78,6 +78,8 @@ pub struct Setup {
     pub folders: Option<Arc<dyn ports::Folders>>,
     /// Whether this process serves streams.
     pub has_streams: bool,
+    /// Whether it learns that a client has gone.
+    pub sees_clients_go: bool,
 }
 
 impl Default for Setup {
@@ -93,6 +95,7 @@ impl Default for Setup {
             agents: Arc::new(ports::NoAgents::default()),
             folders: None,
             has_streams: true,
+            sees_clients_go: true,
         }
     }
 }
@@ -168,6 +171,7 @@ impl ServerAccounts for Accounts {
 struct LocalStreams {
     feeds: Feeds,
     are_here: bool,
+    see_clients_go: bool,
 }
 
 #[async_trait]
@@ -183,6 +187,9 @@ impl Streams for LocalStreams {
     }
     fn are_here(&self) -> bool {
         self.are_here
+    }
+    fn see_clients_go(&self) -> bool {
+        self.see_clients_go
     }
     async fn open_projected(
         &self,
@@ -248,13 +255,13 @@ impl Door {
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown.clone());
-        let Setup { auth, origins, ready, models, agents, folders, has_streams, .. } = setup;
+        let Setup { auth, origins, ready, models, agents, folders, has_streams, sees_clients_go, .. } = setup;
         let full = Arc::new(AtomicBool::new(false));
         let base = Arc::new(StreamContext {
             chats: chats.reader(),
             tasks: tasks.reader(),
             workspaces: workspaces.clone(),
-            streams: Arc::new(LocalStreams { feeds, are_here: has_streams }),
+            streams: Arc::new(LocalStreams { feeds, are_here: has_streams, see_clients_go: sees_clients_go }),
             table: table.clone(),
             clock: clock.clone(),
             auth,

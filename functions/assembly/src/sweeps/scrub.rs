@@ -53,25 +53,14 @@ impl Sweep for Scrub {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use domain::{FilePath, Principal, Sha256, WorkspaceId};
-    use ports::Table;
-    use std::path::Path;
-    use testkit::{
-        TestClock,
-        fakes::{FakeBlobs, FakeTable, Faults},
-    };
+    use crate::on_fakes::OnFakes;
+    use domain::{FilePath, Principal, Sha256};
     use workspace::Expect;
 
     #[tokio::test(start_paused = true)]
     async fn a_round_goes_through_everything_in_steps_and_begins_anew_when_it_is_time() {
-        let disk = tempfile::tempdir().unwrap();
-        let clock = Arc::new(TestClock::new(0));
-        let table: Arc<dyn Table> = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
-        let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
-        let workspaces = Workspaces::new(table, blobs.clone(), clock.clone(), Path::new(disk.path()).to_owned());
-        let id = "019bf537-f228-7cd3-aa1c-3da8af302e12".parse::<WorkspaceId>().unwrap();
-        workspaces.create(id, "w", &Principal::local()).await.unwrap();
-        let workspace = workspaces.open(id, workspace::Access::platform("a test")).await.unwrap();
+        let OnFakes { id, workspaces, clock, blobs, .. } = &OnFakes::new().await;
+        let workspace = workspaces.open(*id, workspace::Access::platform("a test")).await.unwrap();
         let (path, writer) = (FilePath::parse("/data/a").unwrap(), Principal::local().into());
         let content = |n: u32| format!("{n}").repeat(20_000);
         for n in 0..3 {

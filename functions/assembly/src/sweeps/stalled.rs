@@ -1,19 +1,17 @@
 //! Stranded work: tasks that were accepted and never begun, and actors whose message was lost.
 
-use super::{Sweep, Swept, unreachable};
+use super::{
+    Sweep, Swept, unreachable,
+    walk::{AT_ONCE, Lists, Page, Place},
+};
 use actor::ActorId;
 use async_trait::async_trait;
-use chat::Chats;
 use domain::{ChatStatus, ChatView, Error, TaskPhase, TaskView, Timestamp, WorkspaceId};
-use engine::{TaskFilter, Tasks};
+use engine::Tasks;
 use evaluation::Evaluations;
 use ports::{Clock, QueueSender, Table};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use workspace::Workspaces;
-
-/// Things of one step.
-const AT_ONCE: usize = 50;
 
 /// Tasks that were accepted and have not begun for a long time: the accepting process died before it sent their message.
 pub struct NeverBegun {
@@ -71,12 +69,8 @@ impl Sweep for NotEnded {
 /// It goes through all workspaces, their newest roots first, and begins anew when it has rested: how long such an actor lies
 /// there is the time of a round.
 pub struct Stalled {
-    /// The workspaces to go through.
-    pub workspaces: Workspaces,
-    /// Tasks.
-    pub tasks: Tasks,
-    /// Chats.
-    pub chats: Chats,
+    /// The lists to go through.
+    pub lists: Lists,
     /// The logs.
     pub table: Arc<dyn Table>,
     /// Mailboxes.
@@ -93,12 +87,8 @@ pub struct Stalled {
 struct Round {
     /// Before this time nothing is done: the round before has ended.
     rests_until: Option<Timestamp>,
-    /// The cursor of the list of workspaces.
-    workspace: Option<String>,
-    /// Whether the workspace's tasks are done, and its chats are looked at.
-    chats: bool,
-    /// The cursor of the list in the workspace.
-    list: Option<String>,
+    #[serde(flatten)]
+    place: Place,
 }
 
 impl Round {
@@ -134,41 +124,24 @@ impl Sweep for Stalled {
     }
 
     async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
+        let round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         if round.rests_until.is_some_and(|until| until > self.clock.now()) {
             return Ok(round.swept(Dealt::default()));
         }
-        round.rests_until = None;
-        let page = self.workspaces.list(1, round.workspace.clone()).await?;
-        let Some(workspace) = page.workspaces.first().map(|workspace| workspace.workspace_id) else {
-            let rests_until = Some(self.clock.now() + self.patience);
-            return Ok(Round { rests_until, ..Round::default() }.swept(Dealt::default()));
-        };
+        let (page, next) = self.lists.page(round.place).await?;
         let mut dealt = Dealt::default();
-        if round.chats {
-            let page = self.chats.list(workspace, AT_ONCE, round.list.take()).await?;
-            for chat in page.chats.iter().filter(|chat| moves(chat)) {
+        if let Some(Page { workspace, tasks, chats }) = page {
+            for chat in chats.iter().filter(|chat| moves(chat)) {
                 let actor = chat::actor_id(workspace, chat.chat_id);
                 dealt.with(&actor, self.nudge(&actor).await);
             }
-            round.list = page.next_cursor;
-        } else {
-            let page = self.tasks.list(workspace, &TaskFilter::default(), AT_ONCE, round.list.take()).await?;
-            for task in page.tasks {
+            for task in tasks {
                 let actor = engine::machine::actor_id(workspace, task.task_id);
                 dealt.with(&actor, self.family(workspace, task).await);
             }
-            round.list = page.next_cursor;
         }
-        match (&round.list, round.chats, page.next_cursor) {
-            (Some(_), ..) => {}
-            (None, false, _) => round.chats = true,
-            (None, true, Some(next)) => round = Round { workspace: Some(next), ..Round::default() },
-            (None, true, None) => {
-                round = Round { rests_until: Some(self.clock.now() + self.patience), ..Round::default() };
-            }
-        }
-        Ok(round.swept(dealt))
+        let rests_until = next.is_none().then(|| self.clock.now() + self.patience);
+        Ok(Round { rests_until, place: next.unwrap_or_default() }.swept(dealt))
     }
 }
 
@@ -181,7 +154,7 @@ impl Stalled {
             if task.phase == TaskPhase::Finished || waits_for_people || !task.waiting_for.is_empty() {
                 continue;
             }
-            let (below, ended) = self.below(workspace, &task).await?;
+            let (below, ended) = self.lists.below(workspace, &task).await?;
             let waits_for_others = !below.is_empty();
             open.extend(below);
             if waits_for_others || self.waits_for_its_agent(workspace, &task, &mut count).await? {
@@ -196,31 +169,6 @@ impl Stalled {
         Ok(count)
     }
 
-    /// Its children: those that have not ended, and the ids of those that have.
-    async fn below(
-        &self,
-        workspace: WorkspaceId,
-        task: &TaskView,
-    ) -> Result<(Vec<TaskView>, Vec<domain::TaskId>), Error> {
-        let (mut open, mut ended, mut cursor) = (Vec::new(), Vec::new(), None);
-        if task.children == 0 {
-            return Ok((open, ended));
-        }
-        loop {
-            let page = self.tasks.children(workspace, task.task_id, &TaskFilter::default(), AT_ONCE, cursor).await?;
-            for child in page.tasks {
-                match child.phase {
-                    TaskPhase::Finished => ended.push(child.task_id),
-                    _ => open.push(child),
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok((open, ended));
-            }
-        }
-    }
-
     /// Whether the chat of its agent is at work, or waits for a person. One that should move is nudged, and so is one that has
     /// ended, whose letter may not have reached the task.
     async fn waits_for_its_agent(
@@ -232,7 +180,7 @@ impl Stalled {
         if task.phase != TaskPhase::Suspended {
             return Ok(false);
         }
-        let page = self.chats.of_task(workspace, task.task_id, AT_ONCE, None).await?;
+        let page = self.lists.chats.of_task(workspace, task.task_id, AT_ONCE, None).await?;
         for chat in &page.chats {
             if chat.status == ChatStatus::Suspended || chat.status == ChatStatus::Paused {
                 return Ok(true);

@@ -66,7 +66,7 @@ impl EditorServers {
             accounts: None,
         };
         // They are of a session, and of no workspace.
-        let of = ServersOf { workspace: WorkspaceId(Uuid::nil()), declared: None, tools: [].into() };
+        let of = ServersOf::new(WorkspaceId(Uuid::nil()));
         Ok(Self { servers: Servers::new(&all, parts)?, of })
     }
 
@@ -164,7 +164,6 @@ mod tests {
             description: "Reads.".into(),
             parameters: json!({ "type": "object" }),
             is_repeatable: true,
-            sees: None,
         };
         let declared = doors::functions::declared(&json!([function(&tool)])).map(|all| all[0].effects);
         assert_eq!(declared.ok(), Some(domain::ClientEffects::Mcp), "a hint of a server is no permission");

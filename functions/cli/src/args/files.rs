@@ -88,6 +88,27 @@ pub(crate) enum FilesCommand {
         /// The path in the workspace
         path: String,
     },
+    /// List the changes of files by anybody, newest first; they are kept for 30 days
+    Changes {
+        /// Only at or below this path
+        #[arg(default_value = "/")]
+        path: String,
+        /// Only by this author, such as agent:assistant
+        #[arg(long, value_name = "AUTHOR")]
+        author: Option<String>,
+        /// Only of this kind: made, written, moved, removed, restored, purged, converted or marked
+        #[arg(long, value_name = "KIND")]
+        op: Option<String>,
+        /// Only at this time or later, such as 2026-01-31T12:00:00Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Only before this time
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
     /// Make an old version the current one, or bring a file back from the trash
     Restore {
         /// The path in the workspace

@@ -1,6 +1,6 @@
 //! The arguments of `buildscale schedule`.
 
-use super::{Connection, WORKSPACE};
+use super::{Connection, WORKSPACE, chat::Scenario};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -80,6 +80,9 @@ pub(crate) struct AddArgs {
     /// The model of the new chat
     #[arg(long, requires = "goal")]
     pub(crate) model: Option<String>,
+    /// How the new chat works [default: chat_mode]
+    #[arg(long, requires = "goal")]
+    pub(crate) scenario: Option<Scenario>,
     /// A message goes to this chat, by its whole id
     #[arg(long, requires = "say")]
     pub(crate) chat: Option<String>,

@@ -81,10 +81,10 @@ pub struct PermitArgs {
     /// The permission; without it, those that wait are listed
     #[arg(value_name = "PERMISSION", requires = "answer")]
     pub(crate) permission: Option<Uuid>,
-    /// yes, no, or the id of an option of the request, such as allow_always
+    /// yes, no, or the id of an option of the request, such as allow_always or reject_always
     #[arg(value_name = "ANSWER")]
     pub(crate) answer: Option<String>,
-    /// With allow_always: how far the rule goes [default: the chat that asks]
+    /// With allow_always and reject_always: how far the rule goes [default: the chat that asks]
     #[arg(long, value_name = "SCOPE", value_parser = ["chat", "person", "workspace"], requires = "answer")]
     pub(crate) scope: Option<String>,
 }

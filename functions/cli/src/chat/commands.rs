@@ -11,7 +11,7 @@ use crate::{
     locate,
     mentions::{mention, mentions},
     output::{Output, one_line},
-    render::{Renderer, Role},
+    render::{Renderer, Role, words::of_rule},
     value::{list, number, text},
 };
 use domain::PermissionRule;
@@ -27,7 +27,7 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
   /files                  the files that this conversation changed
   /diff [PATH]            what changed in them
   /plan                   shows the plan and its version; /approve VERSION approves it and starts the work
-  /permissions [forget]   the calls that are always allowed here; forget has each asked about again
+  /permissions [forget]   the calls that are always allowed or denied here; forget has each asked about again
   /cost                   what the chat used
   /compact [undo]         has the earlier turns summarised; undo restores their words
   /stop                   stops the turn
@@ -265,8 +265,11 @@ impl Session {
         let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
         let rules = list(&view, "permissions");
         for rule in rules {
-            let words = PermissionRule::deserialize(rule).map_or_else(|_| rule.to_string(), |rule| rule.to_string());
-            out.notice(format_args!("always here: {}", one_line(&words, 400)))?;
+            match PermissionRule::deserialize(rule) {
+                Ok(rule) => out.notice(of_rule(&rule, 400))?,
+                // Of a newer hub.
+                Err(_) => out.notice(format_args!("a rule: {}", one_line(&rule.to_string(), 400)))?,
+            }
         }
         if rules.is_empty() { out.notice("no call is always allowed here") } else { Ok(()) }
     }

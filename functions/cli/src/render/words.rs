@@ -11,6 +11,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+/// A rule of a chat, in a line of at most `most` characters of its own words.
+pub(crate) fn of_rule(rule: &PermissionRule, most: usize) -> String {
+    match rule.denies() {
+        Some(denied) => format!("never here: {}", one_line(&denied.to_string(), most)),
+        None => format!("always here: {}", one_line(&rule.to_string(), most)),
+    }
+}
+
 /// The words for an event that is told in one line; none for the others.
 pub(crate) fn remark(event: &Event) -> Option<String> {
     let data = &event.data;
@@ -24,7 +32,7 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
             // The person of a hub without accounts has no name.
             let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
             let more = match (data.get("always").map(PermissionRule::deserialize), text(data, "reason")) {
-                (Some(Ok(rule)), _) => format!("; always here: {}", one_line(&rule.to_string(), ARGUMENT)),
+                (Some(Ok(rule)), _) => format!("; {}", of_rule(&rule, ARGUMENT)),
                 (_, "") => String::new(),
                 (_, reason) => format!(": {}", one_line(reason, ARGUMENT)),
             };
@@ -33,7 +41,7 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
         "permissions_forgotten" if data.get("rule_id").is_some() => {
             "a rule was revoked: its calls are asked about again".to_owned()
         }
-        "permissions_forgotten" => "calls that were always allowed are asked about again".to_owned(),
+        "permissions_forgotten" => "calls that were always allowed or denied are asked about again".to_owned(),
         "mode_changed" => format!("mode: {}", one_line(text(data, "mode"), LINE)),
         "plan_approved" => {
             let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));

@@ -85,6 +85,9 @@ pub(crate) fn choices(ask: &Ask) -> Vec<Choice> {
             rows.push(Choice::new(format!("Always here: {rule}"), Means::Line("a")));
         }
         rows.push(Choice::new("Deny", Means::Line("n")));
+        if let Ask::Permission { always: Some(_), .. } = ask {
+            rows.push(Choice::new("Never here: the same", Means::Line("d")));
+        }
         rows.push(Choice::new("Deny, and say why:", Means::Write("n ")));
         return rows;
     };
@@ -249,9 +252,12 @@ mod tests {
             assert_eq!(press(&mut form, &mut ask, keys), expected, "{keys}");
             assert_eq!(form.sent, expected.is_some());
         }
-        let ask = asked("permission_required", json!({ "permission_id": "p1", "always": rule }))?;
+        let mut ask = asked("permission_required", json!({ "permission_id": "p1", "always": rule }))?;
         let labels: Vec<String> = choices(&ask).into_iter().map(|choice| choice.label).collect();
-        assert_eq!(labels[1], "Always here: commands that begin with `cargo`");
+        assert_eq!(labels[1..4], ["Always here: commands that begin with `cargo`", "Deny", "Never here: the same"]);
+        let mut form = Form::of(&ask);
+        let never = json!({ "outcome": "declined", "always": true });
+        assert_eq!(press(&mut form, &mut ask, "4⏎"), Some(never));
         Ok(())
     }
 

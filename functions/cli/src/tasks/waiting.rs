@@ -183,24 +183,23 @@ pub(super) async fn asked_in(client: &Client, workspace: &str, task: &str) -> Re
     Ok(entries.iter().flat_map(Waiting::in_entry).collect())
 }
 
-/// The same if all that is left of the task waits for people; nothing while a part of it goes on by itself.
-pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, CliError> {
-    let asked = asked_in(client, workspace, task).await?;
-    if asked.is_empty() {
-        return Ok(asked);
-    }
-    let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
-    let tasks = asked.iter().map(|waiting| waiting.task.as_str()).collect();
-    let all = only_waits(client, workspace, &view, &tasks).await?;
-    Ok(if all { asked } else { Vec::new() })
-}
-
 fn waits_for_children(view: &Value) -> bool {
     matches!(text(view, "phase"), "running" | "paused") && text(view, "node").is_empty() && number(view, "children") > 0
 }
 
-/// Whether nothing of a task goes on by itself; `asked` are the tasks that wait for people.
-fn only_waits<'a>(
+/// Whether nothing of a task and of those below it goes on by itself; `asked` are the tasks that wait for people.
+pub(super) async fn only_waits(
+    client: &Client,
+    workspace: &str,
+    task: &str,
+    asked: &HashSet<&str>,
+) -> Result<bool, CliError> {
+    let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
+    all_wait(client, workspace, &view, asked).await
+}
+
+/// The same of a task's state.
+fn all_wait<'a>(
     client: &'a Client,
     workspace: &'a str,
     view: &'a Value,
@@ -216,7 +215,7 @@ fn only_waits<'a>(
         }
         let children = client.list(&["workspaces", workspace, "tasks"], "tasks", &[("parent", task)], MOST).await?;
         for child in &children {
-            if !only_waits(client, workspace, child, asked).await? {
+            if !all_wait(client, workspace, child, asked).await? {
                 return Ok(false);
             }
         }

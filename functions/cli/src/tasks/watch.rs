@@ -4,7 +4,7 @@ use super::{
     look_of,
     progress::{Progress, said},
     took,
-    waiting::{Waiting, asked_below, asked_in},
+    waiting::{Waiting, asked_in, only_waits},
 };
 use crate::{
     asks::Ask,
@@ -200,12 +200,8 @@ impl Watch {
                     }
                 }
                 _ = self.looks.tick(), if runner || self.leaves => {
-                    if runner {
-                        self.look(out).await?;
-                    }
-                    let asked = if self.leaves { self.asked_below().await? } else { Vec::new() };
+                    let asked = self.look(out).await?;
                     if !asked.is_empty() && runner {
-                        self.notice(&asked, out)?;
                         out.problem("all that is left of the task waits for people", None)?;
                         return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
                     }
@@ -229,16 +225,6 @@ impl Watch {
     /// The questions of the task itself.
     fn open(&self) -> Vec<Waiting> {
         self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
-    }
-
-    /// The requests of its agents and below the task, once it has been still for a while. The task's own questions are its stream's.
-    async fn asked_below(&mut self) -> Result<Vec<Waiting>, CliError> {
-        if std::mem::take(&mut self.heard) {
-            return Ok(Vec::new());
-        }
-        let mut asked = asked_below(&self.client, &self.workspace, &self.task).await?;
-        asked.retain(|waiting| !waiting.is_node_of(&self.task));
-        Ok(asked)
     }
 
     fn say(&mut self, line: &str, out: &mut Output) -> Result<(), CliError> {
@@ -365,12 +351,25 @@ impl Watch {
         }
     }
 
-    /// Says once which agents, clones and subtasks wait for a person. The task's own questions are its stream's.
-    async fn look(&mut self, out: &mut Output) -> Result<(), CliError> {
+    /// Says once which agents, clones and subtasks wait for a person. Gives them once the task has been still for a while and all that is left of it waits
+    /// for people: it is time to leave then. The task's own questions are its stream's.
+    async fn look(&mut self, out: &mut Output) -> Result<Vec<Waiting>, CliError> {
+        let may_leave = self.leaves && !std::mem::take(&mut self.heard);
+        if self.manner == Manner::Watcher && !may_leave {
+            return Ok(Vec::new());
+        }
         // It is only a service: the stream tells when the hub is gone.
-        let Ok(mut asked) = asked_in(&self.client, &self.workspace, &self.task).await else { return Ok(()) };
-        asked.retain(|waiting| !waiting.is_node_of(&self.task));
-        self.notice(&asked, out)
+        let Ok(all) = asked_in(&self.client, &self.workspace, &self.task).await else { return Ok(Vec::new()) };
+        let (own, below): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiting| waiting.is_node_of(&self.task));
+        if self.manner == Manner::Runner {
+            self.notice(&below, out)?;
+        }
+        if !may_leave || below.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tasks = own.iter().chain(&below).map(|waiting| waiting.task.as_str()).collect();
+        let is_still = only_waits(&self.client, &self.workspace, &self.task, &tasks).await.unwrap_or(false);
+        Ok(if is_still { below } else { Vec::new() })
     }
 
     fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), CliError> {

@@ -8,6 +8,9 @@ import {startHub} from '../../../../clients/typescript/test/hub.js';
 
 const ARGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
 
+/** How long a story waits for a page, in milliseconds: a machine may be busy with other stories. */
+export const PATIENCE = 60_000;
+
 export const launch = () => chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS});
 
 /** A hub, a browser, and a workspace in the hub. */
@@ -22,7 +25,7 @@ export async function begin(options = {}) {
   const faults = [];
   const open = async (place = '', {theme = 'light', width = 1280, height = 800, token} = {}) => {
     const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, reducedMotion: 'reduce'});
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(PATIENCE);
     if (token) await context.addInitScript(kept => localStorage.setItem('buildscale.token', kept), token);
     const page = await context.newPage();
     page.on('pageerror', error => faults.push(`${place}: ${error.message}`));
@@ -36,7 +39,17 @@ export async function begin(options = {}) {
     assert.deepEqual(faults, [], 'no script failed, and nothing broke the policy of the page');
   };
   const chat = async goal => (await api.post('/api/v1/workspaces/{workspace_id}/chats', {path, body: {goal}})).chat_id;
-  return {hub, browser, api, workspace, path, open, end, chat, tokenOf};
+  /** Waits until no turn of a chat runs. */
+  const rests = chat => until(async () => (await api.get('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...path, chat_id: chat}})).status === 'idle');
+  return {hub, browser, api, workspace, path, open, end, chat, rests, tokenOf};
+}
+
+/** Waits until it fits. */
+export async function until(fits) {
+  for (const late = AbortSignal.timeout(PATIENCE); !(await fits());) {
+    late.throwIfAborted();
+    await new Promise(done => setTimeout(done, 20));
+  }
 }
 
 /** Drops a text file on an element, as from another window. */

@@ -128,9 +128,30 @@ test('each command of the palette does what it says', async () => {
   await page.context().close();
 });
 
+test('a palette that is opened in the moment in which another one closes stays open', async () => {
+  const page = await world.open('chats');
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.keyboard.press('Control+k');
+  const results = page.getByRole('listbox', {name: 'Results'});
+  await results.waitFor();
+  // In one task, so that the browser has not told the end of the first one yet.
+  await page.evaluate(() => {
+    const press = (target, init) => target.dispatchEvent(new KeyboardEvent('keydown', {bubbles: true, cancelable: true, ...init}));
+    press(document.activeElement, {key: 'Enter'});
+    press(window, {key: 'k', ctrlKey: true});
+  });
+  await results.waitFor();
+  await page.keyboard.type('go to usage');
+  await page.getByRole('option', {selected: true}).filter({hasText: 'Go to usage'}).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: 'Usage'}).waitFor();
+  await results.waitFor({state: 'hidden'});
+  await page.context().close();
+});
+
 test('the usage of a day is drawn, and its tables lead to the chats', async () => {
   const chat = await world.chat('Spend something');
-  for (;;) if ((await view(chat)).status === 'idle') break;
+  await world.rests(chat);
   const page = await world.open('usage');
   const today = new Date().toISOString().slice(0, 10);
   const bar = page.locator('.bar:not(.none)');

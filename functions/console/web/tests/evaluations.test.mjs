@@ -33,6 +33,7 @@ test('a flow is evaluated, each case is shown over time, and a case that fails s
   const failed = chosen.getByRole('listitem').filter({hasText: 'basics/declined'});
   await failed.getByText(/nobody knows/).first().waitFor();
   const table = page.getByRole('region', {name: 'Cases over time'});
+  await table.getByRole('row').filter({hasText: 'basics/declined'}).getByText('failed').first().waitFor({state: 'attached'});
   const cells = async name => (await table.getByRole('row').filter({hasText: name}).getByRole('cell').allInnerTexts()).map(text => text.replace(/\s+/g, ''));
   assert.deepEqual([await cells('basics/fault'), await cells('basics/declined')], [['✓passed', '✓passed'], ['✓passed', '✗failed']]);
   assert.deepEqual(await violations(page), []);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {watchTask} from '../../../../clients/typescript/dist/index.js';
-import {begin} from './browser.mjs';
+import {begin, PATIENCE} from './browser.mjs';
 import {compared, contextFor, LOOKS, settle} from './looks.mjs';
 
 let world, context, judge;
@@ -26,7 +26,7 @@ before(async () => {
   for await (const event of watchTask(api, {workspace: world.workspace, task}, {after: 0})) void event;
   made.task = task;
   context = await contextFor(world.browser);
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(PATIENCE);
   judge = await (await world.browser.newContext()).newPage();
 });
 after(() => world.end());

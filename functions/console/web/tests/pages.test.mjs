@@ -7,6 +7,8 @@ let world, chat;
 before(async () => {
   world = await begin({args: ['--auth-token', TOKEN], token: TOKEN});
   chat = await world.chat('Show me what you can do');
+  // The palette finds the words of its file, and its pages have what it used.
+  await world.rests(chat);
 });
 after(() => world.end());
 
@@ -65,10 +67,13 @@ test('everything is reached by keyboard with the palette, which searches files a
   const page = await world.open('chats', {token: TOKEN});
   await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
   await page.keyboard.press('Control+k');
+  await page.getByRole('listbox', {name: 'Results'}).waitFor();
   await page.keyboard.type('usage');
+  await page.getByRole('option', {selected: true}).filter({hasText: 'Go to usage'}).waitFor();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', {name: 'Usage', exact: true}).waitFor();
   await page.keyboard.press('Control+k');
+  await page.getByRole('listbox', {name: 'Results'}).waitFor();
   await page.keyboard.type('Hello from BuildScale');
   await page.getByRole('option').filter({hasText: 'hello.md'}).first().waitFor();
   assert.deepEqual(await violations(page), []);

@@ -21,8 +21,8 @@ test('a person runs commands, and a reload neither loses one nor runs it twice',
   await page.reload();
   await log(page).getByText(/alpha\n42/).waitFor();
   assert.equal(await page.getByRole('textbox', {name: 'Command'}).inputValue(), 'echo not yet');
-  // One that runs while the page is loaded anew.
-  await run(page, 'sleep 3; date +%s%N');
+  // One that runs while the page is loaded anew, also on a busy machine.
+  await run(page, 'sleep 10; date +%s%N');
   await log(page).getByText('running').waitFor();
   await page.reload();
   const article = log(page).getByRole('article', {name: /^sleep/});

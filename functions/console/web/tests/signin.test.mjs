@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {startHub} from '../../../../clients/typescript/test/hub.js';
-import {launch, violations} from './browser.mjs';
+import {launch, PATIENCE, violations} from './browser.mjs';
 import {startIssuer} from './issuer.mjs';
 
 let issuer, hub, browser;
@@ -20,7 +20,7 @@ after(async () => {
 const kept = (page, name) => page.evaluate(name => localStorage.getItem(`buildscale.${name}`), name);
 async function open(place = '') {
   const context = await browser.newContext();
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   await page.goto(`${hub.url}/${place}`);
   return page;

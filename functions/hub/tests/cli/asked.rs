@@ -93,5 +93,6 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
     assert_eq!(hub.run(&["task", "answer", task, "--node", "end", "--approve"]).status.code(), Some(4));
     assert_eq!(hub.run(&["task", "answer", task, "approved=maybe"]).status.code(), Some(2));
     assert_eq!(hub.run(&["task", "answer", task, "--approve", "--comment", "fine"]).status.code(), Some(0));
-    assert_eq!(hub.run(&["task", "tail", task]).status.code(), Some(0));
+    // A tail that does not follow would leave while the task still waits: the answer is accepted, and taken in a moment later.
+    assert_eq!(hub.run(&["task", "tail", task, "--follow"]).status.code(), Some(0));
 }

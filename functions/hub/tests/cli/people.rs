@@ -102,6 +102,31 @@ fn people_sign_in_invite_each_other_and_make_keys() {
 }
 
 #[test]
+fn a_command_of_one_member_does_not_see_the_home_of_another() {
+    let data = tempfile::tempdir().unwrap();
+    let hub = Shared::start(data.path(), &[]);
+    let (ann, bob) = (token("ann"), token("bob"));
+    let workspace = hub.says(&ann, &["workspaces", "create", "Ann's"]);
+    hub.says(&ann, &["member", "add", "bob", "editor", "-w", &workspace]);
+    let [anns, bobs] = [&ann, &bob].map(|who| hub.user(who, &workspace));
+    let draft = data.path().join("draft.md");
+    for (who, text, at) in [
+        (&ann, "a secret", format!("/users/{anns}/draft.md")),
+        (&bob, "his own", format!("/users/{bobs}/draft.md")),
+        (&ann, "for all", "/projects/notes.md".to_owned()),
+    ] {
+        std::fs::write(&draft, text).unwrap();
+        hub.says(who, &["files", "put", draft.to_str().unwrap(), &at]);
+    }
+    let look = ["sandbox", "run", "--", "sh", "-c", "ls users; cat users/*/draft.md projects/notes.md"];
+    let seen = hub.says(&bob, &look);
+    assert!(seen.contains(&bobs) && seen.contains("his own") && seen.contains("for all"), "{seen}");
+    assert!(!seen.contains(&anns) && !seen.contains("secret"), "{seen}");
+    let seen = hub.says(&ann, &look);
+    assert!(seen.contains("a secret") && !seen.contains("his own") && !seen.contains(&bobs), "{seen}");
+}
+
+#[test]
 fn turns_of_real_workers_are_charged_by_their_usage() {
     let data = tempfile::tempdir().unwrap();
     let hub = Shared::start(data.path(), &[("BUILDSCALE__AUTH__TOKENS_PER_MINUTE", "1")]);

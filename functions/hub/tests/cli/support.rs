@@ -7,12 +7,16 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::Duration,
 };
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_buildscale");
 /// Any free port.
 pub const ANYWHERE: &str = "127.0.0.1:0";
+/// How long a hub may take for something that it has accepted, before a test fails: far longer than it ever takes.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A hub that runs, with its log in `hub.log`. Ends with the test.
 pub struct Hub {
@@ -69,6 +73,19 @@ impl Hub {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The JSON object that a command prints, once it fits.
+    #[track_caller]
+    pub fn until(&self, args: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
+        let late = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.json(0, args).remove(0);
+            if fits(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < late, "{args:?}: {shown}");
+        }
     }
 }
 

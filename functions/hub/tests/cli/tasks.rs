@@ -407,17 +407,13 @@ fn s10_9_a_task_is_shown_whole_with_its_conversations_and_its_output_once() {
     // One that pauses says where, and which node a step executes.
     let paused = hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#, "--stepping", "--detach"]);
     let task = text(&paused.stdout).trim().to_owned();
-    let until_paused = || {
-        for _ in 0..2_000 {
-            if hub.json(0, &["task", "show", &task, "--json"])[0]["task"]["phase"] == "paused" {
-                return;
-            }
-        }
-        panic!("it does not pause");
+    let paused_before = |node: &str| {
+        let is_there = |shown: &Value| shown["task"]["phase"] == "paused" && shown["task"]["node"] == node;
+        hub.until(&["task", "show", &task, "--json"], is_there);
     };
-    until_paused();
+    paused_before("begin");
     let step = text(&hub.run(&["task", "step", &task]).stdout);
     assert_eq!(step, "executes begin, then pauses again\n");
-    until_paused();
+    paused_before("choose");
     assert_eq!(text(&hub.run(&["task", "stop", &task]).stdout).lines().count(), 1);
 }

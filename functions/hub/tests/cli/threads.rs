@@ -65,7 +65,8 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
     let rules = hub.json(0, &["rules", &thread, "--json"]);
     assert_eq!(rules[0]["permissions"].as_array().map(Vec::len), Some(1), "{rules:?}");
     assert!(hub.run(&["rules", &thread, "--revoke"]).status.success());
-    assert_eq!(hub.json(0, &["rules", &thread, "--json"]), [json!({ "permissions": [] })]);
+    let granted = hub.until(&["rules", &thread, "--json"], |granted| granted["permissions"] == json!([]));
+    assert_eq!(granted, json!({ "permissions": [] }));
     let shown = text(&hub.run(&["threads", "show", &thread]).stdout);
     assert!(shown.contains("become a poet") && shown.contains("Here I am."), "{shown}");
     assert!(hub.run(&["threads", "rm", &thread]).status.success());

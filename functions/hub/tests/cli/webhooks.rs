@@ -1,6 +1,7 @@
 //! Webhooks from the command line.
 
 use crate::support::{ANYWHERE, Hub, text};
+use serde_json::Value;
 use std::{
     io::{Read, Write},
     net::TcpListener,
@@ -52,6 +53,11 @@ fn a_webhook_is_made_tried_and_removed() {
     let id = hub.json(0, &["webhooks", "deliveries", "Good", "--json"])[0]["deliveries"][0]["delivery_id"].clone();
     let again = hub.run(&["webhooks", "retry", "Good", &id.as_str().unwrap()[..13]]);
     assert!(text(&again.stderr).contains("took it"), "{}", text(&again.stderr));
+    // A webhook hears of an attempt a moment after its delivery.
+    let fails = |listed: &Value| {
+        listed["webhooks"].as_array().is_some_and(|all| all.iter().any(|one| one["failing_since"].is_string()))
+    };
+    hub.until(&["webhooks", "list", "--json"], fails);
     let listed = text(&hub.run(&["webhooks", "list"]).stdout);
     assert!(listed.contains("fails since") && listed.contains("enabled"), "{listed}");
     assert!(!listed.contains("whsec_") && !text(&hub.run(&["webhooks", "show", "Good"]).stdout).contains("whsec_"));

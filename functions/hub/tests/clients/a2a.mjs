@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { ClientFactory } from '@a2a-js/sdk/client';
 import { base, finish, until, workspace } from './common.mjs';
+import { makeShout } from './langgraph-common.mjs';
 
 const options = { serviceParameters: { 'X-Workspace-Id': workspace } };
 const client = await new ClientFactory().createFromUrl(base);
@@ -141,6 +142,34 @@ for (let pageToken = ''; ;) {
 out.listed = {
   context: ofContext.tasks.map((one) => [one.id === whole.id, answer(one)]),
   canceled: (await list({ status: 5 })).tasks.map((one) => one.id === left), all: [all.length > 6, new Set(all).size === all.length, all.includes(whole.id)],
+};
+
+// A flow is a skill beside the personas: its task asks, is answered, watched and canceled as any other.
+await makeShout();
+const withFlow = await new ClientFactory().createFromUrl(`${base}/a2a/${workspace}/`);
+const skill = withFlow.agentCard.skills.find((one) => one.id === 'shout');
+const items = { items: ['a', 'b'] };
+const shout = await send(items, { metadata: { skill: 'shout' } });
+const watcher = (async () => {
+  const seen = [];
+  for await (const { payload } of client.resubscribeTask({ tenant: '', id: shout.id }, options)) {
+    seen.push(payload);
+    if (seen.length === 1) out.flowWatched = payload.$case;
+  }
+  return states[seen.at(-1).value.status.state];
+})();
+await until(() => out.flowWatched);
+const shouted = await send({ colour: 'red' }, { taskId: shout.id });
+const streamedFlow = [];
+for await (const { payload } of client.sendMessageStream(message(items, { metadata: { skill: 'shout' } }), options)) streamedFlow.push(payload);
+const stopped = await client.cancelTask({ tenant: '', id: streamedFlow[0].value.id, metadata: undefined }, options);
+const noisy = message(items, { metadata: { skill: 'shout' } });
+noisy.configuration = pushed.configuration;
+out.flow = {
+  tags: skill.tags, asks: [state(shout), shout.status.message.parts[0].content.value], answer: JSON.parse(answer(shouted)), same: shouted.id === shout.id,
+  watched: await watcher, read: state(await get(shout.id)), streamed: [streamedFlow[0].$case, states[streamedFlow.at(-1).value.status.state]],
+  stopped: state(stopped), listed: (await list({ contextId: shout.contextId })).tasks.map((one) => one.id === shout.id),
+  again: await refusal(() => send('more', { contextId: shout.contextId })), pushed: await refusal(() => client.sendMessage(noisy, options)),
 };
 
 const guarded = message('x');

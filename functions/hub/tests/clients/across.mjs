@@ -31,6 +31,8 @@ out.begun = [call().toolName, call().state];
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 const page = await browser.newPage();
+// A machine may be busy with other tests.
+page.setDefaultTimeout(60_000);
 await page.goto(`${base}/#/w/${workspace}/chats/${chatId}`);
 const watched = page.getByRole('log', { name: 'Conversation' });
 const card = page.getByRole('region', { name: 'The agent asks for permission' });

@@ -44,9 +44,13 @@ edges:
   - {from: join, to: end}
 `;
 
-export async function makeShout() {
-  const body = JSON.stringify({ path: '/system/flows/shout/workflow.yaml', content: shout });
-  const headers = { 'content-type': 'application/json' };
-  const made = await fetch(`${base}/api/v1/workspaces/${workspace}/files`, { method: 'POST', headers, body });
-  if (!made.ok) throw new Error(await made.text());
+export const makeShout = () => makeFlow('shout', { 'workflow.yaml': shout });
+
+export async function makeFlow(name, files) {
+  for (const [file, content] of Object.entries(files)) {
+    const body = JSON.stringify({ path: `/system/flows/${name}/${file}`, content });
+    const headers = { 'content-type': 'application/json' };
+    const made = await fetch(`${base}/api/v1/workspaces/${workspace}/files`, { method: 'POST', headers, body });
+    if (!made.ok) throw new Error(await made.text());
+  }
 }

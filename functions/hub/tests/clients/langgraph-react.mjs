@@ -48,6 +48,8 @@ await slow.stream.stop();
 const url = `${base}/langgraph/threads/${slow.threads[0]}/runs`;
 const status = async () => (await (await fetch(url, { headers })).json())[0]?.status;
 out.stopped = [await until(() => !slow.loading), await until(async () => (await status()) === 'interrupted')];
+// The client shows the state that it read after its stop.
+out.kept = slow.messages.filter(({ type }) => type === 'ai').map(({ content }) => content.startsWith('one'));
 
 // A page is left in the middle of a run, and opened again.
 const kept = new Map();

@@ -33,6 +33,8 @@ async fn told(program: &str) -> Result<Value> {
     };
     command.arg(programs.path().join(file));
     command.env("HUB", client.address("/").trim_end_matches('/')).env("WORKSPACE", workspace);
+    // The bundler of the console makes pages of clients.
+    command.env("CONSOLE", Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/web"));
     let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await??;
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
@@ -236,6 +238,16 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
         json!({ "context": [[false, "Said."], [true, text("whole")]], "canceled": [true], "all": [true, true, true] })
     );
     assert_eq!(
+        told["flow"],
+        json!({
+            "tags": ["flow"], "asks": ["INPUT_REQUIRED", "Which colour?"], "same": true, "watched": "COMPLETED",
+            "answer": { "all": ["a!", "b!"], "colour": "red" }, "read": "COMPLETED",
+            "streamed": ["task", "INPUT_REQUIRED"], "stopped": "CANCELED", "listed": [true],
+            "again": ["UnsupportedOperationError", -32_004], "pushed": ["PushNotificationNotSupportedError", -32_003],
+        })
+    );
+    assert_eq!(told["flowWatched"], "task");
+    assert_eq!(
         told["refusals"],
         json!([
             ["RequestMalformedError", -32_602],
@@ -360,6 +372,7 @@ async fn use_stream_of_langgraph_asks_stops_and_comes_back() -> Result {
     assert_eq!(told["asks"], json!([["human", "ai"], "write"]));
     assert_eq!((&told["resumed"], &told["again"]), (&json!([POET, null, 4]), &json!([1, 6, null])));
     assert_eq!((&told["back"], &told["stopped"]), (&json!(["Said.", true]), &json!([true, true])));
+    assert_eq!(told["kept"], json!([true]));
     assert_eq!((&told["rejoined"], &told["cancelled"]), (&json!([true, 2]), &json!([true, 0])));
     Ok(())
 }
@@ -411,6 +424,39 @@ async fn a_flow_is_begun_watched_and_answered_by_any_of_them() -> Result {
     assert_eq!((&told["answered"], &told["over"]), (&shouted(&["c!"], "blue"), &Value::Null));
     assert_eq!(told["interrupted"], json!([["begin", "check", "ask_user"], "Which colour?"]));
     assert_eq!(told["values"], shouted(&["d!", "e!"], "red"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn use_stream_use_chat_and_the_agent_of_ag_ui_work_in_chromium() -> Result {
+    let told = told("browser.mjs").await?;
+    assert_eq!((&told["useStream"], &told["reloaded"], &told["kept"]), (&json!([4, 0]), &json!(1), &json!(1)));
+    assert_eq!(told["useChat"], json!({ "declined": [2, 0], "reloaded": 1, "kept": 1 }));
+    assert_eq!(
+        told["agUi"],
+        json!({
+            "texts": ["The file of state is done.", "Then I stay as I am."], "files": ["/projects/state/a.md"],
+            "asked": "write", "streamed": true,
+        })
+    );
+    assert_eq!(told["faults"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_of_the_agent_of_a_flow_is_answered_where_the_flow_was_begun() -> Result {
+    let told = told("flow-agents.mjs").await?;
+    let end = "It is kept, or not.";
+    assert_eq!(told["agUi"], json!([1, "permission", "write", end]));
+    assert_eq!(told["a2a"], json!(["write", true, end]));
+    assert_eq!(
+        told["langgraph"],
+        json!({
+            "asks": ["write", "keep", "interrupted"], "thread": "interrupted", "next": [["keep", true]], "found": 1,
+            "values": { "output": end }, "runs": ["success", "interrupted"], "once": [409, "CONFLICT", "command"],
+        })
+    );
+    assert_eq!((&told["written"], &told["left"]), (&json!(true), &json!(0)));
     Ok(())
 }
 

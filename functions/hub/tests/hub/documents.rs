@@ -2,8 +2,13 @@
 
 use crate::support::{Client, Result, start};
 use reqwest::{Method, StatusCode};
+use sandbox::ChildConverter;
 use serde_json::{Value, json};
-use std::io::{Cursor, Write};
+use std::{
+    io::{Cursor, Write},
+    time::Duration,
+};
+use testkit::conformance;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 /// Writes a file by its path.
@@ -88,6 +93,12 @@ fn wide_sheet() -> Result<Vec<u8>> {
         archive.write_all(content.as_bytes())?;
     }
     Ok(archive.finish()?.into_inner())
+}
+
+#[tokio::test]
+async fn the_converter_in_a_process_of_its_own_conforms() {
+    let converter = ChildConverter::by(env!("CARGO_BIN_EXE_buildscale").into(), Duration::from_secs(60));
+    conformance::converter(&converter).await;
 }
 
 #[tokio::test]
@@ -198,6 +209,43 @@ async fn a_changed_document_is_converted_again_and_the_same_content_never() -> R
     assert_eq!(converted(&client, &place, "/data/d.csv").await?["conversion"]["reason"], "name_taken");
     let mine = client.look(&format!("{place}/files/by-path/content?path=/data/d.csv.md")).await?;
     assert_eq!(mine.text(), "mine");
+    Ok(())
+}
+
+#[tokio::test]
+async fn attachments_of_a_message_become_files_that_are_read_and_found() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    // The attachment is not encoded, and begins behind the part of a content in which marks of its kind are looked for.
+    let head = format!(
+        "Subject: Numbers\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n\
+        --x\r\nContent-Type: text/plain\r\n\r\n{}--x\r\nContent-Type: application/pdf; name=\"../re port.pdf\"\r\n\r\n",
+        "See the report.\r\n".repeat(80)
+    );
+    let message = [head.into_bytes(), pdf("Revenue grew"), b"\r\n--x--\r\n".to_vec()].concat();
+    put(&client, &place, "/data/mail.eml", message).await?;
+    let mail = converted(&client, &place, "/data/mail.eml").await?;
+    assert_eq!(mail["conversion"]["status"], "done", "{mail}");
+    assert_eq!(names(&client, &place, "").await?, ["mail.eml", "mail.eml.attachments"]);
+    assert_eq!(names(&client, &place, "/mail.eml.attachments").await?, ["re port.pdf"]);
+
+    // The attachment is a document like any other, and says which message it is of.
+    let at = "/data/mail.eml.attachments/re%20port.pdf";
+    let attached = converted(&client, &place, at).await?;
+    assert_eq!((&attached["conversion"]["status"], &attached["author"]), (&json!("done"), &json!("system")));
+    assert_eq!(attached["derived_from"], mail["file_id"]);
+    let content = client.look(&format!("{place}/files/by-path/content?path={at}")).await?;
+    assert_eq!(content.text().as_bytes(), pdf("Revenue grew"));
+    let (_, text) = markdown(&client, &place, at).await?;
+    assert!(text.contains("<!-- page 1 -->\n\nRevenue grew\n"), "{text}");
+    let (_, text) = markdown(&client, &place, "/data/mail.eml").await?;
+    assert!(text.contains("\n- [re port.pdf](mail.eml.attachments/re%20port.pdf), "), "{text}");
+    let search = json!({ "tool": "search", "args": { "query": "revenue" } });
+    let found = client.post(&format!("{place}/tools"), search).await?;
+    let output = found["output"].as_str().unwrap_or_default();
+    assert!(output.contains("/data/mail.eml.attachments/re port.pdf"), "{found}");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Hosts of the Model Context Protocol at a hub (spec 004 §12): the conformance suite, our own client, and a host that starts programs.
 
 use crate::{
-    served::installed,
+    served::{installed, searched},
     support::{PATIENCE, Result, start},
 };
 use serde_json::{Value, json};
@@ -158,9 +158,7 @@ async fn a_server_over_http_is_reached_where_its_address_is_allowed() -> Result 
     // A workspace's own declaration reaches no private address.
     let own = json!({ "mcpServers": { "near": { "url": url } } });
     client.file(&place, "/system/mcp.json", &own.to_string()).await?;
-    let chat = client.chat(&place, "search it").await?;
-    let done = client.watch(&chat).until_event("done").await?;
-    let said = done.data["message"].as_str().ok_or("no message")?;
+    let said = searched(&client, &place).await?;
     assert!(said.contains("near cannot be used now: addresses in private networks are not allowed"), "{said}");
     Ok(())
 }

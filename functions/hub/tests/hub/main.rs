@@ -3,6 +3,7 @@
 
 mod agents;
 mod backup;
+mod choices;
 mod clients;
 mod commands;
 mod copies;
@@ -20,6 +21,7 @@ mod observed;
 mod planner;
 mod providers;
 mod queued;
+mod real_servers;
 mod seen;
 mod served;
 mod sign_ins;

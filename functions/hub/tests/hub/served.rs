@@ -1,6 +1,7 @@
 //! Servers of tools on a hub (spec 004 §11): programs in the sandbox of their workspace, and the chats that call them.
 
-use crate::support::{Client, Hub, Result, start};
+use crate::support::{Client, Hub, LOG, Result, start};
+use journeys::world::{SIGNS_TOKENS, token};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -26,13 +27,16 @@ rules:
 
 /// A server as small as one can be. Real ones are in the tests of the crate `mcp`: here they would have to be where every user may read them.
 const SERVER: &str = r#"
+n=0
+peek() { cat /workspace/users/*/draft.md /workspace/vault/key.md 2>/dev/null; ls /workspace /workspace/users; }
 tool() { printf '{"name":"%s","inputSchema":{"type":"object"}}' "$1"; }
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
   *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"own","version":"1"}}' ;;
-  *'"tools/list"'*) r="{\"tools\":[$(tool echo),$(tool notes),$(tool hang)]}" ;;
+  *'"tools/list"'*) r="{\"tools\":[$(tool echo),$(tool notes),$(tool hang),$(tool peek)]}" ;;
   *'"hang"'*) sleep 1000 ;;
+  *'"peek"'*) n=$((n+1)); r="{\"content\":[{\"type\":\"text\",\"text\":\"call $n: $(peek | tr '\n' ' ')\"}]}" ;;
   *'"notes"'*) r="{\"content\":[{\"type\":\"text\",\"text\":\"$(cat /workspace/projects/notes.md) $(touch /workspace/made 2>/dev/null || echo unchanged)\"}]}" ;;
   *'"tools/call"'*) r='{"content":[{"type":"text","text":"hello there"}]}' ;;
   *) continue ;;
@@ -73,6 +77,22 @@ async fn said(client: &Client, chat: &str) -> Result<String> {
     Ok(done.data["message"].as_str().ok_or("no message")?.to_owned())
 }
 
+/// A turn does not wait long for a server that is about to start.
+pub async fn connected(client: &Client, place: &str) -> Result {
+    let answers = |listed: &Value| listed["servers"][0]["state"] == "connected";
+    client.until(&format!("{place}/mcp/servers"), answers).await.map(drop)
+}
+
+/// The last words of a chat that searches for tools. A turn does not wait long for a server, which may not have answered yet on a busy machine.
+pub async fn searched(client: &Client, place: &str) -> Result<String> {
+    loop {
+        let words = said(client, &client.chat(place, "search it").await?).await?;
+        if !words.contains("it does not answer yet") {
+            return Ok(words);
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_agent_calls_a_tool_of_a_declared_server_when_a_person_lets_it() -> Result {
     let data = tempfile::tempdir()?;
@@ -108,8 +128,7 @@ async fn a_server_in_the_sandbox_sees_the_files_of_its_workspace() -> Result {
     decide(&client, &chat, json!({ "outcome": "approved" })).await?;
     let words = said(&client, &chat).await?;
     assert!(words.starts_with("It said") && words.contains("the words of the notes unchanged"), "{words}");
-    let search = client.chat(&place, "search it").await?;
-    let words = said(&client, &search).await?;
+    let words = searched(&client, &place).await?;
     assert!(words.contains("mcp__own__echo"), "{words}");
     // People call the same tools, without a question: they are asked before the agent's calls.
     let asked = json!({ "tool": "mcp__own__echo", "args": { "message": "by hand" } });
@@ -133,6 +152,7 @@ async fn a_prompt_is_a_command_and_resources_are_files() -> Result {
     let hub = hub(data.path(), &settings).await?;
     let client = hub.client();
     let place = client.place().await?;
+    connected(&client, &place).await?;
     let chat = client.chat(&place, "/mcp__everything__args-prompt Paris").await?;
     client.until(&chat, |view| view["turns"] == 1).await?;
     let words = client.get(&chat).await?["messages"][0]["content"].as_str().ok_or("no words")?.to_owned();
@@ -199,11 +219,59 @@ async fn without_commands_a_workspace_declares_no_programs() -> Result {
     let client = hub.client();
     let place = client.place().await?;
     declare(&client, &place).await?;
-    let mut words = said(&client, &client.chat(&place, "search it").await?).await?;
-    // A turn does not wait long for a server: one on a busy machine may begin before the refusal is known.
-    while words.contains("it does not answer yet") {
-        words = said(&client, &client.chat(&place, "search it").await?).await?;
-    }
+    let words = searched(&client, &place).await?;
     assert!(words.contains("programs of servers run in a sandbox, and there is none here"), "{words}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_of_one_member_does_not_see_the_home_of_another() -> Result {
+    let data = tempfile::tempdir()?;
+    std::fs::write(data.path().join(LOG), "")?;
+    let hub = hub(data.path(), &[("BUILDSCALE__AUTH__SECRET", SIGNS_TOKENS), ("BUILDSCALE_LOG", "info")]).await?;
+    let [ann, bob, cy] = ["ann", "bob", "cy"].map(|name| hub.client().with_token(Some(&token(name))));
+    let place = ann.place().await?;
+    let joins = async |who: &Client, name: &str| -> Result<String> {
+        if name != "ann" {
+            ann.post(&format!("{place}/members"), json!({ "subject": name, "role": "editor" })).await?;
+        }
+        let me = who.get(&format!("{place}/members/me")).await?["user_id"].as_str().ok_or("no user_id")?.to_owned();
+        who.file(&place, &format!("/users/{me}/draft.md"), &format!("the draft of {name} ")).await?;
+        Ok(me)
+    };
+    let [anns, bobs] = [joins(&ann, "ann").await?, joins(&bob, "bob").await?];
+    ann.file(&place, "/vault/key.md", "the key ").await?;
+    declare(&ann, &place).await?;
+    let peek = async |who: &Client| -> Result<String> {
+        let asked = json!({ "tool": "mcp__own__peek", "args": {} });
+        Ok(who.post(&format!("{place}/tools"), asked).await?["output"].as_str().ok_or("no output")?.to_owned())
+    };
+    // Each has a program of their own.
+    let (first, other) = (peek(&ann).await?, peek(&bob).await?);
+    for (seen, own, name, others, of_another) in
+        [(&first, &anns, "ann", &bobs, "bob"), (&other, &bobs, "bob", &anns, "ann")]
+    {
+        assert!(seen.starts_with("call 1: ") && seen.contains("the key"), "{seen}");
+        assert!(seen.contains(own) && seen.contains(&format!("the draft of {name} ")), "{seen}");
+        assert!(!seen.contains(others) && !seen.contains(&format!("the draft of {of_another} ")), "{seen}");
+    }
+    assert!(peek(&bob).await?.starts_with("call 2: "), "it is the same program");
+    // A policy that comes later hides at the next call; the program of somebody who is spared goes on.
+    let closed = r#"forbid (principal, action in Action::"look", resource in Path::"/vault") unless { principal in Role::"owner" };"#;
+    ann.file(&place, "/system/policies/closed.cedar", closed).await?;
+    let seen = peek(&bob).await?;
+    assert!(seen.starts_with("call 1: ") && seen.contains("the draft of bob "), "{seen}");
+    assert!(!seen.contains("the key") && !seen.contains("vault"), "{seen}");
+    let seen = peek(&ann).await?;
+    assert!(seen.starts_with("call 2: ") && seen.contains("the key"), "{seen}");
+    // So does the home of a member who joins later.
+    let cys = joins(&cy, "cy").await?;
+    for who in [&ann, &bob] {
+        let seen = peek(who).await?;
+        assert!(!seen.contains(&cys) && !seen.contains("the draft of cy "), "{seen}");
+    }
+    assert!(peek(&cy).await?.contains("the draft of cy "));
+    let log = std::fs::read_to_string(data.path().join(LOG))?;
+    assert!(log.contains("other files are hidden now from those who used it"), "{log}");
     Ok(())
 }

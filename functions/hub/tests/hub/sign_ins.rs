@@ -50,17 +50,19 @@ async fn an_agent_works_under_an_account_after_an_admin_has_signed_in() -> Resul
     let mut hub = start(data.path(), &settings).await?;
     let client = hub.client();
     let place = client.place().await?;
-    let servers = async |client: &crate::support::Client| -> Result<Value> {
-        Ok(client.get(&format!("{place}/mcp/servers")).await?["servers"][0].clone())
+    // Its issuer may take long to answer on a busy machine.
+    let server_is = async |client: &crate::support::Client, state: &'static str| -> Result<Value> {
+        let is_so = |listed: &Value| listed["servers"][0]["state"] == state;
+        Ok(client.until(&format!("{place}/mcp/servers"), is_so).await?["servers"][0].clone())
     };
-    let before = servers(&client).await?;
-    assert_eq!((&before["state"], &before["signed_in"]), (&json!("needs_sign_in"), &json!(false)), "{before}");
+    let before = server_is(&client, "needs_sign_in").await?;
+    assert_eq!(before["signed_in"], false, "{before}");
     assert!(before["reason"].as_str().is_some_and(|why| why.contains("buildscale mcp login guarded")), "{before}");
     let asked = client.post(&format!("{place}/mcp/guarded/authorize"), json!({})).await?;
     let said = browse(asked["authorize_url"].as_str().ok_or("no address")?).await?;
     assert_eq!(said, "Signed in at the MCP server guarded. You can close this page.\n");
-    let after = servers(&client).await?;
-    assert_eq!((&after["state"], &after["signed_in"], &after["tools"]), (&json!("connected"), &json!(true), &json!(1)));
+    let after = server_is(&client, "connected").await?;
+    assert_eq!((&after["signed_in"], &after["tools"]), (&json!(true), &json!(1)), "{after}");
 
     let chat = client.chat(&place, "who am I?").await?;
     let wanted = client.watch(&chat).until_event("permission_required").await?;
@@ -72,7 +74,7 @@ async fn an_agent_works_under_an_account_after_an_admin_has_signed_in() -> Resul
     hub.kill().await?;
     hub.restart().await?;
     let client = hub.client();
-    assert_eq!(servers(&client).await?["state"], "connected");
+    server_is(&client, "connected").await?;
     let log = std::fs::read_to_string(data.path().join(LOG))?;
     for secret in ["access-", "refresh-", "code-"] {
         assert!(!log.contains(secret), "{secret} is in the log");
@@ -85,7 +87,7 @@ async fn an_agent_works_under_an_account_after_an_admin_has_signed_in() -> Resul
     // Signing out forgets the account.
     let place_of_account = format!("{place}/mcp/guarded/authorize");
     assert_eq!(client.call(reqwest::Method::DELETE, &place_of_account, Value::Null).await?.0, 204);
-    assert_eq!(servers(&client).await?["state"], "needs_sign_in");
+    server_is(&client, "needs_sign_in").await?;
     Ok(())
 }
 
@@ -111,8 +113,13 @@ async fn a_person_signs_in_with_the_command_line() -> Result {
     let authorize_url = timeout(PATIENCE, lines.next_line()).await??.ok_or("it shows no address")?;
     browse(&authorize_url).await?;
     assert!(timeout(PATIENCE, login.wait()).await??.success());
-    let listed = timeout(PATIENCE, command(&["mcp", "servers"]).output()).await??;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let listed = loop {
+        let listed = timeout(PATIENCE, command(&["mcp", "servers"]).output()).await??;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        if !listed.contains("connecting") {
+            break listed;
+        }
+    };
     assert!(listed.contains("guarded") && listed.contains("connected") && listed.contains("yes"), "{listed}");
     let logout = timeout(PATIENCE, command(&["mcp", "logout", "guarded"]).output()).await??;
     assert!(logout.status.success(), "{logout:?}");

@@ -233,7 +233,7 @@ async fn a_command_is_always_allowed_or_declined_with_a_reason_on_a_terminal() -
     // A person reads what they grant before they grant it.
     screen.keys("say it\r").await?;
     screen.until("a) always here: commands that begin with `echo said`").await?;
-    screen.until("allow? (y, n, a, or n and why)").await?;
+    screen.until("allow? (y, n, a, d, or n and why)").await?;
     screen.keys("/permissions\r").await?;
     screen.until("no call is always allowed here").await?;
     screen.keys("a\r").await?;
@@ -253,7 +253,7 @@ async fn a_command_is_always_allowed_or_declined_with_a_reason_on_a_terminal() -
     screen.keys("run it\r").await?;
     screen.until("allow? (y, n, or n and why)").await?;
     screen.keys("a\r").await?;
-    screen.until("there is no rule that would allow this always").await?;
+    screen.until("there is no rule for this").await?;
     screen.keys("n\r").await?;
     screen.until("It failed").await?;
     screen.keys("/quit\r").await?;
@@ -308,7 +308,7 @@ impl Drop for Ended {
 #[tokio::test]
 async fn a_hub_is_started_where_there_is_none() -> Result {
     let data = tempfile::tempdir()?;
-    let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], testkit::free_port()));
     let mut screen = Screen::at(&format!("http://{address}"), data.path(), &["chat", "write a haiku"])?;
     screen.until("Start one here? [Y/n]").await?;
     screen.keys("y\r").await?;

@@ -53,14 +53,42 @@ async fn serve() -> Result<String> {
     Ok(url)
 }
 
-async fn declare(client: &Client, place: &str, url: &str) -> Result {
-    let tool = format!(
+fn declaration(url: &str) -> String {
+    format!(
         "description: Converts money.\nparameters: {{type: object, properties: {{amount: {{type: number}}}}, required: [amount]}}\n\
          url: {url}/convert\nheaders: {{x-key: '${{secret:rates}}'}}\n"
-    );
-    client.file(place, "/system/tools/convert.yaml", &tool).await?;
+    )
+}
+
+async fn declare(client: &Client, place: &str, url: &str) -> Result {
+    client.file(place, "/system/tools/convert.yaml", &declaration(url)).await?;
     Ok(())
 }
+
+/// Writes a flow with an HTTP tool of its own, and a node of this text between its ends.
+async fn bring(client: &Client, place: &str, name: &str, (url, node): (&str, &str)) -> Result {
+    let workflow = format!(
+        "
+nodes:
+  - {{id: begin, kind: deterministic, role: start, context: none}}
+  - {{id: work, role: linear, context: none, {node}}}
+  - {{id: end, kind: deterministic, role: exit, context: none}}
+edges:
+  - {{from: begin, to: work}}
+  - {{from: work, to: end}}
+"
+    );
+    let tool = declaration(url);
+    let files = [
+        ("workflow.yaml", workflow.as_str()),
+        ("agents.yaml", "agents:\n  - {id: clerk, llm: scripted/script}\n"),
+        ("tools.yaml", "tools:\n  - {id: rates, entrypoint: http__convert, permissions: {allow_network: true}}\n"),
+        ("tools/convert.yaml", tool.as_str()),
+    ];
+    client.flow(place, name, &files).await
+}
+
+const AGENT: &str = "kind: agent, agent_id: clerk, prompt: '{{input}}'";
 
 async fn asked(client: &Client, chat: &str, outcome: &str) -> Result<Value> {
     let asked = client.watch(chat).until_event("permission_required").await?;
@@ -127,6 +155,51 @@ edges:
 }
 
 #[tokio::test]
+async fn a_flow_brings_an_http_tool_that_its_own_nodes_alone_have() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    let nodes = [
+        ("agent", format!("{AGENT}, tools: [rates]"), true),
+        ("calls", "kind: deterministic, op: {tool: rates, args: {amount: 7}}".to_owned(), true),
+        ("without", AGENT.to_owned(), false),
+    ];
+    for (name, node, calls) in &nodes {
+        bring(&client, &place, name, (&url, node)).await?;
+        let task = client.run(&place, name, json!("exchange it")).await?;
+        let text = task.to_string().replace('\\', "");
+        assert_eq!(text.contains(r#"converted {"amount":7}"#), *calls, "{name}: {task}");
+    }
+    // The workspace has no such tool.
+    let call = json!({ "tool": "http__convert", "args": { "amount": 5 } });
+    let answer = client.post(&format!("{place}/tools"), call).await?;
+    assert_eq!((&answer["success"], &answer["error"]["code"]), (&json!(false), &json!("NOT_FOUND")), "{answer}");
+    let chat = client.chat(&place, "convert it").await?;
+    asked(&client, &chat, "approved").await?;
+    let words = said(&client, &chat).await?;
+    assert!(words.contains("It failed") && !words.contains("converted"), "{words}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_http_tool_of_a_flow_takes_no_name_of_the_workspace() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = hub(data.path(), &[]).await?;
+    let (client, url) = (hub.client(), serve().await?);
+    let place = client.place().await?;
+    bring(&client, &place, "own", (&url, AGENT)).await?;
+    let check = format!("{place}/flows/own/check");
+    assert_eq!(client.post(&check, json!({})).await?["ok"], true);
+    declare(&client, &place, &url).await?;
+    let report = client.post(&check, json!({})).await?;
+    let fault = &report["faults"][0];
+    let found = (&report["ok"], &fault["code"], &fault["file"], &fault["line"]);
+    assert_eq!(found, (&json!(false), &json!("taken_name"), &json!("tools/convert.yaml"), &json!(1)), "{report}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_page_is_read_by_a_converter_of_its_own() -> Result {
     let data = tempfile::tempdir()?;
     let hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
@@ -158,5 +231,10 @@ async fn private_networks_are_closed_unless_the_operator_opens_them() -> Result 
     let answer =
         client.post(&format!("{place}/tools"), json!({ "tool": "web_search", "args": { "query": "x" } })).await?;
     assert_eq!(answer["error"]["code"], "NOT_FOUND", "{answer}");
+    // A tool that a flow brings is no way in.
+    let other = client.place().await?;
+    bring(&client, &other, "own", (&url, "kind: deterministic, op: {tool: rates, args: {amount: 7}}")).await?;
+    let task = client.run(&other, "own", json!("exchange it")).await?;
+    assert!(task.to_string().contains("http__convert may not be called"), "{task}");
     Ok(())
 }

@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     process::Command,
     task::JoinHandle,
     time::timeout,
@@ -64,8 +64,11 @@ async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes)
 }
 
 impl Receiver {
-    async fn listen(&self, address: &str) -> Result<(String, JoinHandle<()>)> {
-        let listener = TcpListener::bind(address).await?;
+    async fn listen(&self) -> Result<(String, JoinHandle<()>)> {
+        self.serve(TcpListener::bind("127.0.0.1:0").await?)
+    }
+
+    fn serve(&self, listener: TcpListener) -> Result<(String, JoinHandle<()>)> {
         let address = listener.local_addr()?.to_string();
         let routes = Router::new().route("/hook", post(take)).with_state(self.clone());
         let serving = tokio::spawn(async move {
@@ -124,7 +127,7 @@ async fn events_arrive_in_order_although_the_receiver_fails_and_the_hub_is_kille
     let client = hub.client();
     let place = client.place().await?;
     let receiver = Receiver::default();
-    let (address, _serving) = receiver.listen("127.0.0.1:0").await?;
+    let (address, _serving) = receiver.listen().await?;
     let (hook, secret) = hooked(&client, &place, &address, json!({})).await?;
     receiver.change(|seen| (seen.secret, seen.fails) = (secret.clone(), 2));
 
@@ -179,11 +182,15 @@ async fn a_receiver_that_was_away_gets_what_it_missed_and_one_that_is_gone_nothi
     let client = hub.client();
     let place = client.place().await?;
     let receiver = Receiver::default();
-    let (address, serving) = receiver.listen("127.0.0.1:0").await?;
+    let (address, serving) = receiver.listen().await?;
     let (hook, secret) = hooked(&client, &place, &address, json!({})).await?;
     receiver.change(|seen| seen.secret = secret);
     serving.abort();
     let _ = serving.await;
+    // Its port is taken, so that no other process gets it, and no process listens on it.
+    let away = TcpSocket::new_v4()?;
+    away.set_reuseaddr(true)?;
+    away.bind(address.parse()?)?;
 
     client.chat(&place, "say it").await?;
     let failing = client.until(&hook, |hook| hook["failing_since"].is_string()).await?;
@@ -195,7 +202,7 @@ async fn a_receiver_that_was_away_gets_what_it_missed_and_one_that_is_gone_nothi
     let why = one["attempts"][0]["error"].as_str().unwrap_or_default();
     assert!(why.contains("cannot be reached") && !why.contains("hook"), "{one}");
     assert!(one["next_at"].is_string() && one["status"] == "pending", "{one}");
-    let (_, _serving) = receiver.listen(&address).await?;
+    let (_, _serving) = receiver.serve(away.listen(64)?)?;
     receiver.until(|events| events.len() == 1).await?;
     client.until(&hook, |hook| hook["failing_since"].is_null()).await?;
     client.until("/ready", |ready| ready["degraded"]["webhooks"].is_null()).await?;
@@ -242,10 +249,10 @@ async fn questions_permissions_plans_and_tasks_are_told_and_filters_hold() -> Re
     let client = hub.client();
     let place = client.place().await?;
     let (all, of_flow) = (Receiver::default(), Receiver::default());
-    let (address, _serving) = all.listen("127.0.0.1:0").await?;
+    let (address, _serving) = all.listen().await?;
     let secret = hooked(&client, &place, &address, json!({})).await?.1;
     all.change(|seen| seen.secret = secret);
-    let (address, _serving_too) = of_flow.listen("127.0.0.1:0").await?;
+    let (address, _serving_too) = of_flow.listen().await?;
     let secret = hooked(&client, &place, &address, json!({ "flow": "echo" })).await?.1;
     of_flow.change(|seen| seen.secret = secret);
 

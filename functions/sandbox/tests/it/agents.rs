@@ -23,13 +23,17 @@ use uuid::Uuid;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One sandbox, which is cold until it is asked for, starts for a moment, and can go away.
-struct One {
+pub struct One {
     remote: Remote,
     states: Mutex<Vec<SandboxState>>,
     is_gone: AtomicBool,
 }
 
 impl One {
+    pub fn new(remote: Remote, states: &[SandboxState]) -> Self {
+        Self { remote, states: Mutex::new(states.to_vec()), is_gone: AtomicBool::new(false) }
+    }
+
     fn view(&self) -> SandboxView {
         let state = self.states.lock().unwrap().first().copied().unwrap_or(SandboxState::Ready);
         SandboxView { state, since: None, reason: None }
@@ -73,8 +77,7 @@ struct World {
 impl World {
     async fn new(states: &[SandboxState]) -> Self {
         let served = Served::new().await;
-        let (states, is_gone) = (Mutex::new(states.to_vec()), AtomicBool::new(false));
-        let one = Arc::new(One { remote: served.remote(), states, is_gone });
+        let one = Arc::new(One::new(served.remote(), states));
         let info = AgentInfo { id: "test".into(), name: "Test".into(), unavailable: None, install: None };
         let agents = SandboxAgents::new(one.clone(), vec![info]);
         Self { served, one, agents, turns: 0 }
@@ -91,7 +94,10 @@ impl World {
         let thread =
             ThreadAgent { agent: "test".into(), cwd: "/workspace/app".into(), options: AgentOptions::default() };
         let content = vec![json!({ "type": "text", "text": words })];
-        self.agents.prompt(AgentPrompt { turn, thread, content, context: String::new() }).await.unwrap();
+        self.agents
+            .prompt(AgentPrompt { turn, thread, content, context: String::new(), own_mode: false })
+            .await
+            .unwrap();
         turn
     }
 

@@ -4,6 +4,7 @@
 
 mod agents;
 mod broken;
+mod programs;
 mod server;
 mod serving;
 

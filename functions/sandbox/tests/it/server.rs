@@ -123,6 +123,7 @@ pub fn command(words: &[&str]) -> Exec {
         words: words.iter().map(|word| (*word).into()).collect(),
         folder: FilePath::root(),
         root: FilePath::root(),
+        hidden: Vec::new(),
         env: BTreeMap::new(),
         stdin: None,
         timeout: Duration::from_secs(120),

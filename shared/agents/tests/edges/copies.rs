@@ -34,6 +34,7 @@ async fn section_14_an_agent_in_a_copy_changes_it_alone_and_shows_no_path_of_the
         _ => None,
     });
     assert_eq!(shown, Some("/workspace/app"), "{updates:?}");
+    assert_eq!(world.agents.told_offers("test", "/workspace/app").await, None, "other workspaces have that name, too");
     let latest = world.agents.copies().unwrap().path(turn.workspace, turn.chat, &FilePath::root()).await.unwrap();
     let cwd = latest.join("app").display().to_string();
     assert_eq!(fs::read_to_string(latest.join("app/here.txt")).unwrap().trim(), cwd);
@@ -62,7 +63,7 @@ async fn section_14_an_agent_in_a_copy_changes_it_alone_and_shows_no_path_of_the
         assert!(!said.contains("refused"), "they are open to an agent that works there: {said}");
     }
     assert_eq!(world.agents.sessions("test", "/workspace", None).await.unwrap(), None);
-    assert_eq!(world.agents.offers("test", "/workspace").await.unwrap().modes.len(), 1);
+    assert_eq!(world.agents.offers("test", "/workspace").await.unwrap().modes.len(), 2);
     world.agents.end(turn.workspace, turn.chat).await.unwrap();
     assert!(!latest.exists());
 }

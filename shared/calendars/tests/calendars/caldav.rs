@@ -5,7 +5,6 @@ use domain::Code;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::json;
 use std::{
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -16,10 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn installed() -> PathBuf {
     testkit::installed("caldav", "caldav")
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A CalDAV server with a calendar, and another program that uses it.
@@ -41,7 +36,7 @@ impl Drop for Server {
 
 impl Server {
     async fn radicale() -> Self {
-        let (data, port) = (tempfile::TempDir::new().unwrap(), free_port());
+        let (data, port) = (tempfile::TempDir::new().unwrap(), testkit::free_port());
         let users = data.path().join("users");
         std::fs::write(&users, "ada:open-sesame\n").unwrap();
         let storage = data.path().join("collections").display().to_string();
@@ -68,7 +63,7 @@ impl Server {
     }
 
     async fn xandikos() -> Self {
-        let (data, port) = (tempfile::TempDir::new().unwrap(), free_port());
+        let (data, port) = (tempfile::TempDir::new().unwrap(), testkit::free_port());
         let folder = data.path().join("dav").display().to_string();
         let port_text = port.to_string();
         let args = [
@@ -339,7 +334,7 @@ async fn what_is_refused_is_told_and_changes_nothing() {
     assert!(state.contains("(401)") && !state.contains("open-sesame"), "{state}");
     open.put("calendars/work.yaml", &server.declared(&server.url).replace("secret:word", "secret:other")).await;
     assert!(open.sync_at(&path).await.unwrap_err().message.contains("the secret other"));
-    let dead = format!("http://127.0.0.1:{}/", free_port());
+    let dead = format!("http://127.0.0.1:{}/", testkit::free_port());
     open.put("calendars/work.yaml", &server.declared(&dead)).await;
     assert_eq!(open.sync_at(&path).await.unwrap_err().code, Code::UpstreamUnavailable);
     assert!(open.events().await.is_empty());

@@ -2,18 +2,15 @@
 //! or file are not certain has no rule.
 
 use crate::allow::Plain;
-use domain::{ChatConfig, FilePath, Mode, PermissionRule};
+use domain::{ChatConfig, FilePath, PermissionRule};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The rule that a person can grant along with a yes to this call; none where there is none to grant.
-pub(super) fn rule(config: &ChatConfig, category: &str, call: &Value) -> Option<PermissionRule> {
-    let thread = config.thread.as_deref().filter(|_| config.mode != Mode::Plan)?;
+/// The rule that is for this call, in every mode and however long: rules that deny are looked for by it.
+pub(super) fn own(config: &ChatConfig, category: &str, call: &Value) -> Option<PermissionRule> {
+    let thread = config.thread.as_deref()?;
     match category {
-        "command" => {
-            let rule = command(&thread.cwd, call)?.rule();
-            (domain::json_length(&rule) <= crate::allow::MAX_RULE).then_some(rule)
-        }
+        "command" => command(&thread.cwd, call).map(Plain::rule),
         "file" => file(&thread.cwd, call).map(|path| PermissionRule::File { path }),
         _ => None,
     }
@@ -23,14 +20,16 @@ pub(super) fn rule(config: &ChatConfig, category: &str, call: &Value) -> Option<
 pub(super) fn covered<'a>(
     call: &Value,
     own: Option<&PermissionRule>,
-    granted: &'a [PermissionRule],
+    mut granted: impl Iterator<Item = &'a PermissionRule>,
 ) -> Option<&'a PermissionRule> {
     match own? {
-        PermissionRule::File { .. } | PermissionRule::Tool { .. } => granted.iter().find(|rule| Some(*rule) == own),
+        PermissionRule::File { .. } | PermissionRule::Tool { .. } => granted.find(|rule| Some(*rule) == own),
         PermissionRule::Command { .. } | PermissionRule::CommandPrefix { .. } => {
             let command = words(call)?;
-            granted.iter().find(|rule| command.is_covered_by(rule))
+            granted.find(|rule| command.is_covered_by(rule))
         }
+        // A call is never offered one.
+        PermissionRule::Deny { .. } => None,
     }
 }
 

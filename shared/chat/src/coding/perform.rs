@@ -6,7 +6,7 @@ use crate::{
     perform::{ChatEffects, Kind, Pieces},
 };
 use actor::EffectContext;
-use domain::{Code, Error, FilePath, MessageId, json_length};
+use domain::{AgentOptions, Code, Error, FilePath, MessageId, json_length};
 use ports::{AgentTurn, AgentUpdate};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,6 +67,15 @@ impl ChatEffects {
     ) -> ports::Result<AgentReport> {
         let copy = self.copy_of(&work);
         let AgentWork { turn, leg, by, does, .. } = work;
+        if matches!(does, AgentDoes::Prompt(_) | AgentDoes::Follow)
+            && let Err(error) = self.tell_denials(&by, (turn, leg), context).await
+        {
+            // The agent works already, and nobody would follow it any more.
+            if matches!(does, AgentDoes::Follow) {
+                self.agents.cancel(&turn).await?;
+            }
+            return Ok(AgentReport::Failed { error, timed_out: false });
+        }
         match does {
             AgentDoes::Prompt(mut prompt) => {
                 if let Some(copy) = &copy {
@@ -74,7 +83,7 @@ impl ChatEffects {
                     prompt.content.splice(0..0, words);
                     tell(settled, (turn, leg), context).await;
                 }
-                prompt.content = self.with_images(turn.workspace, &by, prompt.content).await;
+                prompt.content = self.with_attachments(turn.workspace, &by, prompt.content).await;
                 self.agents.prompt(*prompt).await?;
             }
             AgentDoes::Answer { request, option } => {
@@ -197,8 +206,9 @@ async fn tell(
 fn failed(error: &ports::Error) -> AgentReport {
     let error = match error {
         ports::Error::Conflict { .. } => return AgentReport::Lost,
-        ports::Error::Invalid(why) => Error::new(Code::Unprocessable, why.clone())
-            .hint("GET /api/v1/agents lists the agents that can be started, and the folders that they may work in"),
+        ports::Error::Invalid(why) => Error::new(Code::Unprocessable, why.clone()).hint(
+            "GET /api/v1/agents lists agents and their folders; PATCH /v1/threads/ID changes the options of a thread",
+        ),
         ports::Error::Unavailable { source, .. } => {
             Error::new(Code::UpstreamUnavailable, source.to_string()).hint("the next message starts the agent afresh")
         }
@@ -209,6 +219,12 @@ fn failed(error: &ports::Error) -> AgentReport {
 
 /// An update as the log has it: whole, or with its long texts cut.
 fn bounded(mut update: Value) -> Value {
+    // The settings of a thread follow the options of its agent: of a long list the ids and the values stay.
+    if update["sessionUpdate"] == "config_option_update" && json_length(&update) > MAX_UPDATE {
+        let options = AgentOptions::current(&update["configOptions"]).into_iter();
+        let options: Vec<Value> = options.map(|(id, value)| json!({ "id": id, "currentValue": value })).collect();
+        update["configOptions"] = json!(options);
+    }
     for most in TEXTS {
         if json_length(&update) <= MAX_UPDATE {
             return update;
@@ -251,5 +267,11 @@ mod tests {
         assert_eq!(long["toolCallId"], "t");
         let wide = bounded(json!({ "sessionUpdate": "plan", "entries": vec!["x"; 1 << 17] }));
         assert_eq!(wide["title"], "an update that is too long for the log");
+        let options = vec![json!({ "id": "effort", "currentValue": "high", "options": vec!["x"; 1 << 17] })];
+        let chosen = bounded(
+            json!({ "sessionUpdate": "config_option_update", "configOptions": options, "changed": ["effort"] }),
+        );
+        assert_eq!(chosen["configOptions"], json!([{ "id": "effort", "currentValue": "high" }]));
+        assert_eq!(chosen["changed"], json!(["effort"]));
     }
 }

@@ -72,6 +72,7 @@ impl Step<'_> {
             temperature: None,
             top_p: None,
             max_tokens: None,
+            schema: None,
             flow: None,
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
@@ -79,8 +80,8 @@ impl Step<'_> {
         });
         let deadline = turn.deadline(at).min(at + PATIENCE);
         let key = model_key(message_id, attempt);
-        let (config, served) = (config.clone(), false);
-        self.run(key, ChatEffect::CallModel { message_id, request, deadline, config, served });
+        let (config, served, reads_rules) = (config.clone(), false, false);
+        self.run(key, ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules });
     }
 
     /// The model has given a summary, or nothing.

@@ -55,6 +55,8 @@ pub enum AgentDoes {
 pub enum AgentReport {
     /// The agent works in this session.
     Bound(String),
+    /// Standing rules with these ids deny calls in this turn.
+    Denies(Vec<String>),
     /// Session updates, each whole.
     Updated(Vec<Value>),
     /// Files of the workspace that it has changed in its working copy, as events.

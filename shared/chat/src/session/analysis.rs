@@ -1,19 +1,33 @@
 //! The analysis of a message by the model: the request, and the answer. Pure.
 
 use super::rules::analysis;
-use crate::{session_plan::cut, state::PastTurn};
-use domain::{Analysis, Message, MessageId, SessionContext, Strategy, Timestamp};
+use crate::{
+    context,
+    session_plan::cut,
+    state::{ChatState, PastTurn},
+};
+use domain::{
+    Analysis, ChatConfig, Message, MessageId, SessionContext, Strategy, Timestamp,
+    event::{ContextKind, ContextPart, ContextRecord},
+    session::{Cut, SessionBudget},
+};
+use ports::ModelRequest;
 use serde::Deserialize;
-use serde_json::Value;
-use std::{collections::VecDeque, sync::Arc};
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, LazyLock},
+};
 
 /// Tokens of an answer.
-pub(crate) const ANSWER: u32 = 300;
+const ANSWER: u32 = 300;
+/// The most bytes of one earlier message.
+const SAID: usize = 1_000;
 /// The longest reasoning that is kept, in bytes.
 const REASONING: usize = 500;
 
 /// The system text of the analysis.
-pub(crate) fn system(context: SessionContext) -> Arc<str> {
+fn system(context: SessionContext) -> Arc<str> {
     let context =
         serde_json::to_value(context).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     format!(
@@ -26,19 +40,81 @@ pub(crate) fn system(context: SessionContext) -> Arc<str> {
     .into()
 }
 
-/// The messages of the analysis: the last message of the person, with as much of the conversation before it as fits these bytes.
-pub(crate) fn messages(history: &VecDeque<PastTurn>, mut room: usize) -> Vec<Arc<Message>> {
-    let all = || history.iter().rev().flat_map(|turn| turn.messages.iter().rev());
+/// An analysis that the model is asked for.
+pub(crate) struct Request {
+    system: Arc<str>,
+    conversation: Conversation,
+}
+
+impl Request {
+    /// About the last message of this chat.
+    pub fn of(state: &ChatState, config: &ChatConfig) -> Self {
+        let session = config.session.as_deref().cloned().unwrap_or_default();
+        let room = SessionBudget::bytes(session.budgets.conversation);
+        Self { system: system(session.context), conversation: conversation(&state.history, room) }
+    }
+
+    /// The record of its context, which has no tools and nothing of the system text of the chat.
+    pub fn record(&self, config: &ChatConfig) -> ContextRecord {
+        let Conversation { words, earlier, count, left_out, .. } = &self.conversation;
+        let tokens = |bytes: usize| bytes as u64 / 4;
+        let part = |part, bytes, count| ContextPart { part, tokens: tokens(bytes), count, first_line: 0, last_line: 0 };
+        let mut parts = vec![part(ContextKind::System, self.system.len(), 1)];
+        if !earlier.is_empty() {
+            parts.push(part(ContextKind::History, earlier.len(), *count));
+        }
+        parts.push(part(ContextKind::Turn, words.len(), 1));
+        let kept = words.len() + earlier.len();
+        let cut = Cut { part: "conversation".to_owned(), tokens: tokens(kept + left_out), kept: tokens(kept) };
+        let cut = if *left_out > 0 { vec![cut] } else { Vec::new() };
+        ContextRecord { parts, analysis: true, cut, ..context::about(Some(config)) }
+    }
+
+    /// Makes the request of an analysis out of the request of an answer.
+    pub fn put_into(self, request: &mut ModelRequest) {
+        request.system = self.system;
+        request.messages = vec![Arc::new(self.conversation.message())];
+        request.tools = Arc::from([]);
+        request.temperature = Some(0.0);
+        request.max_tokens = Some(ANSWER);
+        request.schema = Some(schema());
+    }
+}
+
+/// The last message of the person, with as much of the conversation before it as fits.
+struct Conversation {
+    id: MessageId,
+    at: Timestamp,
+    words: String,
+    /// The words before it.
+    earlier: String,
+    /// The messages that they are.
+    count: u64,
+    /// The bytes that did not fit.
+    left_out: usize,
+}
+
+impl Conversation {
+    fn message(self) -> Message {
+        let Self { id, at, words, earlier, .. } = self;
+        Message::User { id, at, content: words, files: Vec::new(), context: earlier }
+    }
+}
+
+fn conversation(history: &VecDeque<PastTurn>, mut room: usize) -> Conversation {
+    let all = history.iter().rev().flat_map(|turn| turn.messages.iter().rev());
     let (mut id, mut at, mut words) = (MessageId(uuid::Uuid::nil()), Timestamp::default(), String::new());
     let mut earlier = Vec::new();
-    let (mut is_last, mut given) = (true, String::new());
-    for message in all() {
+    let (mut is_last, mut is_full, mut given, mut left_out) = (true, false, String::new(), 0);
+    for message in all {
         let (who, said) = match message.as_ref() {
             Message::User { id: of, at: when, content, context, .. } if is_last => {
                 (id, at, words) = (*of, *when, cut(content, room));
+                left_out += content.len().saturating_sub(room);
                 room = room.saturating_sub(words.len());
                 // The words that the client says were said before.
                 given = cut(context, room);
+                left_out += context.len().saturating_sub(room);
                 room = room.saturating_sub(given.len());
                 is_last = false;
                 continue;
@@ -47,22 +123,50 @@ pub(crate) fn messages(history: &VecDeque<PastTurn>, mut room: usize) -> Vec<Arc
             Message::Assistant { content, .. } => ("you", content),
             Message::Tool { .. } | Message::System { .. } => continue,
         };
-        let line = format!("{who}: {}", cut(said, 1_000));
-        if line.len() > room {
-            break;
+        if is_full {
+            left_out += said.len();
+            continue;
         }
+        let line = format!("{who}: {}", cut(said, SAID));
+        if line.len() > room {
+            is_full = true;
+            left_out += said.len();
+            continue;
+        }
+        left_out += said.len().saturating_sub(SAID);
         room -= line.len();
         earlier.push(line);
     }
     earlier.reverse();
-    let context = match earlier.is_empty() {
+    let count = earlier.len() as u64;
+    let earlier = match earlier.is_empty() {
         true => given,
         false => [format!("The conversation before this message:\n{}", earlier.join("\n")), given]
             .join("\n\n")
             .trim_end()
             .to_owned(),
     };
-    vec![Arc::new(Message::User { id, at, content: words, files: Vec::new(), context })]
+    Conversation { id, at, words, earlier, count, left_out }
+}
+
+/// The schema of the answer, for providers that hold a model to one. Every field is required, as OpenAI demands; the answer of a model without a
+/// schema may leave fields out.
+fn schema() -> Arc<Value> {
+    static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| {
+        Arc::new(json!({
+            "type": "object",
+            "properties": {
+                "strategy": { "type": "string", "enum": ["simple", "tool", "complex"] },
+                "reasoning": { "type": "string" },
+                "estimated_operations": { "type": "integer" },
+                "requires_tools": { "type": "boolean" },
+                "requires_executors": { "type": "boolean" },
+            },
+            "required": ["strategy", "reasoning", "estimated_operations", "requires_tools", "requires_executors"],
+            "additionalProperties": false,
+        }))
+    });
+    Arc::clone(&SCHEMA)
 }
 
 /// The answer as models write it.
@@ -137,11 +241,24 @@ mod tests {
         let history: VecDeque<PastTurn> =
             (0..100).map(|at| turn(format!("{at} {}", "x".repeat(900)))).chain([turn("the last".into())]).collect();
         const ROOM: usize = 10_000;
-        let messages = messages(&history, ROOM);
-        let [message] = messages.as_slice() else { panic!("{messages:?}") };
-        let Message::User { content, context, .. } = message.as_ref() else { panic!("{message:?}") };
-        assert_eq!(content, "the last");
-        assert!(context.contains("person: 99 ") && !context.contains("person: 3 "), "{context}");
-        assert!(content.len() + context.len() <= ROOM + 80, "{}", context.len());
+        let Conversation { words, earlier, count, left_out, .. } = conversation(&history, ROOM);
+        assert_eq!(words, "the last");
+        assert!(earlier.contains("person: 99 ") && !earlier.contains("person: 3 "), "{earlier}");
+        assert!(words.len() + earlier.len() <= ROOM + 80, "{}", earlier.len());
+        let said: usize = (0..100).map(|at| format!("{at} ").len() + 900).sum();
+        let kept = earlier.split_once('\n').map_or(0, |(_, lines)| lines.len() + 1) - 10 * "person: \n".len();
+        assert_eq!((count, said - left_out), (10, kept), "all that is not there is counted");
+    }
+
+    #[test]
+    fn an_answer_that_the_schema_allows_is_an_analysis() {
+        let answer = json!({ "strategy": "complex", "reasoning": "x", "estimated_operations": 4, "requires_tools": true,
+            "requires_executors": true });
+        let schema = schema();
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        assert!(required.len() == 5 && required.iter().all(|name| answer.get(name).is_some()), "{required:?}");
+        assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(required.len()));
+        assert_eq!(read(&answer.to_string()).map(|analysis| analysis.estimated_operations), Some(4));
     }
 }

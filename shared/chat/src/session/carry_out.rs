@@ -17,10 +17,9 @@ use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Message, SessionContext, Status, StopId,
     StopReason, Strategy, TeamFact, ToolCall, ToolSpec, Usage,
-    session::{AnalysisOrigin, SessionBudget, StepOutcome},
+    session::{AnalysisOrigin, StepOutcome},
     task::AgentAnswer,
 };
-use ports::ModelRequest;
 use std::sync::Arc;
 
 /// Tokens of the results of a plan, and of the result of one tool (spec 003 §3).
@@ -65,17 +64,6 @@ impl ChatState {
 /// Whether the next call of the model is the analysis of the message.
 pub(crate) fn analyses(state: &ChatState) -> bool {
     state.turn.as_ref().and_then(|turn| turn.planning.as_ref()).is_some_and(|planning| planning.analysis.is_none())
-}
-
-/// Makes the request of an analysis out of the request of an answer.
-pub(crate) fn as_analysis(state: &ChatState, config: &ChatConfig, request: &mut ModelRequest) {
-    let context = config.session.as_ref().map(|session| session.context).unwrap_or_default();
-    request.system = analysis::system(context);
-    let budgets = config.session.as_ref().map(|session| session.budgets).unwrap_or_default();
-    request.messages = analysis::messages(&state.history, SessionBudget::bytes(budgets.conversation));
-    request.tools = Arc::from([]);
-    request.temperature = Some(0.0);
-    request.max_tokens = Some(analysis::ANSWER);
 }
 
 impl Step<'_> {

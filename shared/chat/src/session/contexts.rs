@@ -1,12 +1,16 @@
 //! The contexts of sessions (spec 003 §2, §3): for each kind of work its instructions and its tools, and the abbreviated location that the
 //! system text has. Details are read by tools when they are needed.
 
-use crate::session_plan::{cut, fitted};
+use crate::{
+    home::{self, own_file},
+    prompt,
+    session_plan::{cut, fitted},
+};
 use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::SessionConfig};
 use serde_json::Value;
 use std::fmt::Write as _;
 use tools::organizer;
-use workspace::{Profile, Workspace};
+use workspace::Workspace;
 
 /// Characters of a project's description.
 const DESCRIPTION: usize = 500;
@@ -17,9 +21,12 @@ const PROJECTS: usize = 20;
 const BRIEF: &str = "daily-brief.md";
 
 /// Tools that look at files, beside those of the organizer.
-const READING: [&str; 5] = ["ls", "glob", "grep", "read", "file_info"];
-/// Tools that change files, beside those of the organizer.
-const WRITING: [&str; 3] = ["write", "edit", "mkdir"];
+const READING: [&str; 4] = ["ls", "glob", "grep", "read"];
+/// Tools that look at notes and brain dumps.
+const THOUGHTS: [&str; 4] = ["search_notes", "get_note_details", "search_brain_dumps", "get_brain_dump_details"];
+/// Those, and the one that looks for free time.
+const NO_MATTER_OF_BRIEFS: [&str; 5] =
+    ["search_notes", "get_note_details", "search_brain_dumps", "get_brain_dump_details", "find_available_slots"];
 
 const ROLE: &str = "\
 You are the planner of a chat. Each message was analysed before you read it, and your tools follow from that. Without tools you answer from \
@@ -72,26 +79,50 @@ fn instructions(context: SessionContext) -> &'static str {
     }
 }
 
-/// Whether a kind of work changes files.
-fn writes(context: SessionContext) -> bool {
-    match context {
-        SessionContext::ProjectCreate
-        | SessionContext::ProjectUpdate
-        | SessionContext::TaskUpdate
-        | SessionContext::DailyBriefUpdate => true,
-        SessionContext::Global
-        | SessionContext::Project
-        | SessionContext::Calendar
-        | SessionContext::Task
-        | SessionContext::ProjectAudit
-        | SessionContext::ProjectForecast => false,
-    }
-}
-
-/// The tools of a kind of work.
+/// The tools of a kind of work: those that look, without some that it has no use for, and those that change what it is about. The descriptions of
+/// tools are a large part of each request.
 pub(crate) fn tools(context: SessionContext) -> Vec<String> {
-    let writing = WRITING.iter().chain(&organizer::WRITING).filter(|_| writes(context));
-    READING.iter().chain(&organizer::READING).chain(writing).map(|tool| (*tool).to_owned()).collect()
+    let (without, changing): (&[&str], &[&str]) = match context {
+        SessionContext::Global | SessionContext::Project | SessionContext::Calendar | SessionContext::Task => {
+            (&[], &[])
+        }
+        SessionContext::ProjectAudit | SessionContext::ProjectForecast => (&["find_available_slots"], &[]),
+        SessionContext::ProjectCreate => (
+            &["list_tasks", "get_task_details", "get_calendar_events"],
+            &[
+                "write",
+                "create_project",
+                "update_project",
+                "create_task",
+                "update_task",
+                "schedule_task",
+                "create_note",
+                "create_brain_dump",
+            ],
+        ),
+        SessionContext::ProjectUpdate => (
+            &[],
+            &[
+                "write",
+                "edit",
+                "mkdir",
+                "update_project",
+                "create_task",
+                "update_task",
+                "schedule_task",
+                "create_note",
+                "create_brain_dump",
+                "import_calendar",
+                "export_calendar",
+            ],
+        ),
+        SessionContext::TaskUpdate => {
+            (&THOUGHTS, &["edit", "create_task", "update_task", "schedule_task", "create_note"])
+        }
+        SessionContext::DailyBriefUpdate => (&NO_MATTER_OF_BRIEFS, &["write", "edit", "create_note"]),
+    };
+    let looking = READING.iter().chain(&organizer::READING).filter(|tool| !without.contains(tool));
+    looking.chain(changing).map(|tool| (*tool).to_owned()).collect()
 }
 
 /// The text and the tools of a context, with the location as it is now.
@@ -101,18 +132,23 @@ pub(crate) fn tools(context: SessionContext) -> Vec<String> {
 pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principal) -> Result<SessionConfig, Error> {
     session.read_at = Some(files.now());
     session.cut.clear();
-    let parts = [
-        ("location", "Location", location(files, &session, by).await?, session.budgets.location),
-        ("profile", "The person you work for", profile(files, by).await?, session.budgets.profile),
-    ];
+    // Spec 003 §2 (4).
     let mut system = format!("{ROLE}\n\n{}", instructions(session.context));
-    for (part, heading, text, tokens) in parts {
-        let kept = fitted(part, &text, tokens, &mut session.cut);
-        if !kept.is_empty() {
-            let _ = write!(system, "\n\n# {heading}\n{kept}");
-        }
+    let location = location(files, &session, by).await?;
+    let location = fitted("location", &location, session.budgets.location, &mut session.cut);
+    if !location.is_empty() {
+        let _ = write!(system, "\n\n# Location\n{location}");
+    }
+    if let Some((path, profile)) = home::profile(files).await? {
+        let profile = fitted("profile", &profile, session.budgets.profile, &mut session.cut);
+        system.push_str(&prompt::of_person(&path, &profile));
     }
     Ok(SessionConfig { tools: tools(session.context), system, session })
+}
+
+/// Whether a context may name a project: its calendar, too.
+pub(crate) fn names_a_project(context: SessionContext) -> bool {
+    is_of_project(context) || context == SessionContext::Calendar
 }
 
 /// Whether the entity of a context is the name of a project.
@@ -180,27 +216,11 @@ async fn task(files: &Workspace, named: &str) -> Result<String, Error> {
 
 /// The settings of the person's daily brief.
 async fn brief(files: &Workspace, by: &Principal) -> Result<String, Error> {
-    const READ: u64 = 16 * 1024;
     let path = FilePath::parse(&format!("/users/{}/{BRIEF}", by.user()))?;
-    match files.read(&path, Some(0..READ)).await {
-        Ok(content) => Ok(format!("The settings, {path}:\n{}", String::from_utf8_lossy(&content.bytes).trim())),
-        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => {
-            Ok(format!("There are no settings yet. The file for them is {path}."))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The person's own words about themselves, with the keys above them (spec 003 §2 (4)); none for a person without a profile.
-async fn profile(files: &Workspace, by: &Principal) -> Result<String, Error> {
-    const READ: u64 = 16 * 1024;
-    let path = Profile::path_of(by.user())?;
-    match files.read(&path, Some(0..READ)).await {
-        Ok(content) => Ok(String::from_utf8_lossy(&content.bytes).trim().to_owned()),
-        // A home that is another's, or in the trash: the session works without it.
-        Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => Ok(String::new()),
-        Err(error) => Err(error),
-    }
+    Ok(match own_file(files, &path).await? {
+        Some(settings) => format!("The settings, {path}:\n{settings}"),
+        None => format!("There are no settings yet. The file for them is {path}."),
+    })
 }
 
 /// The folder of a project.
@@ -232,6 +252,9 @@ async fn projects(files: &Workspace) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session_plan;
+    use domain::ToolSpec;
+    use std::sync::Arc;
     use tools::{Registry, ToolKind};
 
     const ALL: [SessionContext; 10] = [
@@ -258,13 +281,53 @@ mod tests {
 
     #[test]
     fn an_audit_and_all_reactive_contexts_have_no_tool_that_writes() {
+        const WRITING: [SessionContext; 4] = [
+            SessionContext::ProjectCreate,
+            SessionContext::ProjectUpdate,
+            SessionContext::TaskUpdate,
+            SessionContext::DailyBriefUpdate,
+        ];
         let registry = Registry::builtin();
         for context in ALL {
             let kinds: Vec<_> = tools(context).iter().map(|tool| registry.kind(tool)).collect();
             assert!(kinds.iter().all(Option::is_some), "{context:?}: every tool exists");
             let reads = kinds.iter().all(|kind| *kind == Some(ToolKind::Read));
-            assert_eq!(reads, !writes(context), "{context:?}");
+            assert_eq!(reads, !WRITING.contains(&context), "{context:?}");
         }
-        assert!(!writes(SessionContext::ProjectAudit));
+    }
+
+    #[test]
+    fn each_context_has_the_tools_of_the_specification() {
+        let has = |context, all: &[&str]| {
+            let tools = tools(context);
+            all.iter().for_each(|tool| assert!(tools.iter().any(|one| one == tool), "{context:?} has no {tool}"));
+        };
+        for context in [SessionContext::Global, SessionContext::Project, SessionContext::Calendar, SessionContext::Task]
+        {
+            has(context, &organizer::READING);
+        }
+        // The last two are not of the specification.
+        let (of_specification, _) = organizer::WRITING.split_at(7);
+        has(SessionContext::ProjectCreate, of_specification);
+        ALL.into_iter().for_each(|context| has(context, &["get_field_info", "read", "grep"]));
+        let all: Vec<String> = ALL.into_iter().flat_map(tools).collect();
+        let nowhere: Vec<_> = organizer::WRITING.iter().filter(|tool| !all.iter().any(|one| one == *tool)).collect();
+        assert!(nowhere.is_empty(), "{nowhere:?}");
+    }
+
+    #[test]
+    fn the_descriptions_of_tools_stay_within_a_budget_of_their_context() {
+        let registry = Registry::builtin();
+        for (context, most) in
+            ALL.into_iter().zip([2_000, 2_000, 2_000, 2_000, 3_450, 3_900, 1_750, 1_750, 2_800, 1_900])
+        {
+            let names = tools(context);
+            let specs: Arc<[ToolSpec]> = names.iter().filter_map(|tool| registry.spec(tool).cloned()).collect();
+            let tokens = registry.bytes(&specs) / 4;
+            assert!(tokens <= most, "{context:?}: {tokens} tokens of {most}");
+            let plan: Arc<[ToolSpec]> = Arc::new([session_plan::spec(&names)]);
+            let tokens = registry.bytes(&plan) / 4;
+            assert!(tokens <= 450, "{context:?}: a plan has {tokens} tokens");
+        }
     }
 }

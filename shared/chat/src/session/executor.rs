@@ -112,6 +112,7 @@ pub(crate) fn chat(
         priority: 0,
         turns: Vec::new(),
         flow: None,
+        no_home: false,
         executor: Some(Box::new(executor)),
     };
     // An answer after the last call, and one for a call that was refused.
@@ -123,6 +124,7 @@ pub(crate) fn chat(
         mode: Mode::Chat,
         limits: budget.narrows(Limits { max_steps, ..session.limits }),
         system: SYSTEM.to_owned(),
+        cut: Vec::new(),
         tools: None,
         plan: None,
         created_at: at,

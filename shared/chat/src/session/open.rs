@@ -1,10 +1,14 @@
 //! The way in to sessions: a message makes a session, or goes to one and may change its context.
 
-use super::contexts;
+use super::{
+    contexts::{self, names_a_project},
+    sources,
+};
 use crate::{
     SessionSettings,
     chats::{Chats, internal},
     keys::actor_id,
+    locations::Location,
     reading::ChatPage,
     requests::{NewChat, NewMessage, Setup},
     session_plan::cut,
@@ -15,10 +19,10 @@ use domain::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use workspace::Access;
+use workspace::{Access, Workspace};
 
-/// How long the location in a session's system text is used before it is read again (spec 003 §1 (7)). Shorter would cost the provider's cache of
-/// the prompt whenever something changes.
+/// How long the location in a session's system text is used before it is read again (spec 003 §1 (7)), whatever the records of changes tell: the next
+/// days of a calendar, and rights, change without a change of a file.
 const LOCATION_KEPT: Duration = Duration::from_secs(300);
 /// The longest entity, and the longest focus as JSON, in bytes.
 const MAX_ENTITY: usize = 200;
@@ -72,20 +76,18 @@ impl SessionChange {
     }
 }
 
+/// The person for whom a session reads: its own one, whoever writes to it. So nothing of another person's home comes into its system text.
+fn person(view: &ChatView, by: &Principal) -> Principal {
+    match view.user_id {
+        Some(id) if id != by.user() => Principal::User { id },
+        Some(_) | None => by.clone(),
+    }
+}
+
 /// Whether both kinds of work are about a project, or both about a task.
 fn are_of_one_kind(one: SessionContext, other: SessionContext) -> bool {
-    let of_project = |context| {
-        matches!(
-            context,
-            SessionContext::Project
-                | SessionContext::ProjectUpdate
-                | SessionContext::ProjectAudit
-                | SessionContext::ProjectForecast
-                | SessionContext::Calendar
-        )
-    };
     let of_task = |context| matches!(context, SessionContext::Task | SessionContext::TaskUpdate);
-    of_project(one) && of_project(other) || of_task(one) && of_task(other)
+    names_a_project(one) && names_a_project(other) || of_task(one) && of_task(other)
 }
 
 /// A message to a session, or for a new one.
@@ -184,11 +186,13 @@ impl Sessions {
                 )
                 .hint("wait for its done event, stop it, or send the message with on_busy interrupt"));
             }
-            view.session = Some(self.move_to(workspace, chat, wanted, by).await?);
-        } else if view.status == ChatStatus::Idle && self.is_old(&now) {
+            let person = person(&view, by);
+            let files = self.0.workspaces.open(workspace, Access::of(&person, None)).await?;
+            view.session = Some(self.move_to(&files, (workspace, chat), wanted, &person, by).await?);
+        } else if view.status == ChatStatus::Idle {
             // The project of the session may be gone by now. The message is for the session all the same.
-            match self.move_to(workspace, chat, wanted, by).await {
-                Ok(session) => view.session = Some(session),
+            match self.refresh((workspace, chat), wanted, &person(&view, by), by).await {
+                Ok(session) => view.session = session.or(view.session),
                 Err(error) => tracing::info!(%workspace, %chat, %error, "the location of a session is not read again"),
             }
         }
@@ -197,20 +201,43 @@ impl Sessions {
         Ok(view)
     }
 
-    fn is_old(&self, session: &Session) -> bool {
-        session.read_at.is_none_or(|read| self.0.clock.now().since(read) >= LOCATION_KEPT)
+    /// The session with its location as it is now; none where the location that it has is still that.
+    async fn refresh(
+        &self,
+        (workspace, chat): (WorkspaceId, ChatId),
+        session: Session,
+        person: &Principal,
+        by: &Principal,
+    ) -> Result<Option<Session>, Error> {
+        let files = self.0.workspaces.open(workspace, Access::of(person, None)).await?;
+        let location = match session.read_at {
+            Some(read) if self.0.clock.now().since(read) < LOCATION_KEPT => {
+                match sources::have_changed(&files, &session, read).await? {
+                    true => Location::Outdated,
+                    false => Location::Fresh,
+                }
+            }
+            _ => Location::Old,
+        };
+        self.0.locations.count(location);
+        match location {
+            Location::Fresh => Ok(None),
+            Location::Old | Location::Outdated => {
+                self.move_to(&files, (workspace, chat), session, person, by).await.map(Some)
+            }
+        }
     }
 
-    /// Gives the session this context, with its location as it is now.
+    /// Gives the session this context, with its location as it is now for the person of the session. The change is by another one where `by` is.
     async fn move_to(
         &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
+        files: &Workspace,
+        (workspace, chat): (WorkspaceId, ChatId),
         wanted: Session,
+        person: &Principal,
         by: &Principal,
     ) -> Result<Session, Error> {
-        let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
-        let setup = contexts::setup(&files, wanted, by).await?;
+        let setup = contexts::setup(files, wanted, person).await?;
         let session = setup.session.clone();
         let setup = Setup { session: Some(Box::new(setup)), ..Setup::default() };
         self.0.configure(workspace, chat, setup, by).await?;

@@ -110,6 +110,9 @@ pub struct Turn {
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// The ids of the standing rules that deny in it, as they were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
     /// The call that a person has allowed, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<CallId>,

@@ -14,7 +14,7 @@ use crate::{
 use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
-    NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId,
+    NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
 };
 use serde_json::Value;
 use tools::PlanItem;
@@ -121,8 +121,10 @@ impl Step<'_> {
 
     fn begin_members(&mut self, personas: Vec<NextPersona>) {
         let (Some(config), Some(plan)) = (self.config().cloned(), self.plan_file()) else { return };
-        let members: Vec<Member> =
-            personas.iter().map(|persona| Member { chat_id: ChatId(self.id()), role: persona.role.clone() }).collect();
+        let members: Vec<Member> = personas
+            .iter()
+            .map(|persona| Member { chat_id: ChatId(self.id()), role: persona_name(&persona.role).to_owned() })
+            .collect();
         let Some((turn, limits)) = self.turn().map(|turn| (turn.id, turn.limits)) else { return };
         let (at, budget) = (self.stamp.at, self.shared(members.len()));
         self.team(TeamFact::Started { round: 1, members: members.clone(), budget, at });

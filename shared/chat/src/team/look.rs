@@ -2,10 +2,10 @@
 
 use crate::{
     machine::{Look, Looked, Report},
-    perform::ChatEffects,
+    perform::{ChatEffects, access_of, agent_of},
     scenario,
 };
-use domain::{Error, Principal};
+use domain::Error;
 use workspace::Access;
 
 impl ChatEffects {
@@ -15,11 +15,11 @@ impl ChatEffects {
     }
 
     async fn looked(&self, Look { config, turn: _, plan, free, personas }: Look) -> Result<Looked, Error> {
-        let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+        let by = agent_of(&config);
         // A claim is of the platform: it is freed also where the persona of the chat may not write.
         let files = self.workspaces.open(config.workspace, Access::platform("frees claims in a plan")).await?;
         let plan = tools::free_steps(&files, plan, &free, &by.clone().into()).await?;
-        let files = self.workspaces.open(config.workspace, Access::of(&by, None)).await?;
+        let files = self.workspaces.open(config.workspace, access_of(&config)).await?;
         let mut read = Vec::with_capacity(personas.len());
         for role in personas {
             read.push(scenario::read(&files, role).await?);

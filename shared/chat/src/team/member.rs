@@ -28,6 +28,7 @@ pub(crate) fn chat(
         model: config.model.clone().or(persona.model),
         limits,
         system: persona.system,
+        cut: persona.cut,
         tools,
         plan: Some(plan),
         created_at: at,

@@ -6,14 +6,13 @@ use crate::{
     chats::internal,
     keys::{actor_id, permission_key},
 };
-use actor::log::read_after;
-use domain::{ChatEvent, ChatId, ChatView, Code, Error, PermissionId, Timestamp, TurnId, WorkspaceId};
+use actor::LogReader;
+use domain::{
+    AgentOptions, ChatEvent, ChatId, ChatView, Code, Error, PermissionId, ThreadAgent, Timestamp, TurnId, WorkspaceId,
+};
 use futures::future::try_join_all;
 use ports::{Query, Table, validate};
 use std::sync::Arc;
-
-/// Entries of a log that are read at once.
-const PAGE: usize = 128;
 
 /// A thread, and its chat once it has had a turn.
 #[derive(Clone, Debug)]
@@ -30,6 +29,19 @@ impl WithView {
     /// The title; that of the chat, once there is one.
     pub fn title(&self) -> &str {
         self.view.as_ref().map_or(&self.record.title, |view| &view.title)
+    }
+
+    /// Its agent with the options that count: those that the agent has chosen by itself since the record was written, else those of the record.
+    pub fn agent(&self) -> ThreadAgent {
+        let agent = self.record.agent.clone();
+        let chosen = self.view.as_ref().and_then(|view| view.agent_options.as_ref().zip(view.agent_chose_at));
+        match chosen.filter(|(_, at)| *at > self.record.updated_at) {
+            Some((options, _)) => {
+                let options = AgentOptions { session_id: agent.options.session_id, ..options.clone() };
+                ThreadAgent { options, ..agent }
+            }
+            None => agent,
+        }
     }
 
     /// When it last changed or began or ended a turn.
@@ -121,19 +133,11 @@ impl ThreadReader {
         from: u64,
         mut take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
-        let (actor, mut next) = (actor_id(workspace, thread), from.max(1));
-        loop {
-            let page = read_after::<ChatEvent>(&*self.table, &actor, next - 1, PAGE).await.map_err(internal)?;
-            for entry in &page.entries {
-                for (number, event) in entry.numbered().filter(|(number, _)| *number >= next) {
-                    take_in(number, entry.at, event);
-                }
-                next = next.max(entry.next);
-            }
-            if !page.more {
-                return Ok(());
-            }
+        let mut log = LogReader::<ChatEvent>::starting_at(actor_id(workspace, thread), from);
+        while let Some((number, at, event)) = log.next(&*self.table).await.map_err(internal)? {
+            take_in(number, at, &event);
         }
+        Ok(())
     }
 
     /// The chat of the workspace that asked for this permission, and the request while it is open.

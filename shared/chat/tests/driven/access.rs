@@ -97,7 +97,7 @@ async fn an_agent_finds_nothing_of_the_home_of_another_person() {
         ("write", json!({ "path": format!("{home}/mine.md"), "content": "x" })),
         ("mv", json!({ "from": format!("{home}/draft.md"), "to": "/mine.md" })),
         ("mv", json!({ "from": "/projects/own.md", "to": format!("{home}/own.md") })),
-        ("rm", json!({ "path": home })),
+        ("rm", json!({ "path": format!("{home}/mine.md") })),
     ]);
     for (user, sees) in [(UserId(uuid::Uuid::from_u128(9)), false), (ANN.parse().unwrap(), true)] {
         let hub = Hub::with(model.clone()).await;
@@ -120,5 +120,63 @@ async fn an_agent_finds_nothing_of_the_home_of_another_person() {
         let refused = outputs[4..].iter().filter(|output| output.contains("NOT_FOUND")).count();
         assert_eq!(refused == 5, !sees, "{outputs:#?}");
         assert_eq!(text_of(&hub, "/projects/own.md").await.is_some(), !sees, "{outputs:#?}");
+    }
+}
+
+/// The outputs of the calls of a chat.
+async fn outputs(hub: &Hub, chat: ChatId) -> Vec<String> {
+    let observed = |event| match event {
+        ChatEvent::Observed { output, .. } => Some(output),
+        _ => None,
+    };
+    events(hub, chat).await.into_iter().filter_map(observed).collect()
+}
+
+#[tokio::test]
+async fn a_persona_of_ones_own_has_no_rights_by_its_name() {
+    let write = json!({ "path": "/projects/a.md", "content": "x" });
+    let model = calls(&[("read", json!({ "path": "/vault/key.md" })), ("write", write)]);
+    for (user, is_own) in [(ANN.parse().unwrap(), true), (UserId(uuid::Uuid::from_u128(9)), false)] {
+        let hub = Hub::with(model.clone()).await;
+        let policy = r#"@id("assistants-open-the-vault")
+            forbid (principal is Agent, action == Action::"read", resource in Path::"/vault")
+            unless { principal == Agent::"assistant" };"#;
+        hub.put("/system/policies/team.cedar", policy).await;
+        hub.put("/vault/key.md", "heliotrope").await;
+        hub.put(&format!("/users/{ANN}/personas/assistant/AGENT.md"), "You are Ann's.").await;
+        let chat = talk(&hub, &Principal::User { id: user }).await;
+        hub.settle().await;
+        let seen = outputs(&hub, chat).await;
+        assert_eq!(seen[0].contains("heliotrope"), !is_own, "{seen:#?}");
+        let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+        let written = files.stat(&FilePath::parse("/projects/a.md").unwrap()).await.unwrap();
+        assert_eq!(written.author, if is_own { "agent:~assistant" } else { "agent:assistant" });
+        assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().role, "assistant", "people read its name");
+        let file = text_of(&hub, &format!("/chats/{chat}.md")).await.unwrap();
+        assert!(file.contains("role: \"assistant\"") && !file.contains("You are Ann's."), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_asks_before_it_changes_how_later_chats_of_its_person_begin() {
+    let home = format!("/users/{ANN}");
+    let write = |below: &str| ("write", json!({ "path": format!("{home}{below}"), "content": "Obey." }));
+    let mv = |to: String| ("mv", json!({ "from": "/projects/prepared", "to": to }));
+    for (below, call) in [
+        ("/profile.md", write("/profile.md")),
+        ("/personas/poet/AGENT.md", write("/personas/poet/AGENT.md")),
+        ("/skills/rhyme/SKILL.md", write("/skills/rhyme/SKILL.md")),
+        ("/personas/poet/AGENT.md", mv(format!("{home}/personas"))),
+        ("/personas/poet/AGENT.md", mv(home.clone())),
+    ] {
+        let path = format!("{home}{below}");
+        let hub = Hub::with(calls(&[call])).await;
+        hub.put("/projects/prepared/poet/AGENT.md", "Obey.").await;
+        let chat = talk(&hub, &Principal::User { id: ANN.parse().unwrap() }).await;
+        hub.drive().await;
+        let view = hub.chats.look(hub.workspace, chat).await.unwrap();
+        assert_eq!(view.status, ChatStatus::Suspended, "{below}");
+        assert_eq!(view.waiting_for[0]["event"], "permission_required", "{below}");
+        assert_eq!(text_of(&hub, &path).await, None, "{below}");
     }
 }

@@ -54,6 +54,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             mode: Mode::Chat,
             limits: Limits { max_wall_ms: 40, ..Limits::default() },
             system: String::new(),
+            cut: Vec::new(),
             tools: None,
             plan: None,
             context_tokens: 10_000,

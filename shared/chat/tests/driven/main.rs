@@ -10,6 +10,7 @@ mod compact;
 mod fork;
 mod hub;
 mod long;
+mod own;
 mod paused;
 mod prompt;
 mod scenarios;

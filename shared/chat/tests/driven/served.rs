@@ -54,7 +54,6 @@ impl ToolServers for Forty {
             description: "x".repeat(1_000),
             parameters: json!({ "type": "object" }),
             is_repeatable: false,
-            sees: None,
         };
         Served { tools: (0..40).map(tool).collect(), missing: Vec::new() }
     }

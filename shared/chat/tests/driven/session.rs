@@ -3,10 +3,13 @@
 use crate::hub::Hub;
 use actor::read_after;
 use async_trait::async_trait;
-use buildscale_chat::{Decision, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id};
+use buildscale_chat::{
+    Decision, LocationCounts, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id,
+};
 use domain::{
-    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Usage,
-    event::PermissionOutcome, session::StepOutcome,
+    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Strategy, Usage,
+    event::PermissionOutcome,
+    session::{AnalysisOrigin, StepOutcome},
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -36,6 +39,23 @@ impl Model for Plans {
         let usage = Usage { input_tokens: 7, output_tokens: 1, cached_tokens: 0, cost_usd: 0.1 };
         let end = Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None };
         Ok(stream::iter([Ok(delta), Ok(end)]).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+/// Plans, and takes no schema.
+struct TakesNoSchema;
+
+#[async_trait]
+impl Model for TakesNoSchema {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        match request.schema {
+            Some(_) => Err(ModelError::Rejected("400 unknown field".into())),
+            None => Plans.stream(request).await,
+        }
     }
 
     fn catalog(&self) -> Vec<ModelInfo> {
@@ -89,6 +109,20 @@ async fn a_plan_is_carried_out_by_chats_that_are_on_no_list() {
     let post = NewMessage { content: "hello".into(), ..NewMessage::default() };
     let refused = hub.chats.post(hub.workspace, executor, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
     assert_eq!((refused.code, &refused.details["session_id"]), (Code::Conflict, &json!(chat)));
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_schema_is_asked_for_the_analysis_without_one() {
+    let hub = Hub::with(Arc::new(TakesNoSchema)).await;
+    let (sessions, by, chat) = (Sessions::new(hub.chats.clone()), Principal::local(), ChatId(hub.clock.id()));
+    let new = message("do the hard thing");
+    sessions.create(hub.workspace, chat, CommandId(hub.clock.id()), new, &by).await.unwrap();
+    hub.settle().await;
+    let analysed = events(&hub, chat).await.into_iter().find_map(|event| match event {
+        ChatEvent::Analysed { analysis, by, .. } => Some((analysis.strategy, by)),
+        _ => None,
+    });
+    assert_eq!(analysed, Some((Strategy::Complex, AnalysisOrigin::Model)));
 }
 
 #[tokio::test]
@@ -288,15 +322,21 @@ async fn the_profile_of_the_person_is_in_the_system_text_as_far_as_its_budget_go
     hub.put(&profile, &format!("---\ntime_zone: Europe/Paris\n---\nI write {}.", "plainly, ".repeat(400))).await;
     let (with, cut) = system().await;
     let told = with.split_once("# The person you work for\n").unwrap().1;
-    assert!(told.starts_with("---\ntime_zone: Europe/Paris") && told.len() <= 1_250, "{told}");
+    assert!(
+        told.contains(&format!("<file path=\"{profile}\" role=\"profile\">\n---\ntime_zone: Europe/Paris")),
+        "{told}"
+    );
+    assert!(told.ends_with("</file>") && told.len() <= 1_450, "{} bytes: {told}", told.len());
     let [cut] = cut.as_slice() else { panic!("{cut:?}") };
     assert!(cut.part == "profile" && cut.tokens > 800 && cut.kept <= 310, "{cut:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_project_reaches_the_session() {
+async fn a_changed_entity_is_seen_by_the_next_turn_and_the_location_is_kept_for_five_minutes_at_most() {
     let hub = Hub::with(Arc::new(Plans)).await;
     hub.put("/projects/atlas/README.md", "# Atlas").await;
+    // Records of changes that are committed late have earlier ids, so changes of the last moments count as new.
+    tokio::time::advance(workspace::LATE * 2).await;
     let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
     let chat = ChatId(hub.clock.id());
     let command = || CommandId(hub.clock.id());
@@ -307,7 +347,6 @@ async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_proje
     };
     sessions.create(hub.workspace, chat, command(), first, &by).await.unwrap();
     hub.settle().await;
-    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;
     let says = async |after: u64| {
         tokio::time::advance(Duration::from_secs(after)).await;
         sessions.post(hub.workspace, chat, command(), message("Hello again!"), &by).await.unwrap();
@@ -318,14 +357,31 @@ async fn the_location_is_read_again_after_five_minutes_and_a_change_of_the_proje
         };
         events(&hub, chat).await.iter().filter_map(changed).collect::<Vec<bool>>()
     };
-    assert_eq!(says(290).await, [] as [bool; 0], "it is kept for five minutes");
-    assert_eq!(says(10).await, [true]);
-    assert_eq!(says(10).await, [true]);
+    let counts = |hits, misses, outdated| LocationCounts { hits, misses, outdated };
+    assert_eq!((says(60).await, hub.chats.location_counts()), (vec![], counts(1, 0, 0)), "nothing has changed");
+    hub.put("/projects/other/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;
+    assert_eq!((says(1).await, hub.chats.location_counts()), (vec![], counts(2, 0, 0)), "it is of another project");
+    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;
+    assert_eq!((says(1).await, hub.chats.location_counts()), (vec![true], counts(2, 0, 1)), "the next turn sees it");
+    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Rhine\nstatus: backlog\n---\n").await;
+    assert_eq!((says(1).await, hub.chats.location_counts()), (vec![true, false], counts(2, 0, 2)));
+    let read = vec![true, false, false];
+    assert_eq!((says(300).await, hub.chats.location_counts()), (read, counts(2, 1, 2)), "it is old");
+    let read = vec![true, false, false];
+    assert_eq!((says(60).await, hub.chats.location_counts()), (read, counts(3, 1, 2)), "the same text is new again");
+    // A file of the home that is not in the text.
+    hub.put(&format!("/users/{}/draft.md", by.user()), "A draft.").await;
+    let read = vec![true, false, false, false];
+    assert_eq!((says(1).await, hub.chats.location_counts()), (read, counts(3, 1, 3)));
+    let read = vec![true, false, false, false, false];
+    let late = workspace::LATE.as_secs() + 1;
+    assert_eq!((says(late).await, hub.chats.location_counts()), (read.clone(), counts(3, 1, 4)), "it may be late");
+    assert_eq!((says(late).await, hub.chats.location_counts()), (read, counts(4, 1, 4)));
     tokio::time::advance(Duration::from_secs(300)).await;
     let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
     files.rm(&"/projects/atlas".parse().unwrap(), &workspace::Writer::new(by.clone())).await.unwrap();
     sessions.post(hub.workspace, chat, command(), message("Hello once more!"), &by).await.unwrap();
     hub.settle().await;
     let ends = events(&hub, chat).await.iter().filter(|event| matches!(event, ChatEvent::Done { .. })).count();
-    assert_eq!(ends, 5, "a project that is gone keeps no message from its session");
+    assert_eq!(ends, 11, "a project that is gone keeps no message from its session");
 }

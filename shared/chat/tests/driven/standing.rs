@@ -2,18 +2,24 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use buildscale_chat::{Decision, NewChat, RuleScope, StandingRule};
+use buildscale_chat::{Decision, NewChat, NewMessage, RuleScope, StandingRule};
 use domain::{
-    ChatId, ChatStatus, Code, CommandId, Message, PermissionRule, Principal, StopReason, Timestamp, Usage, UserId,
-    event::PermissionOutcome,
+    ChatId, ChatStatus, Code, CommandId, Message, PermissionRule, Principal, Sha256, StopReason, Timestamp, Usage,
+    UserId, event::PermissionOutcome,
 };
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{
+    Clock, Delta, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query, Table,
+    Write,
+};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 use uuid::Uuid;
 
-/// Writes a persona, which is asked about.
+/// Writes a persona, which is asked about, unless it is only talked to.
 struct Persona;
 
 #[async_trait]
@@ -21,7 +27,9 @@ impl Model for Persona {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let args = r#"{"path": "/system/agents/poet/AGENT.md", "content": "You are a poet."}"#;
         let said = match request.messages.last().map(AsRef::as_ref) {
-            Some(Message::User { .. }) => Delta::Call { tool: "write".into(), args: args.into() },
+            Some(Message::User { content, .. }) if content != "talk" => {
+                Delta::Call { tool: "write".into(), args: args.into() }
+            }
             _ => Delta::Text("Done.".into()),
         };
         let end =
@@ -58,6 +66,23 @@ async fn allow(hub: &Hub, chat: ChatId, asked: &Value, scope: RuleScope, by: &Pr
     assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
 }
 
+async fn deny(hub: &Hub, chat: ChatId, asked: &Value, scope: RuleScope, by: &Principal) {
+    let id = asked["permission_id"].as_str().unwrap().parse().unwrap();
+    let decision = Decision { always: true, scope, ..Decision::new(id, PermissionOutcome::Declined) };
+    hub.chats.decide(hub.workspace, chat, CommandId(hub.clock.id()), decision, by).await.unwrap();
+    hub.drive().await;
+}
+
+/// The answers to calls that the model has read in a chat.
+async fn read(hub: &Hub, chat: ChatId) -> String {
+    let read = hub.chats.history(hub.workspace, chat, 0, 100).await.unwrap();
+    let outputs = read.messages.into_iter().filter_map(|one| match one.message {
+        Message::Tool { output, .. } => Some(output),
+        _ => None,
+    });
+    outputs.collect::<Vec<_>>().join("\n")
+}
+
 fn person(id: u128) -> Principal {
     Principal::User { id: UserId(Uuid::from_u128(id)) }
 }
@@ -91,6 +116,120 @@ async fn a_rule_of_a_person_answers_in_their_own_chats_alone() {
     let rules = hub.chats.standing_rules(hub.workspace, ann.user()).await.unwrap();
     let theirs = hub.chats.revoke_standing(hub.workspace, &rules[0].rule_id, bob.user()).await;
     assert_eq!(theirs.unwrap_err().code, Code::NotFound, "it is not theirs");
+}
+
+#[tokio::test]
+async fn a_rule_that_denies_answers_before_one_that_allows_and_the_model_reads_which_it_is() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let (ann, bob) = (person(5), person(6));
+    let (first, asked) = chat(&hub, &ann, true).await;
+    let (second, also_asked) = chat(&hub, &bob, true).await;
+    allow(&hub, first, &asked.unwrap(), RuleScope::Workspace, &ann).await;
+    assert_eq!(chat(&hub, &bob, true).await.1, None);
+    // Bob was asked before Ann's rule was there.
+    deny(&hub, second, &also_asked.unwrap(), RuleScope::Person, &bob).await;
+    let rules = hub.chats.standing_rules(hub.workspace, bob.user()).await.unwrap();
+    let denies = rules.iter().find(|rule| rule.rule.denies().is_some()).unwrap();
+    assert_eq!((rules.len(), denies.scope), (2, RuleScope::Person));
+    for may_approve in [true, false] {
+        let (refused, asked) = chat(&hub, &bob, may_approve).await;
+        assert_eq!(asked, None, "a rule that denies counts in the turns of all people");
+        let expected = format!(
+            "not permitted: a person declined: the rule {} of this person denies new contents of /system/agents/poet/AGENT.md",
+            denies.rule_id
+        );
+        assert_eq!(read(&hub, refused).await, expected);
+    }
+    hub.chats.revoke_standing(hub.workspace, &denies.rule_id, bob.user()).await.unwrap();
+    let (allowed, _) = chat(&hub, &bob, true).await;
+    assert!(!read(&hub, allowed).await.contains("not permitted"), "the rule of the workspace is left");
+}
+
+/// The embedded store, with a count of the reads of rules.
+struct RuleReads {
+    table: Arc<dyn Table>,
+    reads: Arc<AtomicUsize>,
+    _store: embedded::Store,
+}
+
+#[async_trait]
+impl Table for RuleReads {
+    fn max_body(&self) -> usize {
+        self.table.max_body()
+    }
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        self.reads.fetch_add(usize::from(key.pk.ends_with("/rules")), Ordering::SeqCst);
+        self.table.get(key).await
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        self.reads.fetch_add(usize::from(query.pk.ends_with("/rules")), Ordering::SeqCst);
+        self.table.query(query).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.table.query_index(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> ports::Result<()> {
+        self.table.commit(writes).await
+    }
+}
+
+#[tokio::test]
+async fn a_rule_that_denies_reaches_calls_that_nobody_is_asked_about_and_is_read_once_in_a_turn_with_such_calls() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = reads.clone();
+    let hub = Hub::over(Arc::new(Persona), |clock, _, folder| {
+        let store = embedded::Store::open(folder.join("store.sqlite"), clock, embedded::Options::default()).unwrap();
+        Arc::new(RuleReads { table: store.table(), reads: count, _store: store })
+    })
+    .await;
+    let (ann, bob) = (person(5), person(6));
+    let (own, asked) = chat(&hub, &ann, true).await;
+    allow(&hub, own, &asked.unwrap(), RuleScope::Chat, &ann).await;
+    // One more turn of that chat: its last answer to a call, and how often rules were read.
+    let turn = async |words: &str| {
+        reads.store(0, Ordering::SeqCst);
+        let new = NewMessage { content: words.into(), may_approve: true, ..NewMessage::default() };
+        hub.chats.post(hub.workspace, own, CommandId(hub.clock.id()), new, &ann).await.unwrap();
+        hub.drive().await;
+        assert_eq!(hub.chats.get(hub.workspace, own).await.unwrap().status, ChatStatus::Idle);
+        let answers = read(&hub, own).await;
+        (answers.lines().last().unwrap_or_default().to_owned(), reads.load(Ordering::SeqCst))
+    };
+    let (written, reads) = turn("write").await;
+    assert!(!written.contains("not permitted"), "the rule of the chat allows it: {written}");
+    assert_eq!(reads, 1);
+    assert_eq!(turn("talk").await.1, 0, "a turn without calls reads no rules");
+    let (other, asked) = chat(&hub, &bob, true).await;
+    deny(&hub, other, &asked.unwrap(), RuleScope::Workspace, &bob).await;
+    let rules = hub.chats.standing_rules(hub.workspace, ann.user()).await.unwrap();
+    let expected = format!(
+        "not permitted: a person has denied new contents of /system/agents/poet/AGENT.md in all chats from now on (rule {}), and is not asked \
+         again",
+        rules[0].rule_id
+    );
+    assert_eq!(turn("write").await, (expected, 1));
+    hub.chats.revoke_standing(hub.workspace, &rules[0].rule_id, bob.user()).await.unwrap();
+    assert!(!turn("write").await.0.contains("not permitted"));
+}
+
+#[tokio::test]
+async fn a_decision_counts_for_the_request_that_was_shown_alone() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let ann = person(5);
+    let (chat, asked) = chat(&hub, &ann, true).await;
+    let asked = asked.unwrap();
+    let id = asked["permission_id"].as_str().unwrap().parse().unwrap();
+    let shown: Sha256 = asked["digest"].as_str().unwrap().parse().unwrap();
+    let decide = async |digest| {
+        let decision = Decision { digest: Some(digest), ..Decision::new(id, PermissionOutcome::Approved) };
+        hub.chats.decide(hub.workspace, chat, CommandId(hub.clock.id()), decision, &ann).await
+    };
+    let refused = decide(Sha256::of(b"another request")).await.unwrap_err();
+    assert_eq!((refused.code, refused.details["field"].as_str()), (Code::Conflict, Some("digest")));
+    assert_eq!(refused.details["digest"], asked["digest"]);
+    decide(shown).await.unwrap();
+    hub.drive().await;
+    assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
 }
 
 #[test]

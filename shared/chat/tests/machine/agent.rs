@@ -118,6 +118,49 @@ fn a_stop_is_reported_wherever_it_meets_the_turn() {
 }
 
 #[test]
+fn a_task_is_told_that_its_agent_waits_for_people_and_goes_on() {
+    // The newest first: whether something is asked, and in which round.
+    let told = |play: &Play| -> Vec<(bool, u64)> {
+        let commands = play.scheduled.iter().filter(|message| message["command"] == "agent_waits");
+        commands.map(|told| (told.get("asked").is_some(), told["round"].as_u64().unwrap_or(0))).collect()
+    };
+    let mut play = agent();
+    play.say("go");
+    play.answer("", &[ask()]);
+    assert_eq!(told(&play), [(true, 1)]);
+    assert_eq!(play.scheduled[0]["asked"]["question_id"], json!(play.question()));
+    let question_id = play.question();
+    let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+    assert_eq!(told(&play), [(false, 1), (true, 1)]);
+    play.answer("ok", &[]);
+    assert_eq!((play.reports.len(), told(&play).len()), (1, 2), "its report says that the turn is over");
+
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("", &[ask()]);
+    assert!(told(&play).is_empty(), "a chat of people tells nobody");
+}
+
+#[test]
+fn a_task_is_told_that_the_request_of_its_agent_was_declined() {
+    for (outcome, declined) in [(PermissionOutcome::Approved, Value::Null), (PermissionOutcome::Declined, json!(true))]
+    {
+        let mut play = agent();
+        play.say("go");
+        play.answer("", &[("write", json!({ "path": "/system/x", "content": "x" }))]);
+        assert_eq!(play.scheduled[0]["asked"]["permission_id"], json!(play.permission()));
+        let permission_id = play.permission();
+        play.command(ChatCommand::Decide { permission_id, outcome, always: false, reason: None, option_id: None });
+        let told = &play.scheduled[0];
+        assert_eq!(
+            (&told["command"], &told["asked"], &told["declined"]),
+            (&json!("agent_waits"), &Value::Null, &declined)
+        );
+    }
+}
+
+#[test]
 fn a_given_up_turn_is_reported() {
     let mut play = agent();
     play.say("go");

@@ -9,7 +9,7 @@ use buildscale_chat::{ChatEffect, ChatMachine, ChatState, Report};
 use domain::{CallId, ChatCommand, ChatEvent, Message, StopId, event::PermissionOutcome};
 use proptest::prelude::*;
 use serde_json::{Map, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The moves that may come next, in any state.
 #[derive(Clone, Debug)]
@@ -160,6 +160,24 @@ fn chat(is_agent: bool) -> Play {
     if is_agent { Play::agent(&[("ls", None), ("ask_user", None), ("write", None)]) } else { Play::new() }
 }
 
+/// A call that people were asked about begins with the tool and the arguments that they were shown, and with no others.
+fn calls_begin_as_they_were_shown(log: &[ChatEvent]) {
+    let mut shown = BTreeMap::new();
+    for event in log {
+        match event {
+            ChatEvent::PermissionRequired { call_id, tool, args, .. } => {
+                shown.insert(*call_id, (tool, args));
+            }
+            ChatEvent::CallStarted { call_id, tool, args, .. } => {
+                if let Some(shown) = shown.get(call_id) {
+                    assert_eq!(*shown, (tool, args), "another call was carried out than the one that was shown");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Each call of a message is answered once, directly after it, in order, unless its turn still runs.
 fn calls_are_paired(messages: &[&Message], open: usize) {
     let mut waiting: Vec<CallId> = Vec::new();
@@ -200,6 +218,7 @@ proptest! {
             let open = play.state.turn.as_ref().map_or(0, |turn| turn.calls.len());
             calls_are_paired(&messages, open);
         }
+        calls_begin_as_they_were_shown(&play.log);
         let first = |event: &ChatEvent| match event {
             ChatEvent::CallStarted { call_id, attempt: 1, .. } => Some(*call_id),
             _ => None,

@@ -220,6 +220,11 @@ fn the_agent_of_a_task_is_not_compacted() {
     }
     assert_eq!(play.count(|event| matches!(event, ChatEvent::CompactionBegan { .. })), 0);
     assert!(play.count(|event| matches!(event, ChatEvent::ContextCut { .. })) > 0);
+    let cut = play.log.iter().find_map(|event| match event {
+        ChatEvent::ModelStarted { context: Some(record), .. } => record.cut.first(),
+        _ => None,
+    });
+    assert!(cut.is_some_and(|cut| cut.part == "history" && cut.tokens > cut.kept), "{cut:?}");
 }
 
 #[test]

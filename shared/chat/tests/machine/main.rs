@@ -16,6 +16,7 @@ mod rollback;
 mod scenarios;
 mod served;
 mod session;
+mod standing;
 mod steer;
 mod thread;
 

@@ -1,4 +1,4 @@
-//! Rules that people grant with "always here", and the reasons with which they decline.
+//! Rules that people grant with "always here" and "never here", and the reasons with which they decline.
 
 use crate::play::{Play, ask};
 use buildscale_chat::{ChatState, Gate, GateDecision, GateRequest, SimpleGate};
@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tools::{Commands, Effects, Registry, ToolKind};
 
-const RUNS: &str = "call exec 1";
-const ASKS: &str = "permission_required";
+pub const RUNS: &str = "call exec 1";
+pub const ASKS: &str = "permission_required";
 
 /// A chat of a person who may approve.
-fn with(change: impl FnOnce(&mut ChatConfig)) -> Play {
+pub fn with(change: impl FnOnce(&mut ChatConfig)) -> Play {
     let mut play = Play::with(change);
     play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
     play.may_approve = true;
     play
 }
 
-fn line(line: &str) -> Value {
+pub fn line(line: &str) -> Value {
     json!({ "command": line })
 }
 
@@ -27,7 +27,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn prefix(of: &[&str]) -> PermissionRule {
+pub fn prefix(of: &[&str]) -> PermissionRule {
     PermissionRule::CommandPrefix { words: words(of), folder: FilePath::root() }
 }
 
@@ -36,17 +36,17 @@ fn one(of: &[&str]) -> PermissionRule {
 }
 
 /// The model calls a tool; the word for the last thing that happens.
-fn calls(play: &mut Play, tool: &str, args: &Value) -> String {
+pub fn calls(play: &mut Play, tool: &str, args: &Value) -> String {
     play.answer("", &[(tool, args.clone())]).pop().unwrap_or_default()
 }
 
-fn decide(play: &mut Play, outcome: PermissionOutcome, always: bool, reason: Option<&str>) -> Vec<String> {
+pub fn decide(play: &mut Play, outcome: PermissionOutcome, always: bool, reason: Option<&str>) -> Vec<String> {
     let (permission_id, reason) = (play.permission(), reason.map(String::from));
     play.command(ChatCommand::Decide { permission_id, outcome, always, reason, option_id: None })
 }
 
 /// A chat in a turn whose person has always allowed this call; its tool has run.
-fn granted(tool: &str, args: &Value) -> Play {
+pub fn granted(tool: &str, args: &Value) -> Play {
     let mut play = with(|_| {});
     play.say("go");
     assert_eq!(calls(&mut play, tool, args), ASKS);
@@ -326,6 +326,118 @@ fn the_model_reads_why_a_person_declined() {
     assert_eq!(kept, Some((Some("it takes too long"), false)));
 }
 
+/// A chat in a turn whose person has denied this call for good.
+fn denied(tool: &str, args: &Value) -> Play {
+    let mut play = with(|_| {});
+    play.say("go");
+    assert_eq!(calls(&mut play, tool, args), ASKS);
+    let happened = decide(&mut play, PermissionOutcome::Declined, true, None);
+    assert!(
+        happened[1].starts_with("observed false: not permitted: a person declined; from now on a rule denies "),
+        "{happened:?}"
+    );
+    play
+}
+
+/// The answer that the model reads to a call that is not asked about.
+pub fn refusal(play: &mut Play, tool: &str, args: &Value) -> Option<String> {
+    let happened = play.answer("", &[(tool, args.clone())]);
+    happened.into_iter().find_map(|what| Some(what.strip_prefix("observed false: ")?.to_owned()))
+}
+
+#[test]
+fn a_rule_that_denies_refuses_the_calls_that_were_shown_and_no_others() {
+    let mut play = denied("exec", &line("cargo test --lib"));
+    let rule = prefix(&["cargo", "test"]).denied();
+    assert_eq!(play.state.permissions, std::slice::from_ref(&rule));
+    let why = format!(
+        "not permitted: a person has denied commands that begin with `cargo test` from now on (rule {}), and is not asked again",
+        rule.id()
+    );
+    for args in [line("cargo test"), line("cargo  test -p a"), json!({ "words": ["cargo", "test", "--", "x"] })] {
+        assert_eq!(refusal(&mut play, "exec", &args), Some(why.clone()), "{args}");
+    }
+    for args in [line("cargo run"), line("cargo testx"), line("cargo test; ls"), line("cargo test > x")] {
+        assert_eq!(becomes(&mut play, "exec", &args), ASKS, "{args}");
+    }
+    let elsewhere = json!({ "command": "cargo test", "folder": "/projects/app" });
+    assert_eq!(becomes(&mut play, "exec", &elsewhere), ASKS);
+    let write = |path: &str| json!({ "path": path, "content": "x" });
+    let mut play = denied("write", &write("/system/skills/x/SKILL.md"));
+    assert!(refusal(&mut play, "write", &write("/system/skills/x/SKILL.md")).is_some());
+    assert_eq!(becomes(&mut play, "write", &write("/system/skills/y/SKILL.md")), ASKS);
+}
+
+#[test]
+fn a_rule_that_denies_wins_over_rules_that_allow_over_plans_and_in_the_turns_of_all_people() {
+    let mut play = denied("exec", &line("cargo test"));
+    let wider = prefix(&["cargo"]);
+    play.state.permissions.push(wider.clone());
+    assert_eq!(becomes(&mut play, "exec", &line("cargo run")), RUNS);
+    assert!(refusal(&mut play, "exec", &line("cargo test")).is_some());
+    play.answer("done", &[]);
+    play.may_approve = false;
+    play.say("test it");
+    assert!(refusal(&mut play, "exec", &line("cargo test")).is_some(), "rights only ever allow more");
+    play.answer("done", &[]);
+    play.may_approve = true;
+    play.approve(1);
+    assert!(refusal(&mut play, "exec", &line("cargo test")).is_some(), "an approved plan is a yes, too");
+    play.answer("done", &[]);
+    // It is revoked as any other, by its id.
+    let rule_id = Some(prefix(&["cargo", "test"]).denied().id());
+    assert_eq!(play.command(ChatCommand::ForgetPermissions { rule_id }), ["permissions_forgotten"]);
+    assert_eq!(play.state.permissions, [wider]);
+}
+
+#[test]
+fn of_two_rules_for_the_same_calls_the_last_one_is_there() {
+    let mut play = granted("exec", &line("cargo test"));
+    play.answer("done", &[]);
+    play.may_approve = false;
+    play.say("go");
+    assert_eq!(calls(&mut play, "exec", &line("cargo test")), ASKS);
+    decide(&mut play, PermissionOutcome::Declined, true, None);
+    assert_eq!(play.state.permissions, [prefix(&["cargo", "test"]).denied()]);
+}
+
+#[test]
+fn rules_that_deny_stay_where_the_chat_has_too_many() {
+    let mut play = denied("exec", &line("cargo test"));
+    for number in 0..100 {
+        assert_eq!(calls(&mut play, "exec", &line(&format!("make {number}"))), ASKS);
+        decide(&mut play, PermissionOutcome::Approved, true, None);
+        play.tool("done");
+    }
+    assert_eq!(play.state.permissions.len(), 100);
+    assert_eq!(play.state.permissions[..2], [prefix(&["cargo", "test"]).denied(), prefix(&["make", "1"])]);
+}
+
+#[test]
+fn a_chat_that_has_only_rules_that_deny_takes_no_further_one() {
+    let mut play = with(|_| {});
+    play.say("go");
+    let rules: Vec<_> = (0..100).map(|number| prefix(&["make", &number.to_string()]).denied()).collect();
+    play.state.permissions.clone_from(&rules);
+    assert_eq!(calls(&mut play, "exec", &line("cargo test")), ASKS);
+    for outcome in [PermissionOutcome::Approved, PermissionOutcome::Declined] {
+        assert_eq!(decide(&mut play, outcome, true, None), ["failed CONFLICT"], "{outcome:?}");
+    }
+    assert_eq!(play.state.permissions, rules, "none is dropped");
+    assert_eq!(decide(&mut play, PermissionOutcome::Approved, false, None)[1..], [RUNS], "it is still open");
+}
+
+#[test]
+fn a_chat_that_has_only_rules_that_deny_takes_the_one_that_allows_the_same() {
+    let mut play = with(|_| {});
+    play.say("go");
+    assert_eq!(calls(&mut play, "exec", &line("make 7")), ASKS);
+    // They were granted while it was open.
+    play.state.permissions = (0..100).map(|number| prefix(&["make", &number.to_string()]).denied()).collect();
+    assert_eq!(decide(&mut play, PermissionOutcome::Approved, true, None)[1..], [RUNS]);
+    assert_eq!((play.state.permissions.len(), play.state.permissions.last()), (100, Some(&prefix(&["make", "7"]))));
+}
+
 #[test]
 fn a_decision_whose_parts_do_not_fit_changes_nothing() {
     let mut play = with(|_| {});
@@ -336,6 +448,7 @@ fn a_decision_whose_parts_do_not_fit_changes_nothing() {
     for (outcome, always, reason) in [
         (Approved, true, None),
         (Declined, true, None),
+        (PermissionOutcome::Cancelled, true, None),
         (Approved, false, Some("why not")),
         (Declined, false, Some("  ")),
         (Declined, false, Some(long.as_str())),

@@ -63,6 +63,7 @@ impl Play {
             mode: Mode::Chat,
             limits: Limits::default(),
             system: "You are a test.".into(),
+            cut: Vec::new(),
             tools: None,
             plan: None,
             context_tokens: 10_000,
@@ -106,11 +107,9 @@ impl Play {
 
     /// The chat of a task's agent with these tools.
     pub fn agent(tools: &[(&str, Option<&str>)]) -> Self {
-        let tool = |(name, root): &(&str, Option<&str>)| AgentTool {
-            name: (*name).into(),
-            description: None,
-            runs: AgentToolRuns::Named,
-            root: root.and_then(|root| root.parse().ok()),
+        let tool = |(name, root): &(&str, Option<&str>)| {
+            let (name, root) = ((*name).into(), root.and_then(|root| root.parse().ok()));
+            AgentTool { name, description: None, runs: AgentToolRuns::Named, root }
         };
         Self::agent_with(tools.iter().map(tool).collect())
     }
@@ -128,10 +127,10 @@ impl Play {
             priority: 0,
             turns: Vec::new(),
             flow: None,
+            no_home: false,
             executor: None,
         };
-        let play = Self::with(|config| config.agent = Some(Box::new(agent)));
-        Self { by: Principal::System, ..play }
+        Self { by: Principal::System, ..Self::with(|config| config.agent = Some(Box::new(agent))) }
     }
 
     pub fn id(&mut self) -> Uuid {
@@ -189,6 +188,7 @@ impl Play {
                     assert_eq!((message.deliver_at, answer.chat), (None, self.config.chat));
                     self.reports.push(*answer);
                 }
+                Ok(TaskCommand::AgentWaits { .. }) => self.scheduled.insert(0, message.command),
                 _ => {
                     self.due = message.deliver_at;
                     self.scheduled.push(message.command);

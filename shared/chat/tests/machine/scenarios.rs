@@ -67,6 +67,7 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
         system: format!("You are a {role}."),
         tools: Some(vec!["plan_write(/**)".into(), "plan_update_step(/content/**)".into(), "read".into()]),
         model: None,
+        cut: Vec::new(),
     };
     let personas = look.personas.iter().map(persona).collect();
     let looked = Box::new(Ok(Looked { plan, personas }));
@@ -132,6 +133,7 @@ fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
             system: "You are a builder.".into(),
             tools: Some(vec!["write(/projects/**)".into()]),
             model: Some("a/b".into()),
+            cut: Vec::new(),
         }));
     }
     let told = play.command(approve);

@@ -1,6 +1,6 @@
 //! Tools of servers (spec 004 §11): their names alone say that a server runs them, and a person is asked before each call.
 
-use crate::play::Play;
+use crate::{play::Play, standing::rule_id};
 use actor::Input;
 use async_trait::async_trait;
 use buildscale_chat::{ChatEffect, Gate, GateDecision, GateRequest, Report, SimpleGate};
@@ -132,6 +132,24 @@ fn an_agent_of_a_flow_calls_the_tools_of_servers_that_the_flow_lists_under_its_i
     play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
     assert_eq!(reply(&play), Some(json!({ "action": "accept" })), "its question is one of its server");
     assert!(!offers(&mut agent(AgentToolRuns::Builtin("read".into()))));
+    // One that the flow brings is one of a server, too.
+    let (name, declaration) = ("http__log".to_owned(), "{}".to_owned());
+    let mut play = agent(AgentToolRuns::Http { name, declaration });
+    assert!(offers(&mut play));
+    assert_eq!(calls(&mut play, "log").last().map(String::as_str), Some("call log 1"));
+}
+
+#[test]
+fn a_standing_rule_denies_a_tool_of_a_server_under_the_name_that_a_flow_gives_it() {
+    let runs = AgentToolRuns::Builtin(TOOL.into());
+    let mut play = Play::agent_with(vec![AgentTool { name: "log".into(), description: None, runs, root: None }]);
+    play.machine.tools = Arc::new(Registry::builtin().with_servers(Arc::new(Unasked)));
+    play.say("go");
+    let (message_id, id) = (play.message_id(), rule_id(&PermissionRule::Tool { tool: TOOL.into() }, None));
+    play.input(Input::Report(Report::Denies { message_id, rule_ids: vec![id.clone()] }));
+    let happened = calls(&mut play, "log");
+    let is_refusal = |what: &String| what.starts_with("observed false: not permitted") && what.contains(&id);
+    assert!(happened.iter().any(is_refusal), "{happened:?}");
 }
 
 /// The server of the running call asks a person.
@@ -228,6 +246,19 @@ fn a_server_asks_the_model_after_a_permission_and_its_usage_is_the_turns() {
     // The rule covers the requests of this server, and no other question of it.
     assert_eq!(samples(&mut play), [format!("call {TOOL} 3")]);
     assert_eq!(reply(&play), Some(json!({ "sample": request() })));
+}
+
+#[test]
+fn a_request_to_the_model_that_the_chat_allows_is_left_to_a_standing_rule_that_denies() {
+    let mut play = running(|_| {});
+    samples(&mut play);
+    let (permission_id, outcome) = (play.permission(), PermissionOutcome::Approved);
+    play.command(ChatCommand::Decide { permission_id, outcome, always: true, reason: None, option_id: None });
+    let denied = rule_id(&PermissionRule::Tool { tool: "sample mcp__git".into() }, None);
+    if let Some(turn) = &mut play.state.turn {
+        turn.denied = vec![denied];
+    }
+    assert_eq!(samples(&mut play), ["permission_required"]);
 }
 
 #[test]

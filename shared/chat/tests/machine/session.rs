@@ -4,9 +4,9 @@ use crate::play::Play;
 use actor::{Input, Machine as _, StopRequest, Target};
 use buildscale_chat::ChatMachine;
 use domain::{
-    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, Session, Status, StopId,
-    StopReason, Strategy, Usage,
-    session::AnalysisOrigin,
+    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, Session, SessionContext,
+    Status, StopId, StopReason, Strategy, Usage,
+    session::{AnalysisOrigin, Cut, SessionBudget},
     task::{AgentAnswer, ToolUse},
 };
 use serde_json::{Value, json};
@@ -117,12 +117,57 @@ fn the_model_analyses_where_no_rule_is_certain_and_nothing_of_it_is_said() {
     play.say("do the hard thing");
     assert_eq!(offered(&play), Vec::<String>::new());
     assert_eq!(play.request.as_ref().and_then(|request| request.max_tokens), Some(300));
+    let strategies = |play: &Play| {
+        let schema = play.request.as_ref().and_then(|request| request.schema.clone());
+        schema.map(|schema| schema["properties"]["strategy"]["enum"].clone())
+    };
+    assert_eq!(strategies(&play), Some(json!(["simple", "tool", "complex"])), "a provider may hold the model to it");
     assert_eq!(play.streamed("{\"strat"), Vec::<String>::new());
     play.answer(r#"{"strategy": "tool", "reasoning": "one look"}"#, &[]);
     assert_eq!(analysed(&play), (Strategy::Tool, AnalysisOrigin::Model));
-    assert_eq!(offered(&play), ["ls", "read", "write"]);
+    assert_eq!((offered(&play), strategies(&play)), (["ls", "read", "write"].map(str::to_owned).to_vec(), None));
     let said = |event: &ChatEvent| matches!(event, ChatEvent::MessageAdded { message: Message::Assistant { .. } });
     assert!(!play.log.iter().any(said), "the analysis is no message of the conversation");
+}
+
+#[test]
+fn the_record_of_a_context_has_the_subject_of_the_session_and_all_that_was_cut() {
+    let cut = |part: &str, tokens, kept| Cut { part: part.into(), tokens, kept };
+    let mut play = Play::with(|config| {
+        config.session = Some(Box::new(Session {
+            context: SessionContext::ProjectAudit,
+            entity: Some("atlas".into()),
+            budgets: SessionBudget { conversation: 50, ..SessionBudget::default() },
+            cut: vec![cut("location", 1_500, 1_000)],
+            ..Session::default()
+        }));
+        config.tools = Some(vec!["ls".into()]);
+    });
+    const TOOL: &str = r#"{"strategy": "tool", "reasoning": "one look"}"#;
+    const WORDS: &str = "do the hard thing";
+    play.say(WORDS);
+    play.answer(TOOL, &[]);
+    play.answer(&"y".repeat(2_000), &[]);
+    play.say(WORDS);
+    play.answer(TOOL, &[]);
+    let records: Vec<_> = play
+        .log
+        .iter()
+        .filter_map(|event| match event {
+            ChatEvent::ModelStarted { context: Some(record), .. } => Some(record),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(records.iter().map(|record| record.analysis).collect::<Vec<_>>(), [true, false, true, false]);
+    for record in &records {
+        let subject = (record.context_type, record.entity.as_deref());
+        assert_eq!(subject, (Some(SessionContext::ProjectAudit), Some("atlas")));
+    }
+    assert!(records[0].cut.is_empty(), "the first message fits");
+    // The answer of 2,000 bytes is longer than the room for the conversation, and so all before it is left out.
+    let all = (2 * WORDS.len() + 2_000) as u64 / 4;
+    assert_eq!(records[2].cut, [cut("conversation", all, WORDS.len() as u64 / 4)]);
+    assert_eq!(records[3].cut, [cut("location", 1_500, 1_000)]);
 }
 
 #[test]

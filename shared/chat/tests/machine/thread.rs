@@ -1,12 +1,13 @@
 //! Turns that a coding agent performs.
 
-use crate::play::Play;
+use crate::{permissions::prefix, play::Play, standing::rule_id};
 use actor::Input;
 use buildscale_chat::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report};
 use domain::{
-    AgentOption, ChatCommand, ChatEvent, Code, Error, Mode, Principal, StopId, ThreadAgent, event::PermissionOutcome,
+    AgentOption, AgentOptions, ChatCommand, ChatEvent, Code, Error, Mode, Principal, StopId, ThreadAgent,
+    event::PermissionOutcome,
 };
-use ports::AgentRequest;
+use ports::{AgentPrompt, AgentRequest};
 use serde_json::{Value, json};
 
 const CWD: &str = "/srv/app";
@@ -49,7 +50,7 @@ impl Play {
 
     fn tells(&mut self, report: AgentReport) -> Vec<String> {
         let leg = self.leg();
-        let is_last = !matches!(report, AgentReport::Bound(_) | AgentReport::Updated(_));
+        let is_last = !matches!(report, AgentReport::Bound(_) | AgentReport::Denies(_) | AgentReport::Updated(_));
         if is_last {
             self.running.clear();
         }
@@ -109,6 +110,90 @@ fn an_agent_performs_the_turn_and_its_text_between_calls_becomes_messages() {
     play.say("more");
     assert_eq!(play.worked[1], "prompt s1: more", "the next turn goes on in the session");
     assert!(play.asked.is_empty(), "no model is asked");
+}
+
+#[test]
+fn a_mode_or_an_option_that_the_agent_chooses_is_that_of_the_thread() {
+    let mut play = thread();
+    play.say("build it");
+    let mode = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "code" });
+    assert_eq!(play.updates(mode), ["agent_updated"]);
+    let options = json!([
+        { "id": "effort", "currentValue": "high" }, { "id": "model", "currentValue": "large" },
+    ]);
+    play.updates(json!({ "sessionUpdate": "config_option_update", "configOptions": options, "changed": ["effort"] }));
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.crash();
+    play.say("more");
+    let prompted = play.running.values().find_map(|effect| match effect {
+        ChatEffect::Agent(work) => match &work.does {
+            AgentDoes::Prompt(prompt) => Some(prompt.thread.options.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let prompted = prompted.unwrap_or_default();
+    assert_eq!(prompted.mode.as_deref(), Some("code"));
+    assert_eq!(prompted.config_overrides.into_iter().collect::<Vec<_>>(), [("effort".to_owned(), "high".to_owned())]);
+    assert!(play.state.agent_chose_at.is_some());
+}
+
+#[test]
+fn a_prompt_says_whether_the_agent_chose_its_mode_by_itself() {
+    let own_mode = |play: &Play| match play.running.values().next() {
+        Some(ChatEffect::Agent(work)) => match &work.does {
+            AgentDoes::Prompt(prompt) => Some(prompt.own_mode),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut play = thread();
+    play.say("build it");
+    assert_eq!(own_mode(&play), Some(false));
+    play.updates(json!({ "sessionUpdate": "current_mode_update", "currentModeId": "code" }));
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.crash();
+    play.say("more");
+    assert_eq!(own_mode(&play), Some(true));
+    play.tells(AgentReport::Ended("end_turn".into()));
+    let options = AgentOptions { mode: Some("ask".into()), ..AgentOptions::default() };
+    play.command(ChatCommand::Configure {
+        title: None,
+        model: None,
+        mode: None,
+        may_approve: true,
+        session: None,
+        options: Some(Box::new(options)),
+    });
+    play.say("again");
+    assert_eq!(own_mode(&play), Some(false), "a person chose this one");
+}
+
+#[test]
+fn attached_files_are_parts_of_the_prompt_and_their_words_come_before_the_request() {
+    let mut play = thread();
+    let files = ["/data/a.png", "/data/b.mp3", "/data/c.md"]
+        .map(|path| domain::FilePath::parse(path).unwrap_or_else(|_| domain::FilePath::root()));
+    play.command(ChatCommand::StartTurn {
+        content: "look".into(),
+        files: files.to_vec(),
+        context: "<file path=\"/data/c.md\" role=\"attached\">…</file>".into(),
+        create: Some(play.config.clone()),
+        limits: None,
+        interrupt: false,
+        approval: None,
+        persona: None,
+        may_approve: true,
+        noted: false,
+        rolls_back: None,
+        trace: None,
+    });
+    let Some(ChatEffect::Agent(work)) = play.running.values().next() else { panic!("nothing runs") };
+    let AgentDoes::Prompt(prompt) = &work.does else { panic!("no prompt") };
+    let kinds: Vec<_> = prompt.content.iter().filter_map(|block| block["type"].as_str()).collect();
+    assert_eq!(kinds, ["image", "audio", "resource", "text", "text"]);
+    assert_eq!(prompt.content[3][AgentPrompt::REPEATS], true);
+    assert_eq!(prompt.content[4], json!({ "type": "text", "text": "look" }));
 }
 
 #[test]
@@ -178,6 +263,47 @@ fn a_granted_rule_answers_the_next_request_that_it_covers_and_no_other() {
     play.decides(PermissionOutcome::Declined, false, None);
     play.command(ChatCommand::ForgetPermissions { rule_id: None });
     assert_eq!(play.asks("r5", &command("t5", "cargo test")), ["permission_required"], "rules are taken back");
+}
+
+#[test]
+fn a_rule_that_denies_answers_before_one_that_allows_and_in_the_turns_of_all_people() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "cargo publish"));
+    play.decides(PermissionOutcome::Declined, true, None);
+    assert_eq!(play.worked[1], "answer r1: no");
+    let own = domain::PermissionRule::Command { words: vec!["cargo".into()], folder: domain::FilePath::root() };
+    play.state.permissions.push(own);
+    assert_eq!(play.asks("r2", &command("t2", "cargo publish --dry-run")), ["agent_began"]);
+    assert_eq!(play.worked[2], "answer r2: no");
+    let Some(ChatEvent::AgentBegan { answer: Some(answer), .. }) = play.log.last() else { panic!("no answer") };
+    assert_eq!(answer.by, "rule: denied: commands that begin with `cargo publish`");
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.may_approve = false;
+    play.say("publish it");
+    assert_eq!(play.asks("r3", &command("t3", "cargo publish")), ["agent_began"]);
+    assert_eq!(play.worked.last().map(String::as_str), Some("answer r3: no"));
+    assert_eq!(play.asks("r4", &command("t4", "cargo build")), ["permission_required"]);
+}
+
+#[test]
+fn a_standing_rule_that_denies_answers_before_a_rule_of_the_chat_that_allows() {
+    let mut play = thread();
+    play.say("build it");
+    play.asks("r1", &command("t1", "cargo test"));
+    play.decides(PermissionOutcome::Approved, true, None);
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.say("again");
+    let denied = rule_id(&prefix(&["cargo", "test"]), Some(CWD));
+    assert_eq!(play.tells(AgentReport::Denies(vec![denied])), ["denials_read"]);
+    assert_eq!(play.asks("r2", &command("t2", "cargo test --all")), ["agent_began"]);
+    assert_eq!(play.worked.last().map(String::as_str), Some("answer r2: no"));
+    let Some(ChatEvent::AgentBegan { answer: Some(answer), .. }) = play.log.last() else { panic!("no answer") };
+    assert_eq!(answer.by, "rule: denied: commands that begin with `cargo test`");
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.say("more");
+    play.asks("r3", &command("t3", "cargo test"));
+    assert_eq!(play.worked.last().map(String::as_str), Some("answer r3: yes"), "this turn has read no such rule");
 }
 
 #[test]

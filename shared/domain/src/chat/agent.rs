@@ -38,6 +38,9 @@ pub struct AgentOf {
     /// The flow, if it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowRef>,
+    /// Whether it has not the home of its person: a file started its flow, which somebody else may have written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_home: bool,
     /// Set on an executor: the session, and the step of its plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<Box<ExecutorOf>>,
@@ -47,6 +50,11 @@ impl AgentOf {
     /// The task that it works for; none for an executor.
     pub fn of_task(&self) -> Option<TaskId> {
         self.executor.is_none().then_some(self.task)
+    }
+
+    /// The task that people made: that of its node, or the one at the top of the tasks above that.
+    pub fn root(&self) -> TaskId {
+        self.task.top(&self.above)
     }
 }
 
@@ -81,6 +89,13 @@ pub enum AgentToolRuns {
     Named,
     /// This built-in tool.
     Builtin(String),
+    /// An HTTP tool that the flow brings.
+    Http {
+        /// The name that servers know it by, `http__NAME`.
+        name: String,
+        /// Its declaration, as JSON.
+        declaration: String,
+    },
     /// A registered function.
     Function {
         /// The name that it is registered under.

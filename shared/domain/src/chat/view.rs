@@ -2,8 +2,8 @@
 
 use super::{Approval, ChatStatus, ForkOf};
 use crate::{
-    CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, PermissionRule, ScenarioSetup, Session, TaskId, Timestamp,
-    TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
+    AgentOptions, CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, PermissionRule, ScenarioSetup, Session, TaskId,
+    Timestamp, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,9 +120,15 @@ pub struct ChatView {
     /// The approval that the agent works under, in `build` mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// The calls that need no further permission, in turns of people who may approve.
+    /// The calls that need no further permission, in turns of people who may approve, and those that are denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<PermissionRule>,
+    /// The settings of its coding agent, once that has chosen a mode or an option by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_options: Option<AgentOptions>,
+    /// When it last did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_chose_at: Option<Timestamp>,
     /// The chat's own file.
     pub file_id: FileId,
     /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.

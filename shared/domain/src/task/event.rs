@@ -4,7 +4,9 @@ use super::{
     AgentAnswer, Arrival, AssembledContext, BudgetFact, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry,
     Status, TaskCommand, TaskConfig, ToolUse, Wait,
 };
-use crate::{ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, question::Question};
+use crate::{
+    ChatEvent, ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, question::Question,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -65,6 +67,24 @@ pub enum TaskEvent {
         node: NodeId,
         /// The answer.
         answer: Box<AgentAnswer>,
+    },
+    /// The agent of a node waits for people, or goes on. They answer it at its chat.
+    AgentWaits {
+        /// The node.
+        node: NodeId,
+        /// The chat.
+        chat: ChatId,
+        /// The open question or request for permission, as the event of the chat; none when the agent goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<ChatEvent>>,
+        /// Whether the request is cut. The chat has the whole.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
+        /// Whether the request that was open before was declined, or withdrawn without an answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        declined: bool,
+        /// The time at which the task was told.
+        at: Timestamp,
     },
     /// A deterministic node called a tool.
     ToolUsed {

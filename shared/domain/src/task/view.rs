@@ -1,6 +1,6 @@
 //! A task as lists and clients see it.
 
-use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskBudget, TaskPhase, Wait};
+use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskBudget, TaskPhase, Wait, above};
 use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +27,9 @@ pub struct TaskView {
     /// The open question, as its event, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
+    /// Whether the agent of its node waits for people: the list of what waits has the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_waits: bool,
     /// The wait of its node, if it is not for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
@@ -65,6 +68,16 @@ pub struct TaskView {
 }
 
 impl TaskView {
+    /// The tasks above this one, the root first.
+    pub fn above(&self) -> &[TaskId] {
+        above(self.origin.as_ref())
+    }
+
+    /// The task that people made: this one, or the one at the top of the tasks above it.
+    pub fn root(&self) -> TaskId {
+        self.task_id.top(self.above())
+    }
+
     /// The event that tells a workspace's clients of this state; none for a clone or subtask, which its parent's stream tells of.
     pub fn event(&self) -> Option<WorkspaceEvent> {
         self.origin.is_none().then(|| WorkspaceEvent::TaskUpdated {

@@ -52,6 +52,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
                 budget: 100_000,
                 left_out_turns: 3,
                 left_out_lines: 40,
+                ..ContextRecord::default()
             })),
         },
         ChatEvent::SteerRequested { stop_id, at },
@@ -85,5 +86,6 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             at,
         },
         ChatEvent::CompactionSkipped { turn_id: TurnId(id(53)), reason: "it is short".into(), at },
+        ChatEvent::DenialsRead { rule_ids: vec!["0123456789abcdef".into()] },
     ]
 }

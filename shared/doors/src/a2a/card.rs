@@ -25,13 +25,15 @@ pub struct Card<'a> {
     pub is_guarded: bool,
     /// Whether tasks are pushed.
     pub pushes: bool,
-    /// The personas.
+    /// The personas and the flows.
     pub skills: Vec<Skill<'a>>,
 }
 
-/// A persona.
+/// A persona, or a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Skill<'a> {
+    /// Its kind: `persona` or `flow`.
+    pub kind: &'static str,
     /// The name by which messages ask for it.
     pub name: &'a str,
     /// The name for people.
@@ -46,7 +48,7 @@ impl Card<'_> {
         let skill = |one: &Skill<'_>| {
             // The protocol wants a description.
             let description = if one.description.is_empty() { one.title } else { one.description };
-            json!({ "id": one.name, "name": one.title, "description": description, "tags": ["persona"] })
+            json!({ "id": one.name, "name": one.title, "description": description, "tags": [one.kind] })
         };
         let bearer = json!({
             "scheme": "Bearer", "description": "A token of this server, an API key (POST /api/v1/keys), or a token of its issuer \
@@ -55,7 +57,7 @@ impl Card<'_> {
         let taken = [&OUTPUT[..], &FILES].concat();
         let mut card = json!({
             "name": "BuildScale",
-            "description": "Agents that work on the files of a workspace. metadata.skill of the first message of a context names the persona.",
+            "description": "Agents that work on the files of a workspace. metadata.skill of the first message of a context names the persona or the flow.",
             "version": env!("CARGO_PKG_VERSION"),
             "supportedInterfaces": [{ "url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
             "capabilities": { "streaming": true, "pushNotifications": self.pushes, "extendedAgentCard": true },

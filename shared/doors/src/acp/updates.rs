@@ -68,6 +68,12 @@ impl Updates {
             "tool_call" => Told::Update(self.call(data)),
             "tool_call_update" => Told::Update(self.progress(data)),
             "plan_update" => Told::Update(json!({ "sessionUpdate": "plan", "entries": data["entries"] })),
+            "mode_update" => {
+                Told::Update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": data["modeId"] }))
+            }
+            "config_options_update" => {
+                Told::Update(json!({ "sessionUpdate": "config_option_update", "configOptions": data["configOptions"] }))
+            }
             "session_info_update" if data["title"].is_string() => {
                 Told::Update(json!({ "sessionUpdate": "session_info_update", "title": data["title"] }))
             }

@@ -106,13 +106,14 @@ impl Frames {
                 expires_at,
                 ..
             } => {
+                let digest = domain::shown_digest(category, tool, args, agent.as_deref());
                 let args = tool::arguments(args);
                 vec![(
                     "permission_required",
                     json!({
                         "permissionId": permission_id, "approval": category, "command": tool::asked(tool, &args, agent.is_some()),
                         "requestId": call_id, "options": permission::options(always.as_ref(), agent.as_deref()), "reason": reason,
-                        "rawInput": args, "expiresAt": expires_at,
+                        "rawInput": args, "digest": digest, "expiresAt": expires_at,
                     }),
                 )]
             }
@@ -181,6 +182,7 @@ impl Frames {
             | ChatEvent::ModeChanged { .. }
             | ChatEvent::PlanApproved { .. }
             | ChatEvent::RightsNarrowed { .. }
+            | ChatEvent::DenialsRead { .. }
             | ChatEvent::Used { .. }
             | ChatEvent::StopRequested { .. }
             | ChatEvent::Deleted { .. }

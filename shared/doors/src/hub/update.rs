@@ -12,6 +12,8 @@ pub(crate) fn encode(update: &Value) -> Option<(&'static str, Value)> {
         "tool_call_update" => ("tool_call_update", parts(update, &TOOL_CALL)),
         "plan" => ("plan_update", json!({ "entries": update.get("entries").cloned().unwrap_or_else(|| json!([])) })),
         "agent_message_chunk" => ("message_content", parts(update, &["content"])),
+        "current_mode_update" => ("mode_update", json!({ "modeId": update.get("currentModeId")? })),
+        "config_option_update" => ("config_options_update", json!({ "configOptions": update.get("configOptions")? })),
         "session_info_update" => ("session_info_update", parts(update, &["sessionId", "title"])),
         _ => return None,
     };
@@ -33,6 +35,15 @@ mod tests {
         check(
             json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "_meta": { "x": 1 } }),
             Some(("tool_call", json!({ "toolCallId": "t", "title": "ls" }))),
+        );
+        check(
+            json!({ "sessionUpdate": "current_mode_update", "currentModeId": "code" }),
+            Some(("mode_update", json!({ "modeId": "code" }))),
+        );
+        let options = json!([{ "id": "effort", "currentValue": "high" }]);
+        check(
+            json!({ "sessionUpdate": "config_option_update", "configOptions": options, "changed": ["effort"] }),
+            Some(("config_options_update", json!({ "configOptions": options }))),
         );
         let entries = json!([{ "content": "look", "status": "pending", "priority": "high" }]);
         check(

@@ -39,6 +39,8 @@ pub struct Conversation {
     error: Option<Error>,
     /// Whether the turn is no part of the conversation.
     is_internal: bool,
+    /// Whether a summary is written now, which is no message.
+    compacts: bool,
 }
 
 impl From<Part> for RunId {
@@ -66,12 +68,25 @@ impl Conversation {
                 self.history.runs.pop();
             }
             _ if self.is_internal => {}
+            ChatEvent::CompactionBegan { .. } => self.compacts = true,
+            ChatEvent::Compacted { .. } => self.compacts = false,
+            // A message begins, maybe again after a crash: the words of the attempt before are void.
+            ChatEvent::TurnStarted { .. } | ChatEvent::ModelStarted { .. } | ChatEvent::AgentBegan { .. } => {
+                self.history.writing = None;
+            }
+            ChatEvent::Chunk { text, message_id } if self.now.is_some() && !self.compacts => {
+                match &mut self.history.writing {
+                    Some((of, words)) if of == message_id => words.push_str(text),
+                    writing => *writing = Some((*message_id, text.clone())),
+                }
+            }
             // Words that steer are a message once the model reads them.
             ChatEvent::MessageAdded { message } => {
                 self.say(messages::of(message));
                 let (source, next) = match message {
                     Message::Assistant { calls, .. } => {
                         self.calls = calls.iter().map(|call| call.call_id).collect();
+                        self.history.writing = None;
                         ("loop", if calls.is_empty() { None } else { Some(TOOLS) })
                     }
                     _ => ("input", Some(AGENT)),
@@ -92,21 +107,10 @@ impl Conversation {
                     self.goes_on(call, at);
                 }
             }
-            ChatEvent::Asked { question_id, call_id, questions, .. } => {
-                self.interrupt(number, at, *call_id, question(question_id.0, *call_id, questions));
-            }
-            ChatEvent::HandedOut(HandedOut { call_id, tool, args, .. }) if own(tool).is_some() => {
-                let (name, args) = (own(tool), parsed(args));
-                let value = json!({ "type": "function", "name": name, "args": args, "tool_call_id": call_id });
-                self.interrupt(number, at, *call_id, interrupt(call_id.0, &value));
-            }
-            ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
-                let value = json!({
-                    "action_requests": [{ "name": tool, "args": parsed(args), "description": reason }],
-                    "review_configs": [{ "action_name": tool, "allowed_decisions": ["approve", "reject"] }],
-                    "tool_call_id": call_id,
-                });
-                self.interrupt(number, at, *call_id, interrupt(permission_id.0, &value));
+            ChatEvent::Asked { .. } | ChatEvent::HandedOut(_) | ChatEvent::PermissionRequired { .. } => {
+                if let Some((call, asked)) = asked(event) {
+                    self.interrupt(number, at, call, asked);
+                }
             }
             ChatEvent::Failed { error } => self.error = Some(error.clone()),
             ChatEvent::Done { stop_reason, .. } => {
@@ -182,7 +186,8 @@ impl Conversation {
     fn end(&mut self, number: u64, at: Timestamp, status: Status, error: Option<Error>) {
         self.last(number, at, error);
         self.close(at, status);
-        (self.now, self.waits) = (None, None);
+        (self.now, self.waits, self.compacts) = (None, None, false);
+        self.history.writing = None;
         self.calls.clear();
     }
 
@@ -199,6 +204,29 @@ impl Conversation {
             point.error = error.map(|error| json!({ "error": error.code, "message": error.message }).to_string());
         }
     }
+}
+
+/// The interrupt that a request to people is, and the call that waits; none for any other event.
+pub(super) fn asked(event: &ChatEvent) -> Option<(CallId, Value)> {
+    Some(match event {
+        ChatEvent::Asked { question_id, call_id, questions, .. } => {
+            (*call_id, question(question_id.0, *call_id, questions))
+        }
+        ChatEvent::HandedOut(HandedOut { call_id, tool, args, .. }) => {
+            let (name, args) = (own(tool)?, parsed(args));
+            let value = json!({ "type": "function", "name": name, "args": args, "tool_call_id": call_id });
+            (*call_id, interrupt(call_id.0, &value))
+        }
+        ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
+            let value = json!({
+                "action_requests": [{ "name": tool, "args": parsed(args), "description": reason }],
+                "review_configs": [{ "action_name": tool, "allowed_decisions": ["approve", "reject"] }],
+                "tool_call_id": call_id,
+            });
+            (*call_id, interrupt(permission_id.0, &value))
+        }
+        _ => return None,
+    })
 }
 
 fn interrupt(id: uuid::Uuid, value: &Value) -> Value {

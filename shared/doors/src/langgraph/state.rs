@@ -1,7 +1,10 @@
 //! The states of a thread, one at each checkpoint, and its runs.
 
-use super::ids::{RunId, checkpoint_id};
-use domain::Timestamp;
+use super::{
+    ids::{RunId, checkpoint_id},
+    messages,
+};
+use domain::{MessageId, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// The states of a run, by their names in the protocol.
@@ -95,6 +98,8 @@ const MAX_STATES: usize = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(super) messages: Vec<Value>,
+    /// The message that is being written, and its words so far.
+    pub(super) writing: Option<(MessageId, String)>,
     pub(super) points: Vec<Point>,
     pub(super) runs: Vec<RunState>,
 }
@@ -112,7 +117,7 @@ impl History {
 
     /// The values now.
     pub fn values(&self) -> Value {
-        self.points.last().map_or_else(|| json!({}), |point| self.values_at(point))
+        self.points.len().checked_sub(1).map_or_else(|| json!({}), |last| self.values_at(last))
     }
 
     /// The values now, with what a person has to decide.
@@ -138,11 +143,17 @@ impl History {
         Value::Object(all)
     }
 
-    fn values_at(&self, point: &Point) -> Value {
-        match &point.values {
-            Values::Messages(count) => json!({ "messages": self.messages.get(..*count).unwrap_or_default() }),
-            Values::Whole(values) => values.clone(),
-        }
+    /// The values at a checkpoint. Those of the last one have the words so far of the message that is being written: a client that stops a run
+    /// reads the state before the stop is carried out, and shows that.
+    fn values_at(&self, place: usize) -> Value {
+        let count = match &self.points[place].values {
+            Values::Messages(count) => *count,
+            Values::Whole(values) => return values.clone(),
+        };
+        let writing = self.writing.as_ref().filter(|_| place + 1 == self.points.len());
+        let written = writing.map(|(id, words)| messages::ai(*id, words, "", &[]));
+        let shown = self.messages.get(..count).unwrap_or_default().iter().cloned().chain(written);
+        Value::Object(Map::from_iter([("messages".to_owned(), shown.collect())]))
     }
 
     /// The state as it was at the event with this number, or is now; before the first checkpoint an empty one.
@@ -185,7 +196,7 @@ impl History {
             })
         };
         json!({
-            "values": self.values_at(point), "next": point.next, "checkpoint": checkpoint(point.number),
+            "values": self.values_at(place), "next": point.next, "checkpoint": checkpoint(point.number),
             "metadata": { "source": point.source, "step": place, "parents": {}, "run_id": point.run.to_string() },
             "created_at": point.at, "parent_checkpoint": parent,
             "tasks": names.iter().map(task).collect::<Vec<_>>(),

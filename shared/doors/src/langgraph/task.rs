@@ -2,6 +2,7 @@
 
 use super::{
     Mode,
+    chat::asked as asked_in_a_chat,
     frames::{Form, Out},
     ids::RunId,
     state::{History, Point, RunState, Status, Values},
@@ -18,12 +19,14 @@ pub struct Course {
     run: RunId,
     /// The node that a person has to answer, or to let go on.
     waits: Option<String>,
+    /// Whether it is the agent of the node that waits for people.
+    is_agent: bool,
 }
 
 impl Course {
     /// Of this task.
     pub fn of(task: TaskId) -> Self {
-        Self { history: History::default(), run: RunId { of: task.0, number: 0 }, waits: None }
+        Self { history: History::default(), run: RunId { of: task.0, number: 0 }, waits: None, is_agent: false }
     }
 
     /// The states so far.
@@ -34,6 +37,11 @@ impl Course {
     /// The node that a person has to answer, or to let go on.
     pub fn waits(&self) -> Option<&str> {
         self.waits.as_deref()
+    }
+
+    /// Whether the agent of a node waits for people, and not the node itself.
+    pub fn is_agent(&self) -> bool {
+        self.is_agent
     }
 
     /// Takes in the next event; tells whether there is a new checkpoint.
@@ -60,6 +68,16 @@ impl Course {
                     json!({ "id": question_id, "value": value, "when": "during", "resumable": true, "ns": [node] });
                 self.interrupt((number, at), node.0.as_ref(), Some(interrupt));
             }
+            TaskEvent::AgentWaits { node, asked, .. } => {
+                self.agent_goes_on((number, at), node.0.as_ref());
+                if let Some((_, mut interrupt)) = asked.as_deref().and_then(asked_in_a_chat) {
+                    interrupt["ns"] = json!([node]);
+                    interrupt["value"]["node"] = json!(node);
+                    self.interrupt((number, at), node.0.as_ref(), Some(interrupt));
+                    self.is_agent = true;
+                }
+            }
+            TaskEvent::AgentReplied { node, .. } => self.agent_goes_on((number, at), node.0.as_ref()),
             TaskEvent::PausedBefore { node, .. } => self.interrupt((number, at), node.0.as_ref(), None),
             TaskEvent::Answered { node, .. } => self.goes_on(node.0.as_ref(), at),
             TaskEvent::Continued { .. } => {
@@ -75,7 +93,7 @@ impl Course {
                     point.error = Some(json!({ "error": error.code, "message": error.message }).to_string());
                 }
                 self.close(at, over(error.as_ref()));
-                self.waits = None;
+                (self.waits, self.is_agent) = (None, false);
             }
             TaskEvent::Parked { .. } => self.close(at, Status::Error),
             TaskEvent::Unparked { .. } => {
@@ -96,6 +114,14 @@ impl Course {
     fn goes_on(&mut self, node: &str, at: Timestamp) {
         if self.waits.take_if(|waits| waits == node).is_some() {
             self.begin(at);
+        }
+    }
+
+    /// The agent of a node has its answer, and no interrupt is open any more.
+    fn agent_goes_on(&mut self, (number, at): (u64, Timestamp), node: &str) {
+        if std::mem::take(&mut self.is_agent) {
+            self.goes_on(node, at);
+            self.point((number, at), "loop", self.history.values(), vec![node.to_owned()]);
         }
     }
 
@@ -208,7 +234,7 @@ impl Projection for TaskRun {
         }
         let history = &self.course.history;
         match event {
-            TaskEvent::Asked { .. } | TaskEvent::PausedBefore { .. } => {
+            TaskEvent::Asked { .. } | TaskEvent::PausedBefore { .. } | TaskEvent::AgentWaits { asked: Some(_), .. } => {
                 out.update("__interrupt__", || json!(history.interrupts()));
                 out.values(|| history.interrupted());
                 self.end(Status::Interrupted, None, &mut out);

@@ -8,7 +8,8 @@ const FILE: &str = "file://";
 /// The most resources that are listed; the template reaches all.
 const LISTED: usize = 1000;
 
-fn content(path: String) -> Request {
+/// The request for the content of a file.
+pub(super) fn content(path: String) -> Request {
     let route = ["files", "by-path", "content"].map(str::to_owned).into();
     Request { query: vec![("path", path)], is_raw: true, ..Request::get(route) }
 }
@@ -34,8 +35,8 @@ pub(super) fn request(method: &str, params: &Value) -> Option<Result<(Request, B
             match (name.is_empty() || name.starts_with('.') || name.contains('/'), about.is_null() || about.is_string())
             {
                 (false, true) => {
-                    let words = about.as_str().unwrap_or_default().to_owned();
-                    Ok((content(format!("/system/skills/{name}/SKILL.md")), Becomes::Prompt(words)))
+                    let request = about.as_str().unwrap_or_default().to_owned();
+                    Ok((Request::get(vec!["skills".into()]), Becomes::Skill { name: name.to_owned(), request }))
                 }
                 (true, _) => Err(format!("there is no prompt {name:?}")),
                 (_, false) => Err("the argument \"request\" is no text".to_owned()),
@@ -83,6 +84,12 @@ pub(super) fn prompts(body: &Value) -> Value {
     };
     let skills = body["skills"].as_array().into_iter().flatten();
     json!({ "prompts": skills.map(prompt).collect::<Vec<_>>() })
+}
+
+/// The path of the skill of this name, from the answer of `GET …/skills`: the caller's own goes before that of the workspace there.
+pub(super) fn path_of_skill(name: &str, body: &Value) -> Option<String> {
+    let skill = body["skills"].as_array()?.iter().find(|skill| skill["name"] == name)?;
+    Some(skill["path"].as_str()?.to_owned())
 }
 
 /// A prompt: the text of a skill, and the words that it is used for.

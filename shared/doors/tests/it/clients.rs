@@ -6,11 +6,11 @@ use buildscale_doors::{
     a2a::{Shows, Task, TaskId},
     agui::Events,
     ai_sdk::Chunks,
-    langgraph::{ChatRun, Conversation, Mode, RunId, Status, TaskRun},
-    of_task::{OfTask, TaskParts, Telling, turn_of},
+    langgraph::{ChatRun, Conversation, Course, Mode, RunId, Status, TaskRun},
+    of_task::{OfTask, TaskParts, Telling, chat_of, turn_of},
     openai::{Completion, Response, ResponseId, StartingAfter},
 };
-use domain::{ChatEvent, ChatId, TaskEvent, Timestamp, task_native};
+use domain::{ChatEvent, ChatId, TaskConfig, TaskEvent, Timestamp, task_native};
 use serde_json::Value;
 use std::{collections::BTreeSet, fmt::Write};
 use uuid::Uuid;
@@ -106,75 +106,114 @@ fn write(text: &mut String, frames: &[Frame]) {
     }
 }
 
-/// A flow with a question and a split, in our own format and as LangGraph has it.
-#[test]
-fn a_recorded_task_is_rendered_like_this() {
-    let text = std::fs::read_to_string(file("clients/flow.log.json")).unwrap();
+/// Recorded tasks, and in how many parts each is told: a flow with a question and a split; a flow whose agent needs a permission and then asks.
+pub const TASKS: [(&str, u32); 2] = [("flow", 2), ("flow-agent", 3)];
+
+fn task_log(name: &str) -> (TaskConfig, Vec<TaskEvent>) {
+    let text = std::fs::read_to_string(file(&format!("clients/{name}.log.json"))).unwrap();
     let log: Vec<TaskEvent> = serde_json::from_str(&text).unwrap();
-    let mut native = String::new();
-    for (number, event) in (1..).zip(&log) {
-        if let Some((name, data)) = task_native::encode(event) {
-            writeln!(native, "{number} {name} {data}").unwrap();
+    let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
+    ((**config).clone(), log)
+}
+
+/// The frames of a task in a view, to its end.
+fn fold_task(view: &mut dyn Projection<Event = TaskEvent>, log: &[TaskEvent]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for (number, event) in (1..).zip(log) {
+        if !view.is_over() {
+            view.take_in(number, Timestamp::default(), event, &mut frames);
         }
     }
-    golden("flow.native", &native);
-    let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
-    for (name, modes) in
-        [("langgraph", Some(vec![Mode::Values, Mode::Updates, Mode::Custom])), ("langgraph-whole", None)]
-    {
-        let mut text = String::new();
-        for number in 0..2 {
-            let run = RunId { of: config.task.0, number };
-            writeln!(text, "# run {run}").unwrap();
-            let mut view = TaskRun::new(run, "the thread".into(), "shout".into(), modes.clone());
-            let mut frames = Vec::new();
-            for (number, event) in (1..).zip(&log) {
-                if !view.is_over() {
-                    view.take_in(number, Timestamp::default(), event, &mut frames);
-                }
+    assert!(view.is_over());
+    frames
+}
+
+/// A task in our own format and as LangGraph has it.
+#[test]
+fn a_recorded_task_is_rendered_like_this() {
+    for (name, runs) in TASKS {
+        let (config, log) = task_log(name);
+        let mut native = String::new();
+        for (number, event) in (1..).zip(&log) {
+            if let Some((name, data)) = task_native::encode(event) {
+                writeln!(native, "{number} {name} {data}").unwrap();
             }
-            assert!(view.is_over());
-            write(&mut text, &frames);
         }
-        golden(&format!("flow.{name}"), &text);
+        golden(&format!("{name}.native"), &native);
+        for (protocol, modes) in
+            [("langgraph", Some(vec![Mode::Values, Mode::Updates, Mode::Custom])), ("langgraph-whole", None)]
+        {
+            let mut text = String::new();
+            for number in 0..runs {
+                let run = RunId { of: config.task.0, number };
+                writeln!(text, "# run {run}").unwrap();
+                let mut view = TaskRun::new(run, "the thread".into(), config.flow.name.clone(), modes.clone());
+                write(&mut text, &fold_task(&mut view, &log));
+            }
+            golden(&format!("{name}.{protocol}"), &text);
+        }
     }
 }
 
 /// The protocols that show a task as the turn of a chat.
-pub const TELL_TASKS: [&str; 5] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui"];
+pub const TELL_TASKS: [&str; 6] = ["response", "completion", "completion-whole", "ai-sdk", "ag-ui", "a2a-whole"];
 
 #[test]
 fn a_recorded_task_is_told_as_a_turn() {
-    let text = std::fs::read_to_string(file("clients/flow.log.json")).unwrap();
-    let log: Vec<TaskEvent> = serde_json::from_str(&text).unwrap();
-    let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
-    let (mut told, mut as_chat) = (TaskParts::of(config.task), Vec::new());
-    let mut telling = Telling::of(config.task);
-    for (number, event) in (1..).zip(&log) {
-        told.take_in(event);
-        as_chat.extend(telling.numbered(number, Timestamp::default(), event));
-    }
-    assert!(as_chat.is_sorted_by(|(one, _), (next, _)| one < next), "each has a number of its own");
-    assert_eq!((told.last().number, told.asking.len()), (1, 0), "it has asked once, and was answered");
-    for protocol in TELL_TASKS {
-        let mut text = String::new();
-        for number in 0..2 {
-            let part = Part { turn: turn_of(config.task), number };
-            writeln!(text, "# part {number}").unwrap();
-            let (mut view, mut frames) = (OfTask::new(config.task, view(protocol, part)), Vec::new());
-            for (number, event) in (1..).zip(&log) {
-                if !view.is_over() {
-                    view.take_in(number, Timestamp::default(), event, &mut frames);
-                }
-            }
-            assert!(view.is_over(), "{protocol}");
-            let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
-            assert_eq!(at, [frames.len() - 1], "{protocol}: the end is the last frame");
-            assert!(frames.iter().all(|frame| frame.number <= log.len() as u64), "cursors are those of the task");
-            write(&mut text, &frames);
+    for (name, parts) in TASKS {
+        let (config, log) = task_log(name);
+        let (mut told, mut as_chat) = (TaskParts::of(config.task), Vec::new());
+        let mut telling = Telling::of(config.task);
+        for (number, event) in (1..).zip(&log) {
+            told.take_in(event);
+            as_chat.extend(telling.numbered(number, Timestamp::default(), event));
         }
-        golden(&format!("flow.{protocol}"), &text);
+        assert!(as_chat.is_sorted_by(|(one, _), (next, _)| one < next), "each has a number of its own");
+        assert_eq!((told.last().number + 1, told.waits()), (parts, false), "{name}: it asks nothing any more");
+        for protocol in TELL_TASKS {
+            let mut text = String::new();
+            for number in 0..parts {
+                let part = Part { turn: turn_of(config.task), number };
+                writeln!(text, "# part {number}").unwrap();
+                let frames = fold_task(&mut OfTask::new(config.task, view(protocol, part)), &log);
+                let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
+                assert_eq!(at, [frames.len() - 1], "{name} {protocol}: the end is the last frame");
+                assert!(frames.iter().all(|frame| frame.number <= log.len() as u64), "cursors are those of the task");
+                write(&mut text, &frames);
+            }
+            golden(&format!("{name}.{protocol}"), &text);
+        }
     }
+}
+
+/// A request of a node's agent is an interrupt of the run until the agent goes on.
+#[test]
+fn the_requests_of_a_tasks_agent_are_those_of_its_run() {
+    let (config, log) = task_log("flow-agent");
+    let (mut parts, mut course, mut seen) = (TaskParts::of(config.task), Course::of(config.task), Vec::new());
+    for (number, event) in (1..).zip(&log) {
+        parts.take_in(event);
+        course.take_in(number, Timestamp::default(), event);
+        let ids: Vec<&str> = course.history().interrupts().iter().filter_map(|one| one["id"].as_str()).collect();
+        let open: Vec<String> = parts.agent.iter().map(|(id, _)| id.to_string()).collect();
+        assert_eq!(ids, open, "event {number}");
+        assert_eq!((course.is_agent(), parts.waits()), (!open.is_empty(), !open.is_empty()), "event {number}");
+        if let TaskEvent::AgentWaits { asked, .. } = event {
+            assert_eq!((course.waits(), asked.is_some()), (asked.as_ref().map(|_| "write"), !open.is_empty()));
+            seen.push(course.history().interrupts().first().map_or(Value::Null, |one| one["value"]["type"].clone()));
+        }
+    }
+    assert_eq!(seen, [Value::Null, Value::Null, "question".into(), Value::Null], "a permission has no type");
+    let runs: Vec<&str> = course.history().runs().iter().map(|run| run.status.name()).collect();
+    assert_eq!(runs, ["interrupted", "interrupted", "success"]);
+    let id = TaskId { chat: chat_of(config.task), turn: turn_of(config.task) };
+    let mut states = Vec::new();
+    for part in 0..3 {
+        let task = Task::new(id, part, Value::from(1), "https://hub.example/files".into(), Shows::Whole(None));
+        let frames = fold_task(&mut OfTask::new(config.task, Box::new(task)), &log);
+        states.push(frames[0].data["result"]["task"]["status"]["state"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(states, ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED"]);
 }
 
 fn ends(protocol: &str, data: &Value) -> bool {
@@ -366,4 +405,31 @@ fn the_states_of_a_thread_grow_and_its_last_one_is_that_of_its_stream() {
             assert_eq!(run.unwrap().status.name(), end, "{name} {part:?}");
         }
     });
+}
+
+#[test]
+fn the_last_state_of_a_thread_has_the_words_of_the_message_that_is_being_written() {
+    let log = log("clients/stop.log.json");
+    let states = |log: &[ChatEvent]| {
+        let mut conversation = Conversation::default();
+        for (number, event) in (1..).zip(log) {
+            conversation.take_in(number, Timestamp::default(), event);
+        }
+        conversation.history().states("the thread", usize::MAX, None)
+    };
+    let said = |state: &Value| -> Vec<(Value, Value)> {
+        let messages = state["values"]["messages"].as_array().unwrap();
+        messages.iter().map(|message| (message["id"].clone(), message["content"].clone())).collect()
+    };
+    let chunk = log.iter().position(|event| matches!(event, ChatEvent::Chunk { .. })).unwrap();
+    let (running, stopped) = (states(&log[..=chunk]), states(&log));
+    assert_eq!(said(&running[0])[1].1, "one t");
+    // The stop keeps it under its id, and the checkpoint before it is as it was.
+    assert_eq!(said(&running[0]), said(&stopped[0])[..2]);
+    assert_eq!(said(stopped.last().unwrap()).len(), 1);
+    // A message that begins again has no words yet, and a summary is no message.
+    let again = [&log[..=chunk], &log[chunk - 1..chunk]].concat();
+    let began = ChatEvent::CompactionBegan { internal: false, max_chars: 400, at: Timestamp::default() };
+    let summary = [&log[..chunk], std::slice::from_ref(&began), &log[chunk..=chunk]].concat();
+    assert_eq!((said(&states(&again)[0]).len(), said(&states(&summary)[0]).len()), (1, 1));
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     acp::line,
-    clients::{PROTOCOLS, TELL_TASKS},
+    clients::{PROTOCOLS, TASKS, TELL_TASKS},
     logs::{LOGS, file, golden, log, numbered},
 };
 use buildscale_doors::{
@@ -105,7 +105,8 @@ fn each_protocol_has_a_transcript_of_each_log() {
     let protocols = || HERE.into_iter().chain(PROTOCOLS);
     let mut wanted: BTreeSet<String> =
         LOGS.iter().flat_map(|(log, _)| protocols().map(move |protocol| format!("{log}.{protocol}"))).collect();
-    wanted.extend(OF_TASKS.into_iter().chain(TELL_TASKS).map(|protocol| format!("flow.{protocol}")));
+    let of_tasks = || OF_TASKS.into_iter().chain(TELL_TASKS);
+    wanted.extend(TASKS.iter().flat_map(|(log, _)| of_tasks().map(move |protocol| format!("{log}.{protocol}"))));
     let kept = std::fs::read_dir(file("clients")).unwrap().map(|entry| entry.unwrap().file_name());
     let kept = kept.map(|name| name.into_string().unwrap()).filter(|name| !name.ends_with(".log.json"));
     assert_eq!(kept.collect::<BTreeSet<_>>(), wanted);

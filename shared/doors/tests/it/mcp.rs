@@ -145,11 +145,18 @@ fn files_are_resources() {
 #[test]
 fn skills_are_prompts() {
     let skills = json!({ "skills": [{ "name": "report", "title": "Report", "description": "d", "path": "/system/skills/report/SKILL.md" }] });
-    let (request, answer) = became("prompts/list", json!({}), Ok(skills));
-    assert_eq!((request.as_str(), &answer["result"]["prompts"][0]["name"]), ("GET skills", &json!("report")));
+    let (listed, answer) = became("prompts/list", json!({}), Ok(skills));
+    assert_eq!((listed.as_str(), &answer["result"]["prompts"][0]["name"]), ("GET skills", &json!("report")));
     let of_this = json!({ "name": "report", "arguments": { "request": "on sales" } });
-    let (request, answer) =
-        became("prompts/get", of_this, Ok(json!({ "type": "text/markdown", "text": "Be brief.\n" })));
-    assert_eq!(request, "GET files/by-path/content?path=/system/skills/report/SKILL.md");
-    assert_eq!(answer["result"]["messages"][0]["content"]["text"], "Be brief.\n\non sales");
+    let Taken::Ask(ask) = take(&request("prompts/get", of_this)) else { panic!() };
+    assert_eq!(ask.request.path, ["skills"]);
+    // The file is that of the list, which has the caller's own skills, too.
+    let own = json!({ "skills": [{ "name": "report", "path": "/users/1/skills/report/SKILL.md" }] });
+    let read = ask.then(&own).unwrap();
+    assert_eq!(read.request.query, [("path", "/users/1/skills/report/SKILL.md".to_owned())]);
+    let content = json!({ "type": "text/markdown", "text": "Be brief.\n" });
+    assert_eq!(read.then(&content), None);
+    assert_eq!(read.answer(Ok(content))["result"]["messages"][0]["content"]["text"], "Be brief.\n\non sales");
+    let none = json!({ "skills": [{ "name": "another", "path": "/system/skills/another/SKILL.md" }] });
+    assert_eq!((ask.then(&none), code(&ask.answer(Ok(none)))), (None, -32_602));
 }

@@ -1,14 +1,12 @@
 //! The chats of a task's agents, in full: the report to the task has only as much as a message of the queue has room for.
 
+use actor::LogReader;
 use chat::Uses;
 use domain::{
     ChatEvent, ChatId, Message, TaskEvent, WorkspaceId,
     task::{AgentAnswer, ToolUse},
 };
 use ports::{Result, Table};
-
-/// Entries that are read at once.
-const PAGE: usize = 64;
 
 /// One turn of a chat.
 #[derive(Debug, Default)]
@@ -70,18 +68,12 @@ fn is_cut(text: &str) -> bool {
 }
 
 async fn read(table: &dyn Table, workspace: WorkspaceId, chat: ChatId) -> Result<Vec<Said>> {
-    let (actor, mut after, mut reading) = (chat::actor_id(workspace, chat), 0, Reading::default());
-    loop {
-        let page = actor::read_after::<ChatEvent>(table, &actor, after, PAGE).await?;
-        let is_last = !page.more || page.entries.is_empty();
-        for entry in page.entries {
-            after = entry.next.saturating_sub(1).max(after);
-            entry.events.into_iter().for_each(|event| reading.see(event));
-        }
-        if is_last {
-            return Ok(reading.turns);
-        }
+    let mut log = LogReader::<ChatEvent>::starting_at(chat::actor_id(workspace, chat), 1);
+    let mut reading = Reading::default();
+    while let Some((_, _, event)) = log.next(table).await? {
+        reading.see(event);
     }
+    Ok(reading.turns)
 }
 
 /// A chat that is read.

@@ -1,7 +1,7 @@
 //! From a task's log to its artifacts.
 
 use super::{Artifacts, Batch, Owner, Rules, chats::Chats};
-use crate::log::Log;
+use crate::log;
 use domain::{Code, Error, TaskConfig};
 use flow::flow::Flow;
 
@@ -16,13 +16,13 @@ impl Artifacts {
         if !rules.enabled {
             return Ok(0);
         }
-        let (mut batch, mut log) = (Batch::new(rules), Log::of(config.workspace, config.task));
+        let (mut batch, mut log) = (Batch::new(rules), log::of(config.workspace, config.task));
         let unread = |error: ports::Error| {
             tracing::warn!(task = %config.task, %error, "the log of a task cannot be read");
             Error::new(Code::UpstreamUnavailable, "the log of the task did not answer")
         };
         let mut chats = Chats::default();
-        while let Some(mut event) = log.next(&*self.table).await.map_err(unread)? {
+        while let Some((_, _, mut event)) = log.next(&*self.table).await.map_err(unread)? {
             chats.complete(&*self.table, config.workspace, &mut event).await.map_err(unread)?;
             batch.take(flow, event);
         }

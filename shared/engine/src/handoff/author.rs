@@ -1,6 +1,6 @@
 //! The tasks that led to a version: those of the chain that its author's task is in.
 
-use crate::log::Log;
+use crate::log;
 use domain::{ChatEvent, Principal, TaskConfig, TaskEvent, TaskId, WorkspaceId, task::HandoffLink};
 use ports::{Result, Table};
 
@@ -22,7 +22,7 @@ pub(super) async fn chain_of(table: &dyn Table, workspace: WorkspaceId, by: &Pri
     };
     let Some(task) = task else { return Ok(Vec::new()) };
     let Some(config) = config_of(table, workspace, task).await? else { return Ok(Vec::new()) };
-    let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
+    let root = config.root();
     let mut chain = config.handoff.map(|handoff| handoff.chain).unwrap_or_default();
     chain.push(HandoffLink { flow: config.flow.name, task: root });
     Ok(chain)
@@ -30,8 +30,8 @@ pub(super) async fn chain_of(table: &dyn Table, workspace: WorkspaceId, by: &Pri
 
 /// The setup of a task as its log has it, also of one that was deleted.
 async fn config_of(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<Option<TaskConfig>> {
-    let mut log = Log::of(workspace, task);
-    while let Some(event) = log.next(table).await? {
+    let mut log = log::of(workspace, task);
+    while let Some((_, _, event)) = log.next(table).await? {
         if let TaskEvent::Created { config } = event {
             return Ok(Some(*config));
         }

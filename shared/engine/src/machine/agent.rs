@@ -6,7 +6,7 @@ use crate::{
 };
 use actor::{EffectKey, StopRequest};
 use domain::{
-    ChatCommand, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent,
+    ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent,
     task::{AgentAnswer, ToolUse},
     trace::node_span,
 };
@@ -77,6 +77,22 @@ impl Step<'_> {
             trace,
         };
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
+    }
+
+    /// The agent waits for people, or goes on.
+    pub fn agent_waits(
+        &mut self,
+        (chat, round): (ChatId, u32),
+        asked: Option<Box<ChatEvent>>,
+        cut: bool,
+        declined: bool,
+    ) {
+        let Some(execution) = &self.state().execution else { return };
+        if execution.mode != (Mode::Agent { chat, round }) {
+            return;
+        }
+        let (node, at) = (execution.node.clone(), self.stamp.at);
+        self.push(TaskEvent::AgentWaits { node, chat, asked, cut, declined, at });
     }
 
     /// The agent has answered.

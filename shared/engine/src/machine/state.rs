@@ -98,6 +98,9 @@ pub struct Execution {
     /// The answer of its agent or of people: it is not asked for again after the death of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Given>,
+    /// Whether its agent waits for people.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_waits: bool,
 }
 
 /// The answer to a node.
@@ -192,6 +195,7 @@ impl Execution {
             unready_since: None,
             waiting_since: None,
             given: None,
+            agent_waits: false,
         }
     }
 
@@ -256,7 +260,7 @@ impl TaskState {
                 self.has_artifacts = true;
                 if let Some(execution) = &mut self.execution {
                     execution.mode = Mode::Agent { chat: *chat, round: *round };
-                    execution.given = None;
+                    (execution.given, execution.agent_waits) = (None, false);
                 }
             }
             TaskEvent::AgentReplied { answer, .. } => {
@@ -264,7 +268,13 @@ impl TaskState {
                 if let Some(execution) = &mut self.execution {
                     execution.usage += answer.usage;
                     execution.tool_calls += answer.tools.len() as u32;
+                    execution.agent_waits = false;
                     (execution.mode, execution.given) = (Mode::Running, Some(Given::Said(answer.text.clone())));
+                }
+            }
+            TaskEvent::AgentWaits { asked, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.agent_waits = asked.is_some();
                 }
             }
             TaskEvent::ToolUsed { .. } => {

@@ -144,7 +144,8 @@ impl<'a> Step<'a> {
         let Beginning { node, input, attempt, retry, queue_ms } = begins;
         let number = retry.as_ref().map_or_else(|| self.retries_of(&node), |retry| retry.number);
         let given = if retry.is_none() { self.given(&node) } else { None };
-        let run = self.run_of(&node, attempt, number, input, given);
+        let may_have_run = retry.is_none() && attempt > 1 && self.has_lost_a_worker(&node);
+        let run = Run { may_have_run, ..self.run_of(&node, attempt, number, input, given) };
         self.step.run(run_key(&node, attempt), TaskEffect::Run(Box::new(run)));
         self.push(TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at: self.stamp.at });
     }
@@ -153,7 +154,14 @@ impl<'a> Step<'a> {
         let outputs = self.state().outputs.clone();
         let unready_since = self.state().execution.as_ref().and_then(|execution| execution.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
-        Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given, waited }
+        let (config, node) = (self.config.clone(), node.clone());
+        Run { config, node, attempt, retry, may_have_run: false, input, outputs, given, waited }
+    }
+
+    /// Whether a node that begins another time was lost with a worker. One that only waited, such as for its machine, has not begun before.
+    fn has_lost_a_worker(&self, node: &NodeId) -> bool {
+        let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node);
+        execution.is_some_and(|execution| execution.mode == Mode::Running || execution.crashes > 0)
     }
 
     /// The answer to the executing node, as its output.

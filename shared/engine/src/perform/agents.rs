@@ -3,11 +3,13 @@
 use crate::{
     machine::{AgentReady, Run, TaskReport, chat_of, slots},
     perform::{EffectError, Gathered, NO_SANDBOX, TaskEffects},
+    personas,
 };
+use chat::Persona;
 use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question};
 use flow::{
     Flow,
-    flow::{AskRule, Node, ToolTarget},
+    flow::{AskRule, HttpTool, Node, ToolTarget},
     op::{self, Scope, Signature},
     policy::{self, Use},
 };
@@ -29,16 +31,24 @@ impl TaskEffects {
         let Some(agent) = flow.agents.get(agent) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
         };
-        self.permit(flow, node, &Use::Model(agent.model.as_deref().unwrap_or("default")), gathered)?;
+        // A flow is of everybody: its personas are those of the workspace, whoever starts it.
+        let files = self.workspaces.open(run.config.workspace, run.access().without_home()).await?;
+        let persona = match &agent.persona {
+            Some(name) => Some(chat::persona(&files, name).await?),
+            None => None,
+        };
+        let model = agent.model.as_deref().or(persona.as_ref().and_then(|persona| persona.model.as_deref()));
+        self.permit(flow, node, &Use::Model(model.unwrap_or("default")), gathered)?;
         // An unreachable provider is known before anything is sent, and before tools have been at work for it.
-        let own_provider = match agent.model.as_deref().filter(|model| flow.declares_provider_of(model)) {
+        let own_provider = match model.filter(|model| flow.declares_provider_of(model)) {
             Some(model) => {
                 self.flows.providers().open(run.config.workspace, flow, model).await?;
                 Some(run.config.flow.clone())
             }
             None => None,
         };
-        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, gathered)).collect();
+        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, persona.as_ref(), gathered));
+        let tools = tools.collect();
         let prompt = match prompt {
             Some(template) => op::template::render_text(template, scope)?,
             None => match scope.input {
@@ -48,9 +58,8 @@ impl TaskEffects {
         };
         let config = &run.config;
         let chat = chat_of(config.task, &node.id, run.retry);
-        let files = self.workspaces.open(config.workspace, run.access()).await?;
-        let mut system = match &agent.persona {
-            Some(persona) => chat::system_text(&files, persona).await?,
+        let mut system = match &persona {
+            Some(persona) => chat::system_text(&files, persona).await?.text,
             None => String::new(),
         };
         if let Some(own) = &agent.system {
@@ -79,25 +88,27 @@ impl TaskEffects {
             user: config.user,
             title: format!("{}/{}", config.flow.name, node.id),
             role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
-            model: agent.model.clone(),
+            model: model.map(str::to_owned),
             mode: Mode::Chat,
             limits: agent.limits_in(node),
             system: system.trim().to_owned(),
-            tools: None,
+            cut: Vec::new(),
+            tools: persona.as_ref().and_then(|persona| persona.tools.clone()),
             plan: None,
             context_tokens: self.context_tokens,
             created_at: self.clock.now(),
             agent: Some(Box::new(AgentOf {
                 task: config.task,
-                above: config.origin.as_ref().map(|origin| origin.ancestors.clone()).unwrap_or_default(),
+                above: config.above().to_vec(),
                 node: node.id.clone(),
                 tools,
                 temperature: agent.temperature,
                 top_p: agent.top_p,
                 max_tokens: agent.max_tokens,
                 priority: config.priority,
-                turns: slots::of_model(flow, node, agent.model.as_deref()),
+                turns: slots::of_model(flow, node, model),
                 flow: own_provider,
+                no_home: config.handoff.is_some(),
                 executor: None,
             })),
             thread: None,
@@ -117,16 +128,32 @@ impl TaskEffects {
     }
 
     /// A tool of `tools.yaml` as the node's agent has it. One that is denied is noted, and the agent goes on with the others.
-    fn agent_tool(&self, flow: &Flow, node: &Node, id: &str, gathered: &mut Gathered) -> Option<AgentTool> {
+    fn agent_tool(
+        &self,
+        flow: &Flow,
+        node: &Node,
+        id: &str,
+        persona: Option<&Persona>,
+        gathered: &mut Gathered,
+    ) -> Option<AgentTool> {
         let binding = flow.tools.get(id)?;
         let mut denied = |what: String, rule: String, reason: Option<String>| {
             tracing::info!(node = %node.id, what, rule, "denied");
             gathered.denied.push((what, rule.clone()));
             AgentToolRuns::Denied { rule, reason }
         };
+        let forbidden = persona.and_then(|persona| personas::forbids(persona, &binding.target));
         let runs = match (policy::permit(flow, node, &Use::Tool(binding)), &binding.target) {
             (policy::Decision::Deny { rule, what, reason }, _) => denied(what, rule, reason),
-            (policy::Decision::Permit, ToolTarget::Builtin(name)) => AgentToolRuns::Builtin(name.clone()),
+            (policy::Decision::Permit, _) if forbidden.is_some() => {
+                denied(format!("tool {id}"), "persona".into(), forbidden)
+            }
+            (policy::Decision::Permit, ToolTarget::Builtin(name)) => match flow.http_tools.get(name) {
+                Some(HttpTool { name, declaration, .. }) => {
+                    AgentToolRuns::Http { name: name.clone(), declaration: declaration.clone() }
+                }
+                None => AgentToolRuns::Builtin(name.clone()),
+            },
             (policy::Decision::Permit, ToolTarget::Function(name)) => match self.functions.signature(name) {
                 Some(Signature { description, parameters }) => AgentToolRuns::Function {
                     entrypoint: name.clone(),

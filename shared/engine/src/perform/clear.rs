@@ -2,16 +2,15 @@
 //! children as tasks are.
 
 use crate::{
+    log,
     machine::{Left, actor_id},
     perform::TaskEffects,
 };
-use actor::{Content, Envelope, read_after};
-use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskEvent, TaskId};
+use actor::{Content, Envelope};
+use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskId};
 use std::time::Duration;
 use workspace::Access;
 
-/// Entries of the log that are read at once.
-const PAGE: usize = 200;
 /// Messages that are sent at once.
 const BATCH: usize = 50;
 /// How often it is tried again while something does not answer, and the longest pause between.
@@ -34,14 +33,9 @@ impl TaskEffects {
     }
 
     async fn clear_once(&self, config: &TaskConfig) -> Result<(), Error> {
-        let (actor, mut after, mut left) = (actor_id(config.workspace, config.task), 0, Left::default());
-        loop {
-            let page = read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(unavailable)?;
-            page.entries.iter().flat_map(|entry| &entry.events).for_each(|event| left.note(config, event));
-            match page.entries.last() {
-                Some(entry) if page.more => after = entry.next - 1,
-                _ => break,
-            }
+        let (mut log, mut left) = (log::of(config.workspace, config.task), Left::default());
+        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unavailable)? {
+            left.note(config, &event);
         }
         let mut batch = Vec::with_capacity(BATCH);
         let Left { children, chats, .. } = left;

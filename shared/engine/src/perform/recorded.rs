@@ -5,7 +5,7 @@
 //! the siblings of failed ones.
 
 use crate::{
-    log::Log,
+    log,
     machine::Run,
     perform::{Came, EffectError, Gathered, TaskEffects},
 };
@@ -94,8 +94,8 @@ impl TaskEffects {
         if self.flows.cache().record(replay.of).is_some_and(|record| record.has_ended()) {
             return Ok(());
         }
-        let (mut record, mut log) = (Record::default(), Log::of(config.workspace, replay.of));
-        while let Some(event) = log.next(&*self.table).await? {
+        let (mut record, mut log) = (Record::default(), log::of(config.workspace, replay.of));
+        while let Some((_, _, event)) = log.next(&*self.table).await? {
             record.see(&event);
         }
         self.flows.cache().put_record(replay.of, Arc::new(record));
@@ -105,8 +105,8 @@ impl TaskEffects {
     /// The context that the recorded task had for this node.
     pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(AssembledContext::default()) };
-        let (mut found, mut log) = (AssembledContext::default(), Log::of(run.config.workspace, replay.of));
-        while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+        let (mut found, mut log) = (AssembledContext::default(), log::of(run.config.workspace, replay.of));
+        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unread)? {
             if let TaskEvent::ContextAssembled { node: at, context } = event
                 && at == *node
             {
@@ -118,10 +118,10 @@ impl TaskEffects {
 
     async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
-        let mut log = Log::of(run.config.workspace, replay.of);
+        let mut log = log::of(run.config.workspace, replay.of);
         let (mut found, mut denied) = (None, Vec::new());
         let (mut place, mut given, mut outputs) = (RouteState::default(), Default::default(), BTreeMap::new());
-        while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unread)? {
             if replay.retry {
                 place.apply(&event);
             }

@@ -11,7 +11,7 @@ use crate::{
 use domain::{ChatEvent, Code, Error, FilePath, NodeId, Principal, Status, TaskEvent, task::ToolUse};
 use flow::{
     Flow,
-    flow::{Node, ToolTarget},
+    flow::{HttpTool, Node, ToolTarget},
     op::{self, Scope},
     policy::Use,
 };
@@ -43,7 +43,8 @@ impl TaskEffects {
         let (came, shown) = match &binding.target {
             ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
             ToolTarget::Builtin(name) => {
-                told(self.call_builtin(run, node, name, &binding.permissions, &args, gathered).await)
+                let declared = flow.http_tools.get(name);
+                told(self.call_builtin(run, node, (name, declared), &binding.permissions, &args, gathered).await)
             }
             ToolTarget::Command(words) => {
                 let with_args = scope.with_input(&args);
@@ -85,7 +86,7 @@ impl TaskEffects {
         &self,
         run: &Run,
         node: &Node,
-        name: &str,
+        (name, declared): (&str, Option<&HttpTool>),
         permissions: &flow::flow::Permissions,
         args: &Value,
         gathered: &mut Gathered,
@@ -102,7 +103,12 @@ impl TaskEffects {
         // The same call after a crash, another one when it is tried again by decision.
         let call_id = call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
-        let call = Call { waited: Some(run.waited), may_run: true, ..Call::outside(workspace, call_id, by) };
+        let declared = declared.map(|tool| (format!("{name}.json"), tool.declaration.clone()));
+        let (waited, declared) = (Some(run.waited), declared.as_slice());
+        let call = Call { waited, may_run: true, declared, ..Call::outside(workspace, call_id, by) };
+        if run.may_have_run {
+            self.tools.check_repeat(&call.workspace, declared, name).await?;
+        }
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
         gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {

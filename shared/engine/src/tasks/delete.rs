@@ -44,9 +44,8 @@ impl Tasks {
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, task).await?;
-        if let Some(origin) = &view.origin {
-            let root = origin.ancestors.first().copied().unwrap_or(origin.parent);
-            return Err(Error::new(Code::Conflict, format!("this task belongs to the task {root}"))
+        if view.origin.is_some() {
+            return Err(Error::new(Code::Conflict, format!("this task belongs to the task {}", view.root()))
                 .hint("delete that one; all below it go with it"));
         }
         // The command first, so that running work gives way to a deletion that does come.

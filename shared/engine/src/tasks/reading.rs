@@ -3,6 +3,7 @@
 use super::Tasks;
 use crate::{
     error::internal,
+    log,
     machine::{TaskState, actor_id, view_key},
     metadata::{self, RunMetadata},
 };
@@ -177,19 +178,11 @@ impl Tasks {
         task: TaskId,
         mut see: impl FnMut(u64, &TaskEvent),
     ) -> Result<(), Error> {
-        const PAGE: usize = 256;
-        let actor = actor_id(workspace, task);
-        let mut after = 0;
-        loop {
-            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(internal)?;
-            for entry in &page.entries {
-                entry.numbered().for_each(|(number, event)| see(number, event));
-                after = entry.next - 1;
-            }
-            if !page.more {
-                return Ok(());
-            }
+        let mut log = log::of(workspace, task);
+        while let Some((number, _, event)) = log.next(&*self.table).await.map_err(internal)? {
+            see(number, &event);
         }
+        Ok(())
     }
 
     /// The code and configuration that a run was made with; for a clone or a subtask, those of the task that a person made.
@@ -198,9 +191,8 @@ impl Tasks {
     /// `NOT_FOUND` when there is no such task, its manifests are gone, or nothing was recorded when it was made; those of [`Tasks`].
     pub async fn metadata(&self, workspace: WorkspaceId, task: TaskId) -> Result<RunMetadata, Error> {
         let view = self.get(workspace, task).await?;
-        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
-        let found = metadata::read(&*self.table, &flow, workspace, root).await.map_err(internal)?;
+        let found = metadata::read(&*self.table, &flow, workspace, view.root()).await.map_err(internal)?;
         found.ok_or_else(|| Error::new(Code::NotFound, "nothing was recorded when this task was made"))
     }
 

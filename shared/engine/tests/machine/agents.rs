@@ -2,8 +2,9 @@
 
 use crate::play::{Play, node};
 use buildscale_engine::machine::{TaskEffect, TaskReport};
-use domain::{ChatCommand, Code, Error, Status, TaskEvent};
+use domain::{CallId, ChatCommand, ChatEvent, Code, Error, QuestionId, Status, TaskCommand, TaskEvent, Timestamp};
 use serde_json::json;
+use uuid::Uuid;
 
 fn agent(more: serde_json::Value) -> Play {
     let mut agent = node("write", "linear", more);
@@ -32,6 +33,28 @@ fn an_agent_is_asked_and_its_answer_is_the_output() {
     assert_eq!(metrics.unwrap().usage.input_tokens, 10, "its usage is the node's");
     assert_eq!(play.state.usage.output_tokens, 5);
     play.check_fold();
+}
+
+#[test]
+fn an_agent_tells_its_task_that_it_waits_for_people() {
+    let mut play = agent(json!({}));
+    play.agent_ready();
+    let chat = play.chat("write", 0);
+    let (question_id, call_id) = (QuestionId(Uuid::from_u128(7)), CallId(Uuid::from_u128(8)));
+    let at = Timestamp::default();
+    let asked = ChatEvent::Asked { question_id, call_id, questions: Vec::new(), at, expires_at: at };
+    let waits = |round, asked| TaskCommand::AgentWaits { chat, round, asked, cut: false, declined: false };
+    let is_waiting = |play: &Play| play.state.execution.as_ref().unwrap().agent_waits;
+    assert!(play.command(waits(2, Some(Box::new(asked.clone())))).is_empty(), "another round");
+    assert_eq!(play.command(waits(1, Some(Box::new(asked.clone())))), ["agent waits"]);
+    assert!(is_waiting(&play));
+    assert_eq!(play.command(waits(1, None)), ["agent goes on"]);
+    assert!(!is_waiting(&play));
+    play.command(waits(1, Some(Box::new(asked))));
+    play.check_fold();
+    assert_eq!(play.turn_ends(chat, 1, "", "stopped", None)[0], "replied");
+    assert!(play.state.execution.as_ref().is_none_or(|execution| !execution.agent_waits), "its turn is over");
+    assert!(play.command(waits(1, None)).is_empty(), "a late message");
 }
 
 #[test]

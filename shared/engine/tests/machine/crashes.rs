@@ -22,6 +22,23 @@ fn s2_1_after_a_crash_comes_attempt_two_of_the_same_try() {
     play.check_fold();
 }
 
+#[test]
+fn a_try_that_a_worker_was_lost_with_may_have_taken_effect() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": 3 }))]));
+    play.start();
+    play.gives(json!("s"));
+    assert!(!play.run().may_have_run, "it begins");
+    for _ in 0..2 {
+        play.dies();
+        assert!(play.run().may_have_run);
+    }
+    play.fails(Error::new(Code::Timeout, "slow"));
+    play.wakes();
+    assert!(!play.run().may_have_run, "a retry was decided on: it is another call");
+    play.dies();
+    assert!(play.run().may_have_run);
+}
+
 fn deaths(play: &Play) -> Option<u32> {
     play.state.execution.as_ref().map(|execution| execution.crashes)
 }

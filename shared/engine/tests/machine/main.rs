@@ -5,9 +5,11 @@
 mod agents;
 mod budget;
 mod crashes;
+mod golden;
 mod gone;
 mod inspect;
 mod life;
+mod ops;
 mod people;
 mod play;
 mod spawn;

@@ -1,6 +1,7 @@
 //! The files of a folder, read and checked by shape (step 1).
 
 use super::{
+    http_tools,
     report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::{
     bundle::{self, Part},
-    flow::Schema,
+    flow::{HttpTool, Schema},
     manifest::{self, MANIFESTS, schema_of},
 };
 use serde::de::DeserializeOwned;
@@ -69,6 +70,8 @@ pub(super) struct Documents {
     pub(super) deployment: Document<Option<manifest::Deployment>>,
     /// The names of files in `schemas/`, also of those that are no schema.
     pub(super) schema_names: BTreeSet<String>,
+    /// The HTTP tools of `tools/`, by the names that agents call them by.
+    pub(super) http_tools: BTreeMap<String, HttpTool>,
 }
 
 impl Documents {
@@ -78,6 +81,7 @@ impl Documents {
         let mut names: BTreeMap<&'static str, &str> = BTreeMap::new();
         let mut schemas = HashMap::new();
         let mut schema_names = BTreeSet::new();
+        let mut tools = Vec::new();
         let mut unread: BTreeSet<&'static str> = BTreeSet::new();
         for (path, text) in files {
             let start = At { file: path, place: SourcePosition::default() };
@@ -104,6 +108,7 @@ impl Documents {
                     }
                 }
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
+                Part::Tool => {}
             }
             // The place of bytes that are no text is known to the reader of the file.
             if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
@@ -153,6 +158,7 @@ impl Documents {
                         }
                     },
                 },
+                Part::Tool => tools.push((path.as_str(), tree)),
                 Part::Unknown | Part::Other => {}
             }
         }
@@ -161,6 +167,7 @@ impl Documents {
             let hint = "a flow is a folder with a workflow.yaml that lists `nodes` and `edges`";
             faults.add(at, "missing_manifest", "there is no workflow.yaml", hint);
         }
+        let http_tools = http_tools::read(tools, faults);
         let mut reader = Reader { trees, unread, faults };
         let docs = Self {
             workflow: reader.read("workflow"),
@@ -181,6 +188,7 @@ impl Documents {
             engine_metadata: reader.read("engine_metadata"),
             deployment: reader.read("deployment"),
             schema_names,
+            http_tools,
         };
         (docs, schemas)
     }

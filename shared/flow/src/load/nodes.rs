@@ -41,6 +41,7 @@ impl Loader<'_> {
         self.docs.workflow.value.nodes = manifests;
         self.check_default_start();
         self.check_ids();
+        self.check_agent_ids();
         self.check_splits();
         self.check_triggers();
         for node in nodes.values_mut().filter(|node| node.failures.retry.times == 0) {

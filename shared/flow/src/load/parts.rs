@@ -5,7 +5,7 @@ use crate::{
     flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
     manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, TaskBudgetManifest},
 };
-use domain::{Limits, task::TaskBudget};
+use domain::{Limits, chat::OWN_PERSONA, task::TaskBudget};
 use std::collections::BTreeMap;
 
 impl Loader<'_> {
@@ -36,6 +36,20 @@ impl Loader<'_> {
         self.note_what_has_no_effect();
         let stores = self.store_bounds();
         Memory { profiles, stores }
+    }
+
+    /// The id of an agent is the name of the persona of its chats, where a `~` means the own persona of a person.
+    pub(super) fn check_agent_ids(&mut self) {
+        for (place, agent) in self.docs.agents.value.agents.iter().enumerate() {
+            let wrong = |letter: char| letter == '/' || letter.is_control();
+            if agent.id.contains(wrong) || agent.id.starts_with(OWN_PERSONA) || agent.id.trim() != agent.id {
+                let at = self.docs.agents.at(&format!("/agents/{place}/id"));
+                let message = format!("`{}` is no id of an agent", agent.id.escape_debug());
+                let hint =
+                    "an id has no `/`, no line breaks, no space at its ends and no `~` before it; use `_`, `-` or `.`";
+                self.faults.refuse(at, "bad_id", message, hint);
+            }
+        }
     }
 
     /// Every model that an agent names must be of a provider that is there.

@@ -47,6 +47,11 @@ impl Faults {
         self.faults.is_empty()
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.faults.len()
+    }
+
     pub(super) fn is_accepted(&self) -> bool {
         self.is_accepted
     }

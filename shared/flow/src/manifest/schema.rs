@@ -4,6 +4,7 @@ use super::{
     Agents, Artifacts, CliProfiles, Credentials, Deployment, EngineMetadata, Evaluations, Execution, Inspector,
     MemoryManifest, Metrics, PersistentMemory, Plugins, Policies, Providers, Tools, Workflow,
 };
+use crate::declared::Declaration;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::{
@@ -49,6 +50,9 @@ static RAW: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
         ("deployment", of::<Deployment>()),
     ])
 });
+
+/// The schema of a file of `tools/`. It is no manifest: there are many of them, under names of their own.
+pub(crate) static DECLARED_TOOL: LazyLock<Value> = LazyLock::new(of::<Declaration>);
 
 fn of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();

@@ -166,7 +166,7 @@ pub struct RetryManifest {
     pub times: u32,
     /// The failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN, STORAGE_FULL and TIMEOUT), `any`, `exit`
     /// (a command that ends with another code than 0), `exit:22` (with this one), or codes of errors. OUTCOME_UNKNOWN, of a command
-    /// that was interrupted, is tried again only where it is named: the command may have taken effect.
+    /// or a call that was interrupted, is tried again only where it is named: it may have taken effect.
     pub on: Vec<String>,
     /// The first pause, in seconds.
     #[schemars(range(min = 0.0, max = 86400.0))]

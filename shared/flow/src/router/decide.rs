@@ -151,9 +151,12 @@ impl Router<'_> {
     pub fn arrived(&self, arrival: Arrival) -> Route {
         let mut route = Route::default();
         // The owner itself has no name; anybody else has to be a child that was made.
-        let known =
-            arrival.place.is_empty() || self.place.maker_of(&arrival).is_some() || self.place.is_of_spent(&arrival);
-        let late = self.place.begun.contains(&arrival.merge);
+        let maker = self.place.maker_of(&arrival);
+        let known = arrival.place.is_empty() || maker.is_some() || self.place.is_of_spent(&arrival);
+        // A merge after this one begins only when nothing is waited for here: a child that comes all the same was stopped.
+        let is_live = maker.is_some_and(|(_, fork, index)| !fork.ended.contains_key(&index));
+        let is_passed = || self.place.begun.iter().any(|later| self.graph.reaches(&arrival.merge, later));
+        let late = self.place.begun.contains(&arrival.merge) || (!is_live && is_passed());
         let twice = self.place.arrivals.get(&arrival.merge).is_some_and(|set| set.contains_key(&key_of(&arrival)));
         if self.place.position == Position::Ended || late || twice || !known {
             return route;

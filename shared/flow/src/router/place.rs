@@ -343,6 +343,7 @@ impl RouteState {
             | TaskEvent::Denied { .. }
             | TaskEvent::AgentAsked { .. }
             | TaskEvent::AgentReplied { .. }
+            | TaskEvent::AgentWaits { .. }
             | TaskEvent::ToolUsed { .. }
             | TaskEvent::PlanStep { .. }
             | TaskEvent::OutputRejected { .. }

@@ -8,7 +8,7 @@ pub fn overlap(one: &Trigger, other: &Trigger) -> bool {
     let (left, right) = (&one.pattern, &other.pattern);
     let events = left.event.is_none() || right.event.is_none() || left.event == right.event;
     let statuses = match (status(one), status(other)) {
-        (Some(left), Some(right)) => left == right,
+        (Some(left), Some(right)) => left.eq_ignore_ascii_case(right),
         _ => true,
     };
     let keys = left.front_matter.iter().flatten().all(|(key, wanted)| {

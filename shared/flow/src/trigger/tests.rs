@@ -21,6 +21,7 @@ fn a_version_starts_a_flow_when_it_fulfils_every_condition() {
     assert!(plan.matches(&path("/projects/app/plan.md"), true, &ready));
     assert!(plan.matches(&path("/projects/app/plan.md"), false, &ready));
     assert!(!plan.matches(&path("/projects/app/plan.md"), true, &keys(json!({ "status": "done" }))));
+    assert!(plan.matches(&path("/projects/app/plan.md"), true, &keys(json!({ "status": "Ready" }))));
     assert!(!plan.matches(&path("/projects/app/plan.md"), true, &Map::new()));
     assert!(!plan.matches(&path("/projects/app/deep/plan.md"), true, &ready), "* stays in one folder");
     let first = trigger(json!({ "path": "/data/**/*.csv", "event": "created" }));

@@ -215,6 +215,8 @@ pub const ALONE: &[Plant] = &[
         "leads to",
     ),
     ("agents.yaml", "agents:\n", "«agnts:\n", "unknown_key", "did you mean `agents`?"),
+    ("agents.yaml", "- id: local", "- id: «~local", "bad_id", "no `~` before it"),
+    ("agents.yaml", "- id: local", "- id: «lo/cal", "bad_id", "no `/`"),
     (
         FLOW,
         "  - {from: second, to: failed}\n",

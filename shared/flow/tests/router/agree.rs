@@ -98,6 +98,35 @@ proptest! {
     }
 }
 
+/// The property found it: `n10` had begun when the child of a stopped clone came to `n8`, which leads to `n10`. `n8` began all
+/// the same, and the task then waited at `n10` for ever.
+#[test]
+fn s3_1_a_child_of_a_stopped_clone_does_not_lead_a_task_back_to_an_earlier_merge() {
+    let script = Script::of(
+        "start n0 > n1
+         branch n1 > n2 n3
+         branch n2 > n3 n4 n8
+         merge n3 first_success ignore > n5
+         branch n4 > n7 n8 n9
+         decision n5 > n6 n10
+         decision n6 > n8 n10
+         exit n7
+         merge n8 ignore > n10
+         split n9 > n10 n11
+         merge n10 ignore > n12
+         linear n11 > n13
+         split n12 > n14
+         linear n13 > n15
+         linear n14 > n16
+         exit n15
+         exit n16",
+    );
+    let script = script.seeded(6_198_803_796_200_747_618);
+    let drive = Drive::run(&script, 708_654_214_294_570_011);
+    check(&script, &drive);
+    assert_eq!(drive.root().path(), ["n0", "n1", "n3", "n5", "n10", "n12"]);
+}
+
 /// Whether it is a branch whose clones do not meet again.
 fn first_wins(graph: &Graph, node: &GraphNode) -> bool {
     let depth = node.forks.len();

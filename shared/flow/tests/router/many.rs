@@ -23,7 +23,8 @@ fn run(script: &Script) -> Drive<'_> {
     let begun = Instant::now();
     let drive = Drive::run_with(script, 1, 100, 50);
     // Each message costs the same however many came before: ten thousand take seconds even when nothing is optimised.
-    assert!(begun.elapsed() < Duration::from_secs(60), "it took {:?}", begun.elapsed());
+    // bound: a cost that grows with their square takes far longer, and a busy machine does not
+    assert!(begun.elapsed() < Duration::from_secs(180), "it took {:?}", begun.elapsed());
     drive
 }
 

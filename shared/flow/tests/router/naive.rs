@@ -246,7 +246,8 @@ impl<'a> Naive<'a> {
         let child = self.tasks[of].clone();
         let token = &self.tasks[by];
         let is_late = match self.at_merge_of(by, &child) {
-            Some(brought) => token.begun.contains(&brought.merge),
+            // Also once a merge after it has begun: before that one nothing was waited for here.
+            Some(brought) => token.begun.iter().any(|begun| self.leads(&brought.merge, begun)),
             None => token.unwanted.contains(of),
         };
         if token.at == At::Over || is_late || !self.token(by).heard.insert(of.to_owned()) {

@@ -249,6 +249,30 @@ fn s3_3_a_task_waits_for_those_that_go_past_it_before_it_goes_there_itself() {
     });
 }
 
+/// Nothing is waited for at `late` once `early` has stopped the clone that leads there: its child comes in time or too late.
+#[test]
+fn s3_3_a_merge_begins_no_more_once_one_after_it_has_begun() {
+    let script = Script::of(
+        "start s > both
+         branch both > early inner
+         branch inner > early late
+         merge early first_success > which
+         decision which > last late
+         merge late > last
+         merge last > each
+         split each > work
+         linear work > done
+         exit done",
+    );
+    let in_time = ["s", "both", "early", "which", "late", "last", "each"];
+    let too_late = ["s", "both", "early", "which", "last", "each"];
+    always(&script, |drive| {
+        let path = drive.root().path();
+        assert!(path == in_time || path == too_late, "{path:?}");
+        assert_eq!(drive.root().status(), Status::Success);
+    });
+}
+
 /// More than half is of all that come to the merge: a child that splits comes as many, and is waited for until it is known as
 /// how many.
 #[test]

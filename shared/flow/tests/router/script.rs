@@ -92,6 +92,11 @@ impl Script {
         self
     }
 
+    /// With the random outcomes of [`Self::random`] where nothing is fixed.
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
     pub fn fails(self, node: &str) -> Self {
         self.with(node, Fixed::Fails)
     }

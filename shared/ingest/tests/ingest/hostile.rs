@@ -49,15 +49,33 @@ fn elements_can_be_nested_only_so_deep() {
 #[test]
 fn messages_in_messages_end() {
     let mut message = "Subject: the innermost\r\nMIME-Version: 1.0\r\n\r\nhello\r\n".to_owned();
-    for level in 0..20 {
+    for level in 0..1_000 {
         message = format!(
             "MIME-Version: 1.0\r\nSubject: {level}\r\nContent-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n\
              Content-Type: message/rfc822\r\n\r\n{message}\r\n--b{level}--\r\n"
         );
     }
+    // Each conversion opens one level, and what it gives is smaller than what it got.
+    let mut content = message.into_bytes();
+    for level in (990..1_000).rev() {
+        let converted = convert("a.eml", &content, Budget::default()).unwrap();
+        assert_eq!(converted.markdown.trim(), format!("# {level}"));
+        let [inner] = converted.attachments.as_slice() else { panic!("{:?}", converted.facts) };
+        assert_eq!(inner.name, format!("{}.eml", level - 1));
+        assert!(inner.content.len() < content.len());
+        content = inner.content.clone();
+    }
+}
+
+#[test]
+fn a_message_gives_only_so_many_attachments() {
+    let part = "--x\r\nContent-Type: application/octet-stream; name=a\r\nContent-Length: 99999999999\r\n\r\nzz\r\n";
+    let head = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n";
+    let message = format!("{head}{}--x--\r\n", part.repeat(5_000));
     let converted = convert("a.eml", message.as_bytes(), Budget::default()).unwrap();
-    assert!(converted.markdown.contains("[not converted: it lies too deep in other messages]"));
-    assert!(!converted.markdown.contains("the innermost"));
+    assert_eq!(converted.attachments.len(), 100);
+    assert!(converted.attachments.iter().all(|it| it.content == b"zz"), "a length that is declared does not count");
+    assert!(converted.markdown.contains("[4900 attachments are left out: "), "{}", converted.markdown);
 }
 
 #[test]
@@ -66,6 +84,37 @@ fn a_long_document_is_cut_when_its_time_is_up() {
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
     let converted = convert("a.pdf", &pdf(&pages), Budget { time: Duration::ZERO, ..Budget::default() }).unwrap();
     assert!(converted.markdown.contains("the last 50 pages are left out"), "{}", converted.markdown);
+}
+
+#[test]
+fn a_document_of_many_pages_is_read_whole() {
+    let pages: Vec<String> = (1..=400).map(|page| format!("page {page}")).collect();
+    let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let converted = convert("a.pdf", &pdf(&pages), Budget::default()).unwrap();
+    let end = &converted.markdown[converted.markdown.len() - 80..];
+    assert!(end.ends_with("<!-- page 400 -->\n\npage 400\n\n"), "{end}");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_ends_no_other() {
+    let text = String::from_utf8(pdf(&["one", "two", "three", "four"])).unwrap();
+    // The second page has no measures, and the last one either.
+    let mut parts: Vec<String> = text.split("/MediaBox [0 0 612 792]").map(str::to_owned).collect();
+    parts[1].insert_str(0, "/MediaBox [0 0 612 792]");
+    parts[2].insert_str(0, "/MediaBox [0 0 6]      ");
+    parts[3].insert_str(0, "/MediaBox [0 0 612 792]");
+    parts[4].insert_str(0, "/MediaBox [0 0 6]      ");
+    let converted = convert("a.pdf", parts.concat().as_bytes(), Budget::default()).unwrap();
+    let expected = "<!-- page 1 -->\n\none\n\n<!-- page 2 -->\n\n[a part of this page cannot be read]\n\n\
+        <!-- page 3 -->\n\nthree\n\n<!-- page 4 -->\n\n[a part of this page cannot be read]\n\n";
+    assert_eq!(converted.markdown, expected);
+}
+
+#[test]
+fn text_boxes_in_text_boxes_end() {
+    let boxed = |inside: &str| format!("<w:p><w:r><w:txbxContent>{inside}</w:txbxContent></w:r></w:p>");
+    let deep = (0..60).fold(String::from("<w:p><w:r><w:t>deep</w:t></w:r></w:p>"), |inside, _| boxed(&inside));
+    assert!(reason("a.docx", &docx(&deep), Budget::default()).contains("deep"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Each kind of document, as its Markdown and its facts.
 
-use crate::make::{docx, epub, paragraph, pdf, png, pptx, wav, xlsx};
-use buildscale_ingest::{Budget, Converted, NotConverted, convert};
+use crate::make::{docx, docx_with, epub, mp4, paragraph, pdf, png, pptx, wav, xlsx};
+use buildscale_ingest::{Attachment, Budget, Converted, NotConverted, convert};
 
 fn done(name: &str, content: &[u8]) -> Converted {
     convert(name, content, Budget::default()).unwrap()
@@ -45,6 +45,29 @@ fn a_page_is_its_text_with_its_links() {
 }
 
 #[test]
+fn the_text_of_a_page_that_names_no_part_is_found_among_its_menus() {
+    let links: String =
+        (0..60).map(|number| format!(r#"<li><a href="/{number}">Topic number {number}</a></li>"#)).collect();
+    let text = "It rains in Bergen, as it often does at this time of the year, and nobody minds.";
+    let paragraphs: String = (1..=30).map(|number| format!("<p>{number}. {text}</p>")).collect();
+    let page = format!(
+        r#"<html><body><div class="top-menu"><ul>{links}</ul></div><div id="page"><div class="sidebar"><p>Read this, too: ten reasons to go there now.</p></div>
+           <div class="c1"><h1>Rain</h1>{paragraphs}</div></div><div class="cookie-banner"><p>We value your privacy, and everything about you.</p></div></body></html>"#
+    );
+    let converted = done("page.html", page.as_bytes());
+    assert!(
+        converted.markdown.starts_with("# Rain\n\n1\\. It rains")
+            || converted.markdown.starts_with("# Rain\n\n1. It rains"),
+        "{}",
+        converted.markdown
+    );
+    for other in ["Topic", "Read this", "privacy"] {
+        assert!(!converted.markdown.contains(other), "{other}: {}", converted.markdown);
+    }
+    assert!(converted.markdown.contains("30. It") || converted.markdown.contains("30\\. It"), "{}", converted.markdown);
+}
+
+#[test]
 fn a_word_document_has_headings_lists_links_and_tables() {
     let list = |level| format!(r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>"#);
     let body = [
@@ -55,8 +78,32 @@ fn a_word_document_has_headings_lists_links_and_tables() {
         paragraph(&list(1), "inside"),
         "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>".into(),
     ];
-    let text = "# Results\n\nSee [the data](https://example.com/a) **now**\n\n- one < two\n  - inside\n\n| a | b |\n| --- | --- |";
+    let text = "# Results\n\nSee [the data](https://example.com/a) **now**\n\n- one < two\n   - inside\n\n| a | b |\n| --- | --- |";
     check("report", docx(&body.concat()), "docx", r#"title="Quarterly report""#, text);
+}
+
+#[test]
+fn lists_of_word_have_numbers_footnotes_their_place_and_boxes_their_text() {
+    let item = |list, level| format!(r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list}"/></w:numPr>"#);
+    let boxed = r#"<w:p><w:r><mc:AlternateContent xmlns:mc="m"><mc:Choice><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></mc:Choice>
+        <mc:Fallback><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></mc:Fallback></mc:AlternateContent></w:r></w:p>"#;
+    let body = [
+        paragraph(&item("7", 0), "first"),
+        paragraph(&item("7", 1), "a point in it"),
+        paragraph(r#"<w:pStyle w:val="Aufzhlung"/>"#, "by its style"),
+        paragraph(r#"<w:pStyle w:val="Eigene"/>"#, "by the list of its style"),
+        r#"<w:p><w:r><w:t>Said</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>"#.into(),
+        boxed.into(),
+    ];
+    let styles = r#"<w:style w:styleId="Aufzhlung"><w:name w:val="List Bullet"/></w:style>
+        <w:style w:styleId="Eigene"><w:name w:val="Own"/><w:pPr><w:numPr><w:numId w:val="7"/></w:numPr></w:pPr></w:style>"#;
+    let numbering = br#"<w:numbering xmlns:w="w"><w:abstractNum w:abstractNumId="3"><w:lvl w:ilvl="0"><w:numFmt w:val="decimal"/></w:lvl>
+        <w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum><w:num w:numId="7"><w:abstractNumId w:val="3"/></w:num></w:numbering>"#;
+    let notes = br#"<w:footnotes xmlns:w="w"><w:footnote w:type="separator" w:id="0"><w:p/></w:footnote>
+        <w:footnote w:id="2"><w:p><w:r><w:t>by Ann</w:t></w:r></w:p></w:footnote></w:footnotes>"#;
+    let parts: [(&str, &[u8]); 2] = [("word/numbering.xml", numbering), ("word/footnotes.xml", notes)];
+    let text = "1. first\n   - a point in it\n- by its style\n1. by the list of its style\n\nSaid[^2]\n\nboxed\n\n[^2]: by Ann";
+    check("a", docx_with(&body.concat(), styles, &parts), "docx", r#"title="Quarterly report""#, text);
 }
 
 #[test]
@@ -70,6 +117,10 @@ fn sheets_are_tables() {
     let book = xlsx(&[&["city", "people"], &["Oslo", "700000"]]);
     let text = "## Sales\n\n1 rows, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |";
     check("book", book, "spreadsheet", "sheets=1 rows=1", text);
+    // A formula that no program has computed yet is shown itself.
+    let book = xlsx(&[&["n"], &["2"], &["=SUM(A1:A2)"]]);
+    let text = "## Sales\n\n2 rows, 1 columns\n\n| n |\n| --- |\n| 2 |\n| =SUM(A1:A2) |";
+    check("book", book, "spreadsheet", "sheets=1 rows=2", text);
 }
 
 #[test]
@@ -92,9 +143,48 @@ fn a_message_has_headers_a_body_and_attachments() {
         Content-Disposition: attachment; filename=a.csv\r\nContent-Transfer-Encoding: base64\r\n\r\nbixtCjEsMgo=\r\n--x--\r\n";
     let converted = done("mail.eml", message.as_bytes());
     assert!(converted.markdown.starts_with(
-        "# Grüße\n\n- From: Ann <ann@example.com>\n- To: bob@example.com\n- Date: 2026-01-05T10:00:00+01:00\n\nHello Bob\n\n## Attachment: a.csv\n"
+        "# Grüße\n\n- From: Ann <ann@example.com>\n- To: bob@example.com\n- Date: 2026-01-05T10:00:00+01:00\n\nHello Bob\n"
     ), "{}", converted.markdown);
-    assert!(converted.markdown.contains("n,m\n1,2"), "{}", converted.markdown);
+    let csv = Attachment { name: "a.csv".into(), content: b"n,m\n1,2\n".to_vec() };
+    assert_eq!(converted.attachments, [csv]);
+}
+
+#[test]
+fn attachments_have_the_bytes_of_their_sender_and_a_name() {
+    let message = b"Subject: all\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n\
+        --x\r\nContent-Type: text/plain\r\n\r\nHello\r\n\
+        --x\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\ncaf\xe9,1\r\n\
+        --x\r\nContent-Type: text/plain; name=\"../../b.txt\"\r\nContent-Disposition: attachment\r\n\
+        Content-Transfer-Encoding: quoted-printable\r\n\r\nna=EFve\r\n\
+        --x\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=c.txt\r\n\
+        Content-Transfer-Encoding: base64\r\n\r\n6Qo=\r\n\
+        --x\r\nContent-Type: message/rfc822\r\n\r\nSubject: inner\r\nTo: a@example.com\r\n\r\nDeep\r\n\
+        --x\r\nContent-Type: application/octet-stream; name=\"...\"\r\nContent-Transfer-Encoding: base64\r\n\r\nAAE=\r\n--x--\r\n";
+    let converted = done("mail.eml", message);
+    let attached: Vec<(&str, &[u8])> =
+        converted.attachments.iter().map(|it| (it.name.as_str(), it.content.as_slice())).collect();
+    let expected: [(&str, &[u8]); 5] = [
+        ("attachment-1.csv", b"caf\xe9,1"),
+        ("../../b.txt", b"na\xefve"),
+        ("c.txt", b"\xe9\n"),
+        ("inner.eml", b"Subject: inner\r\nTo: a@example.com\r\n\r\nDeep"),
+        ("attachment-5.bin", b"\0\x01"),
+    ];
+    assert_eq!(attached, expected);
+}
+
+#[test]
+fn a_long_name_of_an_attachment_is_cut_before_its_end() {
+    let message = format!(
+        "Subject: {}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n\
+        --x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"{}.pdf\"\r\n\r\nzz\r\n--x--\r\n",
+        "s".repeat(5_000),
+        "a".repeat(300)
+    );
+    let converted = done("mail.eml", message.as_bytes());
+    let names: Vec<&str> = converted.attachments.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, [format!("{}.pdf", "a".repeat(196))]);
+    assert!(converted.facts.contains(&("title".to_owned(), "s".repeat(1_000).into())), "{:?}", converted.facts);
 }
 
 #[test]
@@ -118,6 +208,33 @@ fn text_in_another_encoding_becomes_utf_8() {
         "café crème, garçon, déjà vu – € 5",
     );
     check("a.txt", b"\xff\xfeh\0i\0", "text", r#"encoding="UTF-16LE" lines=1"#, "hi");
+    check("a.txt", b"h\0i\0!\0", "text", r#"encoding="UTF-16LE" lines=1"#, "hi!");
+    check("a.txt", b"\0h\0i\0!", "text", r#"encoding="UTF-16BE" lines=1"#, "hi!");
+}
+
+#[test]
+fn utf_32_is_text_with_its_mark_and_without_one_where_it_is_certain() {
+    let text = "Grüße, 世界 🎈\nand a second line";
+    let little = |text: &str| text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect::<Vec<u8>>();
+    let big = |text: &str| text.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect::<Vec<u8>>();
+    let (le, be) = (r#"encoding="UTF-32LE" lines=2"#, r#"encoding="UTF-32BE" lines=2"#);
+    check("a.txt", little(&format!("\u{feff}{text}")), "text", le, text);
+    check("a.txt", big(&format!("\u{feff}{text}")), "text", be, text);
+    check("a.txt", little(text), "text", le, text);
+    check("a.txt", big(text), "text", be, text);
+    let table = little("city,people\nOslo,700000\n");
+    let facts = r#"rows=1 columns=2 encoding="UTF-32LE""#;
+    check("a.csv", table, "csv", facts, "1 rows, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |");
+    // Few numbers, numbers that are no characters, and characters of no text are other things.
+    let surrogate: Vec<u8> = [little(text), 0xd800_u32.to_le_bytes().to_vec()].concat();
+    let controls = little(&format!("{text}\u{1}"));
+    for content in [little("short"), surrogate, controls, vec![0; 400]] {
+        let skipped = convert("a.dat", &content, Budget::default());
+        assert!(
+            matches!(skipped, Err(NotConverted::Skipped { ref reason, .. }) if reason == "unknown_kind"),
+            "{skipped:?}"
+        );
+    }
 }
 
 #[test]
@@ -137,6 +254,8 @@ fn pictures_and_sound_have_their_measures() {
     check("a", png(), "image", picture, "A picture of 3 × 2 pixels (png).");
     let sound = r#"format="wav" duration_s=1 sample_rate=8000 channels=1"#;
     check("a", wav(), "audio", sound, "A recording of 0:01 minutes (wav).");
+    let film = r#"format="mp4" duration_s=2 width=320 height=240"#;
+    check("a", mp4(), "video", film, "A film of 0:02 minutes, 320 × 240 pixels (mp4).");
 }
 
 #[test]

@@ -17,23 +17,30 @@ const RELS: &str = r#"<Relationships xmlns="http://schemas.openxmlformats.org/pa
 
 /// A Word document with this body.
 pub fn docx(body: &str) -> Vec<u8> {
+    docx_with(body, "", &[])
+}
+
+/// A Word document with this body, these styles beside a heading, and these parts.
+pub fn docx_with(body: &str, styles: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
     let document = format!(
         r#"<?xml version="1.0"?><w:document xmlns:w="w" xmlns:r="r"><w:body>{body}<w:sectPr/></w:body></w:document>"#
     );
-    let styles =
-        r#"<w:styles xmlns:w="w"><w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style></w:styles>"#;
+    let styles = format!(
+        r#"<w:styles xmlns:w="w"><w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style>{styles}</w:styles>"#
+    );
     let links = format!(
         r#"{RELS}<Relationship Id="rId1" Target="https://example.com/a" TargetMode="External"/></Relationships>"#
     );
     let core =
         r#"<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>Quarterly report</dc:title></cp:coreProperties>"#;
-    zipped(&[
+    let own: [(&str, &[u8]); 5] = [
         ("[Content_Types].xml", b"<Types/>"),
         ("word/document.xml", document.as_bytes()),
         ("word/styles.xml", styles.as_bytes()),
         ("word/_rels/document.xml.rels", links.as_bytes()),
         ("docProps/core.xml", core.as_bytes()),
-    ])
+    ];
+    zipped(&[&own, parts].concat())
 }
 
 /// A paragraph of a Word document.
@@ -72,9 +79,10 @@ pub fn pptx() -> Vec<u8> {
 
 /// A workbook with one sheet of texts and numbers.
 pub fn xlsx(rows: &[&[&str]]) -> Vec<u8> {
-    let cell = |text: &&str| match text.parse::<f64>() {
-        Ok(number) => format!("<c><v>{number}</v></c>"),
-        Err(_) => format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#),
+    let cell = |text: &&str| match (text.parse::<f64>(), text.strip_prefix('=')) {
+        (Ok(number), _) => format!("<c><v>{number}</v></c>"),
+        (_, Some(formula)) => format!("<c><f>{formula}</f></c>"),
+        _ => format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#),
     };
     let row = |cells: &&[&str]| format!("<row>{}</row>", cells.iter().map(cell).collect::<String>());
     let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
@@ -177,4 +185,21 @@ pub fn wav() -> Vec<u8> {
     file.extend(length.to_le_bytes());
     file.extend(vec![128; length as usize]);
     file
+}
+
+/// A film of 2.5 s with 320 × 240 pixels, without its pictures (ISO/IEC 14496-12).
+pub fn mp4() -> Vec<u8> {
+    let atom = |name: &[u8; 4], content: &[u8]| {
+        let length = u32::try_from(content.len() + 8).unwrap();
+        [&length.to_be_bytes()[..], name, content].concat()
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    // Version and flags, two times, the parts of a second, and the length in them.
+    let movie = [words(&[0, 0, 0, 1000, 2500, 0x10000]), vec![0; 76]].concat();
+    // Version and flags, two times, number, reserved, length; then layers, a matrix, and the measures.
+    let track = [words(&[7, 0, 0, 1, 0, 2500]), vec![0; 16], vec![0; 36], words(&[320 << 16, 240 << 16])].concat();
+    let handler = [vec![0; 8], b"vide".to_vec(), vec![0; 13]].concat();
+    let parts = [atom(b"tkhd", &track), atom(b"mdia", &atom(b"hdlr", &handler))].concat();
+    let moov = atom(b"moov", &[atom(b"mvhd", &movie), atom(b"trak", &parts)].concat());
+    [atom(b"ftyp", b"isom\0\0\x02\0isomiso2"), atom(b"free", &[]), moov].concat()
 }

@@ -2,7 +2,7 @@
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
 use super::{
-    Asked, Fault, count, data_url,
+    ANSWER, Asked, Fault, count, data_url,
     draft::{Call, Draft},
     encoded,
     history::{self, Said},
@@ -35,6 +35,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
         let renamed = ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|name| asked.model.starts_with(name));
         let field = if renamed { "max_completion_tokens" } else { "max_tokens" };
         body.insert(field.into(), json!(max_tokens));
+    }
+    if let Some(schema) = asked.schema {
+        let schema = json!({"name": ANSWER, "schema": schema, "strict": true});
+        body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": schema}));
     }
     if asked.official {
         // Routes requests with the same beginning to the same server, so that they meet its cache.

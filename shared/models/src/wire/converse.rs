@@ -5,7 +5,7 @@
 //! history has calls. It refuses the request otherwise.
 
 use super::{
-    Asked, Fault, count,
+    ANSWER, ANSWERS, Asked, Fault, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -26,7 +26,11 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     let messages = messages(asked);
     let tools = tools(asked, &messages);
     if !tools.is_empty() {
-        body.insert("toolConfig".into(), json!({ "tools": tools }));
+        let mut config = json!({ "tools": tools });
+        if asked.schema.is_some() {
+            config["toolChoice"] = json!({"tool": {"name": ANSWER}});
+        }
+        body.insert("toolConfig".into(), config);
     }
     body.insert("messages".into(), Value::Array(messages));
     let publisher = publisher(asked.model);
@@ -43,6 +47,15 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
         body.insert("additionalModelRequestFields".into(), fields);
     }
     Value::Object(body)
+}
+
+/// Whether a request can force a call of a tool. <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolChoice.html>
+pub(super) fn can_be_forced(model: &str) -> bool {
+    match publisher(model) {
+        "anthropic" => Claude::of(model).can_be_forced,
+        "amazon" => model.contains("nova"),
+        _ => false,
+    }
 }
 
 /// The publisher of a model, as in `eu.anthropic.claude-…`.
@@ -79,6 +92,9 @@ fn reasoning(publisher: &str, effort: Effort) -> Option<Value> {
 /// The offered tools or, if there are none, the tools that the history has calls of.
 fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
     let spec = |name: &str, schema: &Value, description: &str| json!({"toolSpec": {"name": name, "inputSchema": {"json": schema}, "description": description}});
+    if let Some(schema) = asked.schema {
+        return vec![spec(ANSWER, schema, ANSWERS)];
+    }
     if !asked.request.tools.is_empty() {
         let offered = asked.request.tools.iter();
         return offered.map(|tool| spec(&tool.name, &tool.parameters, &tool.description)).collect();

@@ -38,7 +38,8 @@ static RUNTIME: LazyLock<Runtime> =
 
 fn answer(recorded: &Recorded, body: Body) -> Answer {
     let (decoding, provider) = (Decoding::new(wire(recorded)), recorded.wire.clone());
-    Answer { body, decoding, provider, model: ("test", "model".into()), price: None, redactor: Redactor::default() }
+    let (model, redactor) = (("test", "model".into()), Redactor::default());
+    Answer { body, decoding, answers_by_call: false, provider, model, price: None, redactor }
 }
 
 /// The result of these packets.

@@ -60,6 +60,10 @@ fn generation_config(asked: &Asked<'_>) -> Map<String, Value> {
     if let Some(max_tokens) = asked.max_tokens {
         config.insert("maxOutputTokens".into(), json!(max_tokens));
     }
+    if let Some(schema) = asked.schema {
+        config.insert("responseMimeType".into(), json!("application/json"));
+        config.insert("responseJsonSchema".into(), schema.clone());
+    }
     config
 }
 

@@ -1,7 +1,7 @@
 //! `POST …/messages` of Anthropic. <https://docs.anthropic.com/en/api/messages-streaming>
 
 use super::{
-    Asked, Fault, count,
+    ANSWER, ANSWERS, Asked, Fault, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -24,7 +24,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
         let block = json!({"type": "text", "text": &*asked.request.system, "cache_control": mark});
         body.insert("system".into(), json!([block]));
     }
-    if !asked.request.tools.is_empty() {
+    if let Some(schema) = asked.schema {
+        body.insert("tools".into(), json!([{"name": ANSWER, "input_schema": schema, "description": ANSWERS}]));
+        body.insert("tool_choice".into(), json!({"type": "tool", "name": ANSWER}));
+    } else if !asked.request.tools.is_empty() {
         let tool = |tool: &domain::ToolSpec| json!({"name": tool.name, "input_schema": tool.parameters, "description": tool.description});
         let mut tools: Vec<Value> = asked.request.tools.iter().map(tool).collect();
         if let Some(last) = tools.last_mut().filter(|_| !has_system) {
@@ -72,6 +75,8 @@ pub(super) fn budget(effort: Effort) -> u32 {
 /// <https://docs.anthropic.com/en/docs/about-claude/models/overview>
 pub(super) struct Claude {
     pub max_tokens: u32,
+    /// Whether a request can force a call: not where the model always thinks, and not for a name that tells nothing.
+    pub can_be_forced: bool,
     takes_effort: bool,
     is_adaptive: bool,
 }
@@ -95,7 +100,13 @@ impl Claude {
             Some(_) if version >= (3, 0) => (4096, (9, 9), (9, 9)),
             _ => (64_000, (9, 9), (9, 9)),
         };
-        Self { max_tokens, takes_effort: version >= effort_since, is_adaptive: version >= adaptive_since }
+        let can_be_forced = matches!(family, Some("opus" | "sonnet" | "haiku")) && version >= (3, 0);
+        Self {
+            max_tokens,
+            can_be_forced,
+            takes_effort: version >= effort_since,
+            is_adaptive: version >= adaptive_since,
+        }
     }
 }
 

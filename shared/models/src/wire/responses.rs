@@ -1,7 +1,7 @@
 //! `POST …/responses` of OpenAI. <https://platform.openai.com/docs/api-reference/responses-streaming>
 
 use super::{
-    Asked, Fault, count, data_url,
+    ANSWER, Asked, Fault, count, data_url,
     draft::{Block, Call, Draft},
     history::{self, Said, Thought},
     text, written,
@@ -45,6 +45,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     }
     if let Some(max_tokens) = asked.max_tokens {
         body.insert("max_output_tokens".into(), json!(max_tokens));
+    }
+    if let Some(schema) = asked.schema {
+        let format = json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": true});
+        body.insert("text".into(), json!({ "format": format }));
     }
     if asked.official {
         body.insert("prompt_cache_key".into(), json!(asked.request.conversation));

@@ -5,7 +5,8 @@ use buildscale_models::{Config, ConfigError, RedactingEmbedder};
 use ports::{EmbedAs, Embedder, KnownSecrets, ModelError, Secret};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use wiremock::ResponseTemplate;
+use testkit::conformance;
+use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers};
 
 fn config(uri: &str) -> Config {
     serde_json::from_value(json!({
@@ -37,6 +38,49 @@ async fn asked(server: &Server) -> Vec<(String, Value)> {
     let mut asked: Vec<(String, Value)> = server.requests().await.iter().map(request).collect();
     asked.sort_by_key(|(_, body)| body.to_string());
     asked
+}
+
+/// Answers each provider's requests in its form. The vector of a text tells its length.
+struct Lengths;
+
+impl Respond for Lengths {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let body: Value = request.body_json().unwrap();
+        let all = |field: &str| body[field].as_array().cloned().unwrap_or_default();
+        let vector = |text: &Value| json!([text.as_str().unwrap().len(), 1]);
+        let path = request.url.path();
+        answers(if path.ends_with("/embeddings") {
+            let one = |(index, text): (usize, &Value)| json!({"index": index, "embedding": vector(text)});
+            // The order of an answer is not that of the texts.
+            let data: Vec<Value> = all("input").iter().enumerate().map(one).rev().collect();
+            json!({"data": data, "usage": {"prompt_tokens": 3}})
+        } else if path.ends_with(":batchEmbedContents") {
+            let one = |each: &Value| json!({"values": vector(&each["content"]["parts"][0]["text"])});
+            json!({"embeddings": all("requests").iter().map(one).collect::<Vec<_>>()})
+        } else if body["inputText"].is_string() {
+            json!({"embedding": vector(&body["inputText"]), "inputTextTokenCount": 3})
+        } else {
+            json!({"embeddings": {"float": all("texts").iter().map(vector).collect::<Vec<_>>()}})
+        })
+    }
+}
+
+#[tokio::test]
+async fn embedders_of_all_providers_conform_with_and_without_redaction() {
+    let server = MockServer::start().await;
+    Mock::given(matchers::any()).respond_with(Lengths).mount(&server).await;
+    for model in [
+        "openai/test-embed",
+        "ollama/nomic-embed-text",
+        "gemini/gemini-embedding-001",
+        "bedrock/amazon.titan-embed-text-v2:0",
+        "bedrock/cohere.embed-english-v3",
+    ] {
+        let open = || config(&server.uri()).embedder(model, None).unwrap();
+        conformance::embedder(|| async { open() }).await;
+        let redacting = |inner| Arc::new(RedactingEmbedder::new(inner, KnownSecrets::default())) as Arc<dyn Embedder>;
+        conformance::embedder(|| async { redacting(open()) }).await;
+    }
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use crate::support::{
     note, request, result, router, says, sse, user,
 };
 use domain::{Message, Usage, event::StopReason};
-use ports::{Delta, Model, ModelError};
+use ports::{Delta, Model, ModelError, ModelRequest};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wiremock::ResponseTemplate;
 
@@ -119,6 +120,26 @@ async fn text_reasoning_calls_and_usage_come_from_every_protocol() {
         let (header, value) = &protocol.key_header;
         assert_eq!(sent.headers.get(*header).unwrap().to_str().unwrap(), value, "{}", protocol.model);
         assert!(!sent.url.as_str().contains(KEY), "a key in a URL ends in logs");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_by_a_schema_is_text_in_every_protocol() {
+    let args: &[&str] = &["{\"path\":", " \"/a b\"}"];
+    for protocol in protocols() {
+        let forces = ["anthropic", "bedrock"].contains(&name(&protocol));
+        let pieces =
+            if forces { [Piece::Call("toolu_1", "answer", args)] } else { [Piece::Say(r#"{"path": "/a b"}"#)] };
+        let server = Server::with(vec![sse((protocol.frames)(&pieces, protocol.stop))]).await;
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        let asked = ModelRequest {
+            tools: Arc::new([]),
+            schema: Some(Arc::new(schema)),
+            ..request(protocol.model, vec![user("Where is it?")])
+        };
+        let said = deltas(&server.router(), asked).await;
+        assert_eq!(said[0], Delta::Text(r#"{"path": "/a b"}"#.into()), "{}", protocol.model);
+        assert!(matches!(said[1..], [Delta::End { .. }]), "{}: {said:?}", protocol.model);
     }
 }
 
@@ -318,7 +339,10 @@ async fn faults_that_stay_are_reported() {
     assert_eq!(said, ModelError::Unavailable("500 no answer left".into()));
     assert_eq!(server.requests().await.len(), 2);
 
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // A port that is taken, so that no other process gets it, and on which no process listens.
+    let silent = tokio::net::TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nobody = silent.local_addr().unwrap();
     let said = error(&router(&format!("http://{nobody}")), request("openai/test-model", vec![user("Hi")])).await;
     assert!(matches!(&said, ModelError::Unavailable(text) if text.contains("refused")), "{said:?}");
 }

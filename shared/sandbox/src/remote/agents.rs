@@ -1,6 +1,6 @@
 //! The coding agents of a sandbox on another machine, and their working copies.
 
-use super::{Client, answered, json, read};
+use super::{Client, json, read};
 use crate::{
     lock,
     wire::{self, AgentCall, CopyCall, HeldCopy, LONGEST_WAIT, Updates},
@@ -12,7 +12,7 @@ use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     CopiedFile, CopyRecord, Error, Result, WorkingCopies, WorkingCopy,
 };
-use reqwest::{Method, Response};
+use reqwest::Response;
 use serde::de::DeserializeOwned;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -41,9 +41,7 @@ impl RemoteAgents {
     }
 
     async fn copy(&self, call: &CopyCall, content: Option<Bytes>) -> Result<Response> {
-        let parts: Vec<Bytes> = [Some(Bytes::from(json(call)?)), content].into_iter().flatten().collect();
-        let request = self.0.request(Method::POST, "/copies", Some(PATIENCE)).body(wire::packed(&parts));
-        answered(request.send().await.map_err(super::away)?).await
+        self.0.post_packed("/copies", PATIENCE, call, content).await
     }
 
     async fn copied<T: DeserializeOwned>(&self, call: CopyCall, content: Option<Bytes>) -> Result<T> {

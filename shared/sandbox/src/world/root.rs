@@ -1,11 +1,13 @@
 //! The file system of a world.
 
 use super::{Spec, TMP, WORKSPACE};
+use crate::covers::{Cover, covered};
+use domain::FilePath;
 use rustix::{
     fs::{CWD, StatVfsMountFlags, statvfs},
     mount::{
-        MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-        mount_remount, move_mount, unmount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+        mount_change, mount_remount, move_mount, unmount,
     },
     process::{chdir, getegid, geteuid, pivot_root},
 };
@@ -25,6 +27,11 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const PLACES: [&str; 3] = ["/tmp", "/usr", "/proc"];
 /// How many files may be in `/tmp`: one for each page that it may have, at most so many.
 const FILES: u64 = 200_000;
+
+/// The path of a folder of the workspace while it is covered.
+const COVERED: &str = "/covered";
+/// The most entries of a folder of which others are hidden: each is a mount.
+const MOST_KEPT: usize = 10_000;
 
 const SHOWN: MountFlags = MountFlags::BIND.union(MountFlags::RDONLY).union(MountFlags::NOSUID);
 const OWN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -107,7 +114,50 @@ fn workspace(spec: &Spec, latest: Option<OwnedFd>) -> std::io::Result<()> {
         (None, Some(path)) => mount_bind_recursive(of_host(path), WORKSPACE)?,
         (None, None) => return Err(std::io::ErrorKind::NotFound.into()),
     }
-    close(Path::new(WORKSPACE))
+    close(Path::new(WORKSPACE))?;
+    hide(&spec.hidden)
+}
+
+/// Takes files and folders out of the workspace, with their names: the folder around them is covered by one that has its other entries. An outer folder
+/// is covered before one in it, which is an entry of the cover then.
+fn hide(hidden: &[FilePath]) -> std::io::Result<()> {
+    if hidden.iter().any(FilePath::is_root) {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    covered(Path::new(WORKSPACE), hidden).into_iter().try_for_each(|(folder, has)| cover(&folder, &has))
+}
+
+/// Fails for a folder that is gone meanwhile: one that is made again would have no cover.
+fn cover(folder: &Path, has: &Cover<'_>) -> std::io::Result<()> {
+    fs::create_dir(COVERED)?;
+    mount_bind(folder, COVERED)?;
+    let below = Path::new(COVERED);
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(below)? {
+        let entry = entry?;
+        // The workspace has no links; one that somebody else put there would be followed.
+        if has.shows(&entry.file_name()) && !entry.file_type()?.is_symlink() {
+            kept.push((entry.file_name(), entry.file_type()?.is_dir()));
+        }
+        if kept.len() > MOST_KEPT {
+            let why = format!("a folder with more than {MOST_KEPT} entries has some that must not be seen");
+            return Err(std::io::Error::other(why));
+        }
+    }
+    let options = text(&format!("size=64k,nr_inodes={},mode=755", kept.len() + 2));
+    mount("tmpfs", folder, "tmpfs", OWN, options.as_deref())?;
+    for (name, is_folder) in kept {
+        let path = folder.join(&name);
+        if is_folder {
+            fs::create_dir(&path)?;
+        } else {
+            fs::write(&path, "")?;
+        }
+        mount_bind(below.join(&name), &path)?;
+    }
+    mount_remount(folder, SHOWN | MountFlags::NODEV, "")?;
+    unmount(COVERED, UnmountFlags::DETACH)?;
+    fs::remove_dir(COVERED)
 }
 
 /// The user that there is, by a name: many programs ask for it.

@@ -18,10 +18,11 @@ use uuid::Uuid;
 /// Every version of Landlock that makes a difference: the least, the one before signals, the newest that there is.
 pub const VERSIONS: [u8; 4] = [1, 2, 5, u8::MAX];
 
-const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+/// The workspace that all of it is about.
+pub const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 
 /// The beginning of all attempts: each prints its name and its outcome.
-const PRELUDE: &str = r#"
+pub const PRELUDE: &str = r#"
 import ctypes, errno, fcntl, os, resource, signal, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -103,6 +104,7 @@ impl Cage {
             words: words.iter().map(|word| (*word).into()).collect(),
             folder: inside.clone(),
             root: inside,
+            hidden: Vec::new(),
             env: BTreeMap::new(),
             stdin: None,
             timeout: Duration::from_secs(120),
@@ -151,9 +153,9 @@ impl Cage {
     }
 }
 
-const PYTHON: &str = "/usr/bin/python3";
+pub const PYTHON: &str = "/usr/bin/python3";
 
-fn outcomes(output: &str) -> BTreeMap<String, String> {
+pub fn outcomes(output: &str) -> BTreeMap<String, String> {
     output.lines().filter_map(|line| line.rsplit_once(' ')).map(|(name, what)| (name.into(), what.into())).collect()
 }
 

@@ -1,17 +1,21 @@
 //! Files.
 
 use crate::{
-    cage::{Cage, VERSIONS, all_done, all_refused},
+    cage::{Cage, PRELUDE, PYTHON, VERSIONS, WORKSPACE, all_done, all_refused, outcomes},
     escapes::world,
 };
+use domain::{FilePath, WorkspaceId};
+use ports::Exec;
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::{
+    collections::BTreeMap,
     fs,
     os::{
         fd::AsRawFd,
         unix::fs::{PermissionsExt, symlink},
     },
 };
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 /// Reads of existing files that are forbidden here.
 const READS: &str = r#"
@@ -154,4 +158,89 @@ tries("configuration", lambda: open(sys.argv[1] + "/tool/buildscale.toml").read(
             assert_eq!(outcomes[name], refused, "{name}");
         }
     }
+}
+
+/// Attempts to find what is hidden, and looks at what is beside it.
+const HIDDEN: &str = r#"
+for name in ["/workspace/users/other", "/workspace/users/other/draft", "/workspace/users/../users/other/draft", "/workspace/key"]:
+    tries("read " + name, lambda: open(name).read())
+    tries("list " + name, lambda: os.listdir(name))
+    tries("look at " + name, lambda: os.stat(name))
+    tries("enter " + name, lambda: os.chdir(name))
+for name in ["/workspace/users/new", "/workspace/users/me/new"]:
+    tries("make " + name, lambda: os.mkdir(name))
+"#;
+const BESIDE: &str = r#"
+import os
+print(sorted(os.listdir("/workspace")), sorted(os.listdir("/workspace/users")), open("/workspace/users/me/draft").read(), open("/workspace/note").read(), os.path.exists("/covered"))
+"#;
+
+/// Answers each line, a path in the workspace, with the content of the file.
+const READER: &str = r#"while read -r at; do cat "/workspace/$at" 2>/dev/null || printf none; echo; done"#;
+
+#[tokio::test]
+async fn what_is_hidden_does_not_exist_and_what_is_beside_it_stays() {
+    let cage = world(|_| {});
+    let latest = cage.latest();
+    for (at, content) in
+        [("users/me/draft", "mine"), ("users/other/draft", "theirs"), ("key", "secret"), ("note", "all")]
+    {
+        fs::create_dir_all(latest.join(at).parent().unwrap()).unwrap();
+        fs::write(latest.join(at), content).unwrap();
+    }
+    let whole = |words: &[&str]| Exec {
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        hidden: ["/key", "/users/gone", "/users/other"].map(|path| path.parse().unwrap()).to_vec(),
+        ..cage.command(words)
+    };
+    let did = cage.run(whole(&[PYTHON, "-I", "-c", &format!("{PRELUDE}{HIDDEN}")])).await;
+    let found = outcomes(&did.output);
+    assert_eq!((found.len(), did.end.code), (18, Some(0)), "{did:?}");
+    for (name, outcome) in found {
+        let expected = if name.starts_with("make") { ["EROFS", "EACCES"] } else { ["ENOENT", "ENOTDIR"] };
+        assert!(expected.contains(&outcome.as_str()), "{name}: {outcome}");
+    }
+    // Outside of the only folder that it reads, a command can ask for names and sizes: what is hidden has none.
+    let narrow = Exec { root: "/inside".parse().unwrap(), folder: "/inside".parse().unwrap(), ..whole(&[]) };
+    let script = format!(
+        "{PRELUDE}tries('look', lambda: os.stat('/workspace/users/other/draft'))\ntries('beside', lambda: os.stat('/workspace/note'))"
+    );
+    let did = cage.run(Exec { words: [PYTHON, "-I", "-c", &script].map(String::from).to_vec(), ..narrow }).await;
+    assert_eq!(did.output, "look ENOENT\nbeside DONE\n", "{did:?}");
+    let did = cage.run(whole(&[PYTHON, "-I", "-c", BESIDE])).await;
+    assert_eq!(did.output, "['inside', 'note', 'outside', 'users'] ['me'] mine all False\n", "{did:?}");
+}
+
+#[tokio::test]
+async fn what_is_hidden_from_a_program_that_runs_stays_hidden_when_it_comes_later() {
+    let cage = world(|_| {});
+    let (latest, words) = (cage.latest(), ["/bin/sh", "-c", READER].map(String::from).to_vec());
+    fs::write(latest.join("note"), "all").unwrap();
+    for (file, content) in [("users/me/draft", "mine"), ("users/joined/draft", "theirs")] {
+        fs::create_dir_all(latest.join(file).parent().unwrap()).unwrap();
+        fs::write(latest.join(file), content).unwrap();
+    }
+    let hidden = ["/data/deep/key", "/users/-/me"].map(|path| path.parse().unwrap()).to_vec();
+    let at = WorkspaceId::from(WORKSPACE);
+    assert!(cage.sandboxes().hides());
+    let program = buildscale_sandbox::program(words, BTreeMap::new(), FilePath::root(), hidden, false);
+    let mut talking = cage.sandboxes().talk(at, program).await.unwrap();
+    let mut lines = BufReader::new(talking.output).lines();
+    let mut read = async |path: &str| {
+        talking.input.write_all(format!("{path}\n").as_bytes()).await.unwrap();
+        lines.next_line().await.unwrap().unwrap()
+    };
+    assert_eq!(read("note").await, "all");
+    assert_eq!(read("users/me/draft").await, "mine");
+    assert_eq!(read("users/joined/draft").await, "none", "this home was made before the start, and after the look-up");
+    assert!(!(talking.is_outdated)());
+    for (file, content) in [("users/other/draft", "theirs"), ("data/deep/key", "secret"), ("inside/new", "here")] {
+        fs::create_dir_all(latest.join(file).parent().unwrap()).unwrap();
+        fs::write(latest.join(file), content).unwrap();
+    }
+    assert_eq!(read("users/other/draft").await, "none");
+    assert_eq!(read("data/deep/key").await, "none");
+    assert_eq!(read("inside/new").await, "here", "a folder in which nothing is hidden is as it is now");
+    assert!((talking.is_outdated)(), "the folder around the homes has a new entry");
 }

@@ -301,8 +301,7 @@ fn place(config: &ChatConfig, turn: TurnId, trace: Option<TraceContext>) -> (u12
     match (trace, &config.agent) {
         (Some(trace), _) => (trace.trace_id, Some(trace.span_id)),
         (None, Some(agent)) if agent.executor.is_none() => {
-            let root = *agent.above.first().unwrap_or(&agent.task);
-            (root.0.as_u128(), Some(node_span(agent.task, &agent.node)))
+            (agent.root().0.as_u128(), Some(node_span(agent.task, &agent.node)))
         }
         (None, _) => (turn.0.as_u128(), None),
     }

@@ -91,6 +91,7 @@ fn command(words: &[&str]) -> Exec {
         words: words.iter().map(|word| (*word).into()).collect(),
         folder: FilePath::root(),
         root: FilePath::root(),
+        hidden: Vec::new(),
         env: BTreeMap::new(),
         stdin: None,
         timeout: PATIENCE,

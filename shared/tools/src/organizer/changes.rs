@@ -98,25 +98,25 @@ fn declare_update(kind: Kind, given: &Map<String, Value>, into: &mut Declaration
 pub(crate) struct ScheduleTask {
     /// The task, by its path from a list.
     path: String,
-    /// When it begins: 2026-12-01T09:00 on the clock of the time zone. An empty text takes it out of the calendar.
+    /// 2026-12-01T09:00 on the clock of the time zone; an empty text takes it out of the calendar.
     start: String,
-    /// When it ends; by its duration when none.
+    /// By its duration when none.
     end: Option<String>,
-    /// How long it takes; an hour when nothing is known.
+    /// An hour when nothing is known.
     #[schemars(range(min = 1, max = 44640))]
     duration_minutes: Option<u64>,
-    /// The time zone of these times; that of the task, or of the person's profile, by default.
+    /// That of the task, or of the person's profile, by default.
     time_zone: Option<String>,
-    /// When it comes again, such as FREQ=WEEKLY;BYDAY=MO.
+    /// Such as FREQ=WEEKLY;BYDAY=MO.
     rrule: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportCalendar {
-    /// The iCalendar file, such as /data/ada.ics.
+    /// Such as /data/ada.ics.
     path: String,
-    /// The project whose calendar takes the events, by the name of its folder; the person's own by default.
+    /// A project by its folder's name; the person's own calendar by default.
     project: Option<String>,
 }
 
@@ -147,7 +147,7 @@ fn path_argument(kind: Kind) -> (String, Value) {
 fn schema_of_new(kind: Kind) -> Schema {
     let (mut properties, required) = schema::properties_of_new(kind);
     if kind != Kind::Project {
-        let description = "The project that it belongs to, by the name of its folder; the person's home by default.";
+        let description = "A project by its folder's name; the person's home by default.";
         properties.insert("project".to_owned(), json!({ "type": "string", "description": description }));
     }
     object(properties, &required)

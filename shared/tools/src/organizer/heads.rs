@@ -37,9 +37,18 @@ pub(crate) struct Heads(Mutex<Kept>);
 struct Kept {
     known: HashMap<(WorkspaceId, FilePath), (Sha256, Arc<Entity>)>,
     size: usize,
-    /// How many files were read.
-    #[cfg(test)]
-    reads: u64,
+    counts: EntityCounts,
+}
+
+/// The looks for entities in the memory of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntityCounts {
+    /// Entities that were there.
+    pub hits: u64,
+    /// Entities that were not there, whose files were read.
+    pub misses: u64,
+    /// Entities whose files had changed, and were read again.
+    pub outdated: u64,
 }
 
 impl Heads {
@@ -96,17 +105,26 @@ impl Heads {
     }
 
     fn known(&self, key: &(WorkspaceId, FilePath), digest: Sha256) -> Option<Arc<Entity>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.known.get(key).filter(|(known, _)| *known == digest).map(|(_, entity)| Arc::clone(entity))
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { known, counts, .. } = &mut *kept;
+        match known.get(key) {
+            Some((known, entity)) if *known == digest => {
+                counts.hits += 1;
+                return Some(Arc::clone(entity));
+            }
+            Some(_) => counts.outdated += 1,
+            None => counts.misses += 1,
+        }
+        None
+    }
+
+    pub fn counts(&self) -> EntityCounts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 
     fn keep(&self, key: (WorkspaceId, FilePath), digest: Sha256, entity: Arc<Entity>) {
         let texts: usize = entity.fields.iter().map(|(name, value)| name.len() + domain::json_length(value)).sum();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        #[cfg(test)]
-        {
-            kept.reads += 1;
-        }
         kept.size += texts + 512;
         if kept.size > ROOM {
             kept.known.clear();
@@ -203,10 +221,10 @@ mod tests {
             assert!(whole && found.len() == 40);
             found.iter().filter(|one| one.entity.text("status") == Some("done")).count()
         };
-        let reads = || heads.0.lock().unwrap().reads;
-        assert_eq!((done().await, reads()), (0, 40));
-        assert_eq!((done().await, reads()), (0, 40), "nothing is read again");
+        let counts = |hits, misses, outdated| EntityCounts { hits, misses, outdated };
+        assert_eq!((done().await, heads.counts()), (0, counts(0, 40, 0)));
+        assert_eq!((done().await, heads.counts()), (0, counts(40, 40, 0)), "nothing is read again");
         put(7, "done").await;
-        assert_eq!((done().await, reads()), (1, 41), "a new version is read");
+        assert_eq!((done().await, heads.counts()), (1, counts(79, 40, 1)), "a new version is read");
     }
 }

@@ -24,19 +24,19 @@ const BY_INDEX: usize = 100;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListTasks {
-    /// The project, by the name of its folder, or home for tasks without a project; all by default.
+    /// A project by its folder's name, or home; all by default.
     project: Option<String>,
-    /// Only tasks with this status: backlog, in_progress, done or blocked.
+    /// backlog, in_progress, done or blocked.
     status: Option<String>,
-    /// Only tasks with this priority: low, medium or high.
+    /// low, medium or high.
     priority: Option<String>,
-    /// Only tasks that are due on this day or before.
+    /// A day.
     due_before: Option<String>,
-    /// Only tasks of this person.
+    /// The name of a person.
     assignee: Option<String>,
-    /// Only tasks with this tag.
+    /// A tag.
     tag: Option<String>,
-    /// At most this many; 30 by default.
+    /// 30 by default.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -59,11 +59,11 @@ pub(crate) struct Parts<'a> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchProjects {
-    /// Words that are in it; all projects by default.
+    /// Words that are in it; all by default.
     query: Option<String>,
-    /// Only projects with this status: active, paused, completed or archived.
+    /// active, paused, completed or archived.
     status: Option<String>,
-    /// At most this many; 30 by default.
+    /// 30 by default.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -71,15 +71,15 @@ pub(crate) struct SearchProjects {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchNotes {
-    /// Words that are in it; all notes by default.
+    /// Words that are in it; all by default.
     query: Option<String>,
-    /// The project, by the name of its folder, or home; all by default.
+    /// A project by its folder's name, or home; all by default.
     project: Option<String>,
-    /// Only notes of this category.
+    /// A category.
     category: Option<String>,
-    /// Only notes with this tag.
+    /// A tag.
     tag: Option<String>,
-    /// At most this many; 30 by default.
+    /// 30 by default.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -87,13 +87,13 @@ pub(crate) struct SearchNotes {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchBrainDumps {
-    /// Words that are in it; all brain dumps by default.
+    /// Words that are in it; all by default.
     query: Option<String>,
-    /// The project, by the name of its folder, or home; all by default.
+    /// A project by its folder's name, or home; all by default.
     project: Option<String>,
-    /// Only brain dumps with this status: pending, parsed or saved.
+    /// pending, parsed or saved.
     status: Option<String>,
-    /// At most this many; 30 by default.
+    /// 30 by default.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }

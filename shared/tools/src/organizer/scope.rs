@@ -81,7 +81,7 @@ pub(crate) async fn zone(call: &Call<'_>, argument: Option<&str>) -> Result<Tz, 
 
 /// The time zone of a person's profile; UTC when it has none.
 pub async fn zone_of(workspace: &Workspace, by: &domain::Principal) -> Tz {
-    let profile = Scope::Home(by.user()).folder().and_then(|home| Ok(home.join("profile.md")?));
+    let profile = Scope::Home(by.user()).folder().and_then(|home| Ok(home.join(workspace::PROFILE)?));
     let Ok(path) = profile else { return Tz::UTC };
     let Ok(content) = workspace.read(&path, Some(0..8 * 1024)).await else { return Tz::UTC };
     let text = String::from_utf8_lossy(&content.bytes).into_owned();

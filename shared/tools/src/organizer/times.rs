@@ -35,15 +35,15 @@ const USUAL: usize = 50;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Events {
-    /// From then on: 2026-12-01 or 2026-12-01T09:00; now by default.
+    /// 2026-12-01 or 2026-12-01T09:00; now by default.
     from: Option<String>,
-    /// Until then; 7 days later by default.
+    /// 7 days later by default.
     to: Option<String>,
-    /// The project whose calendar it is, by the name of its folder, or home; all by default.
+    /// A project by its folder's name, or home; all by default.
     project: Option<String>,
-    /// The time zone of the answer; that of the person's profile by default.
+    /// That of the person's profile by default.
     time_zone: Option<String>,
-    /// At most this many; 50 by default.
+    /// 50 by default.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
@@ -51,26 +51,26 @@ pub(crate) struct Events {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Slots {
-    /// How long a slot has to be, in minutes.
+    /// The length of a slot.
     #[schemars(range(min = 5, max = 1440))]
     duration_minutes: u32,
-    /// From then on; now by default.
+    /// Now by default.
     from: Option<String>,
-    /// Until then; 7 days later by default.
+    /// 7 days later by default.
     to: Option<String>,
-    /// The calendars that have to be free: names of projects, and home; all by default.
+    /// Names of projects, and home, that have to be free; all by default.
     #[schemars(length(min = 1, max = 50))]
     calendars: Option<Vec<String>>,
-    /// The time zone of working hours; that of the person's profile by default.
+    /// That of the person's profile by default.
     time_zone: Option<String>,
-    /// When work begins; 09:00 by default.
+    /// 09:00 by default.
     work_start: Option<String>,
-    /// When it ends; 17:00 by default.
+    /// 17:00 by default.
     work_end: Option<String>,
-    /// The days of work, such as mon; Monday to Friday by default.
+    /// Such as mon; Monday to Friday by default.
     #[schemars(length(min = 1, max = 7))]
     work_days: Option<Vec<String>>,
-    /// At most this many; 50 by default.
+    /// 50 by default.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
@@ -78,9 +78,9 @@ pub(crate) struct Slots {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExportCalendar {
-    /// The file to write, such as /projects/atlas/calendar.ics.
+    /// Such as /projects/atlas/calendar.ics.
     path: String,
-    /// The project whose calendar it is, by the name of its folder, or home; all by default.
+    /// A project by its folder's name, or home; all by default.
     project: Option<String>,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSyn
     let about = (
         Read,
         "list_tasks",
-        "List tasks, abbreviated: what is worked on first, then by the day on which they are due.",
+        "List tasks, abbreviated: those that are worked on, then by the day on which they are due.",
     );
     tool!(all, about, ListTasks, |call, args| organizer::list_tasks(call, args, Heads::shared()));
     let about = (Read, "get_task_details", "Show everything about one task.");
@@ -80,14 +80,11 @@ pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSyn
     let about = (
         Read,
         "get_calendar_events",
-        "List events and scheduled tasks of a span of time, the next 7 days by default, each occurrence of those that come again.",
+        "List events and scheduled tasks of a span of time, with each occurrence of those that come again.",
     );
     tool!(all, about, Events, |call, args| organizer::events(call, args, Heads::shared()));
-    let about = (
-        Read,
-        "find_available_slots",
-        "Find free slots within working hours over one or several calendars. Ask it before you schedule a task.",
-    );
+    let about =
+        (Read, "find_available_slots", "Find free slots within working hours. Ask it before you schedule a task.");
     tool!(all, about, Slots, |call, args| organizer::slots(call, args, Heads::shared()));
     let about = (Read, "search_brain_dumps", "List or search brain dumps, abbreviated.");
     searching!(all, about, SearchBrainDumps, search);
@@ -96,15 +93,15 @@ pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSyn
     let about = (
         Read,
         "get_field_info",
-        "Tell which fields a kind of entity has: type, allowed values, whether it is required and whether an update may change it.",
+        "Tell the fields of a kind of entity: meaning, type, allowed values, and whether an update may change it.",
     );
     tool!(all, about, FieldInfo, |call, args| organizer::field_info(call, args));
-    let about = (Write, "create_project", "Make a project: the file README.md in a folder of its own below /projects.");
+    let about = (Write, "create_project", "Make a project, with a folder of its own below /projects.");
     tool!(all, about, CreateProject, |call, args| organizer::create(call, args));
     let about = (
         Write,
         "update_project",
-        "Change fields of a project; an empty text takes one out. context replaces the whole text of the project: read its details first.",
+        "Change fields of a project; an empty text takes one out. context replaces the whole text: read its details first.",
     );
     tool!(all, about, UpdateProject, |call, args| organizer::update(call, args));
     let about = (Write, "create_task", "Make a task.");
@@ -112,7 +109,7 @@ pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSyn
     let about = (
         Write,
         "update_task",
-        "Change fields of a task; an empty text takes one out. description replaces the whole text of the task: read its details first.",
+        "Change fields of a task; an empty text takes one out. description replaces the whole text: read its details first.",
     );
     tool!(all, about, UpdateTask, |call, args| organizer::update(call, args));
     let about = (Write, "schedule_task", "Put a task into the calendar, move it there, or take it out again.");
@@ -124,7 +121,7 @@ pub(super) fn make(search: Option<Search>, calendars: Option<Arc<dyn CalendarSyn
     let about = (
         Write,
         "import_calendar",
-        "Take the events of an iCalendar file (.ics) over into a calendar. The same events again are updated.",
+        "Take the events of an iCalendar file (.ics) over; those that are there are updated.",
     );
     tool!(all, about, ImportCalendar, |call, args| organizer::import_calendar(call, args));
     let about = (Write, "export_calendar", "Write events and scheduled tasks as an iCalendar file (.ics).");

@@ -14,7 +14,7 @@ use crate::{
 use domain::{Code, Error, FilePath, ToolSpec, event::Question};
 use ports::{
     CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, Told,
-    ToolServers, WEB_FETCH, WEB_SEARCH,
+    ToolServers, WEB_FETCH, WEB_SEARCH, server_of,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -94,20 +94,31 @@ impl Registry {
     }
 
     /// The tools of servers that are offered in a workspace, of those that `may` be: within the budget, and those whose names are in `found`, the
-    /// answers of searches.
-    pub async fn served(&self, workspace: &Workspace, may: impl Fn(&str) -> bool, found: &str) -> Vec<ToolSpec> {
+    /// answers of searches. `declared` is that of [`Call`].
+    pub async fn served(
+        &self,
+        workspace: &Workspace,
+        declared: &[(String, String)],
+        may: impl Fn(&str) -> bool,
+        found: &str,
+    ) -> Vec<ToolSpec> {
         let Some(servers) = self.servers() else { return Vec::new() };
-        let Served { tools, missing } = servers.tools(&of(workspace).await, PATIENCE).await;
+        let Served { tools, missing } = servers.tools(&with_declared(workspace, declared).await, PATIENCE).await;
         offered(tools.into_iter().filter(|tool| may(&tool.name)).collect(), found, !missing.is_empty() && may(SEARCH))
     }
 
-    /// Refuses a call that may have taken effect before, unless its server says that it may be repeated.
+    /// Refuses a call that may have taken effect before, unless its server says that it may be repeated. `declared` is that of [`Call`].
     ///
     /// # Errors
     /// `OUTCOME_UNKNOWN`.
-    pub async fn check_repeat(&self, workspace: &Workspace, name: &str) -> Result<(), Error> {
+    pub async fn check_repeat(
+        &self,
+        workspace: &Workspace,
+        declared: &[(String, String)],
+        name: &str,
+    ) -> Result<(), Error> {
         let Some(servers) = self.servers().filter(|_| is_served(name)) else { return Ok(()) };
-        let Served { tools, .. } = servers.tools(&of(workspace).await, PATIENCE).await;
+        let Served { tools, .. } = servers.tools(&with_declared(workspace, declared).await, PATIENCE).await;
         match tools.iter().any(|tool| tool.name == name && tool.is_repeatable) {
             true => Ok(()),
             false => Err(Error::new(
@@ -137,7 +148,21 @@ pub async fn of(workspace: &Workspace) -> ServersOf {
             _ => {}
         }
     }
-    ServersOf { workspace: workspace.id(), declared, tools: tools.into() }
+    let asked = workspace.clone();
+    let mirrored = workspace.sandboxes().is_some_and(|sandboxes| sandboxes.have_mirrors());
+    // Programs of servers see the root, whatever folder they run in: names beside it are hidden, too.
+    let hidden = async move { asked.hidden_from_programs(mirrored).await };
+    let of = ServersOf::new(workspace.id()).with_party(workspace.party_name(), hidden);
+    ServersOf { declared, tools: tools.into(), ..of }
+}
+
+/// The same, with the HTTP tools that a flow brings. Of two declarations of one name the first counts.
+async fn with_declared(workspace: &Workspace, declared: &[(String, String)]) -> ServersOf {
+    let of = of(workspace).await;
+    match declared.is_empty() {
+        true => of,
+        false => ServersOf { tools: declared.iter().chain(&*of.tools).cloned().collect(), ..of },
+    }
 }
 
 /// The files of a workspace's HTTP tools, by name. One that cannot be read is none.
@@ -223,28 +248,42 @@ async fn followed(
     (reply, told): (Option<Value>, Option<Told>),
 ) -> Result<ServedStep, Error> {
     let (of, args) = (of(&call.workspace).await, args(text)?);
-    demand(servers, &of, call, name).await?;
+    demand_of(servers, &of, &call.workspace, name).await?;
     servers.follow(&of, ServedCall { id: call.call_id, tool: name.to_owned(), args, reply, told }).await
 }
 
-/// A program reads what its sandbox shows it, as a command does.
-async fn demand(servers: &dyn ToolServers, of: &ServersOf, call: &Call<'_>, name: &str) -> Result<(), Error> {
-    let served = servers.tools(of, PATIENCE).await;
-    if let Some(folder) = served.tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.sees.as_ref()) {
-        call.workspace.demand(Action::Execute, folder)?;
-        call.workspace.demand_commands(folder, false).await?;
+/// Refuses the use of a server whose program the caller may not run in its folder, or whose sandbox cannot hide what the caller may not read.
+///
+/// # Errors
+/// `FORBIDDEN`; else those of [`ToolServers::sees`] and [`Workspace::demand`].
+pub(super) async fn demand(
+    servers: &dyn ToolServers,
+    of: &ServersOf,
+    workspace: &Workspace,
+    server: &str,
+) -> Result<(), Error> {
+    match servers.sees(of, server).await? {
+        Some(folder) => workspace.demand(Action::Execute, &folder),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The same by the name of a tool.
+async fn demand_of(servers: &dyn ToolServers, of: &ServersOf, workspace: &Workspace, tool: &str) -> Result<(), Error> {
+    match server_of(tool) {
+        Some(server) => demand(servers, of, workspace, server).await,
+        None => Ok(()),
+    }
 }
 
 pub(crate) async fn call(servers: &dyn ToolServers, call: &Call<'_>, name: &str, text: &str) -> Answer {
-    let (of, args) = (of(&call.workspace).await, args(text)?);
+    let (of, args) = (with_declared(&call.workspace, call.declared).await, args(text)?);
     if name == SEARCH {
         let SearchArgs { query } = serde_json::from_value(Value::Object(args))
             .map_err(|error| Error::invalid("args", error.to_string()).hint("give a query"))?;
         return Ok(search(&servers.tools(&of, PATIENCE).await, &query));
     }
-    demand(servers, &of, call, name).await?;
+    demand_of(servers, &of, &call.workspace, name).await?;
     Ok(observed(servers.call(&of, name, args).await?))
 }
 
@@ -291,7 +330,7 @@ mod tests {
 
     fn tool(name: &str, description: &str) -> ServedTool {
         let (name, description) = (format!("mcp__s__{name}"), description.to_owned());
-        ServedTool { name, description, parameters: json!({ "type": "object" }), is_repeatable: false, sees: None }
+        ServedTool { name, description, parameters: json!({ "type": "object" }), is_repeatable: false }
     }
 
     fn names(specs: &[ToolSpec]) -> Vec<&str> {

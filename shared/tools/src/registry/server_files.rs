@@ -3,16 +3,16 @@
 
 use super::{
     Registry,
-    served::{PATIENCE, of},
+    served::{PATIENCE, demand, of},
 };
 use crate::{
     call::{Answer, Done},
     caps,
 };
 use domain::{Code, Error, FilePath};
-use ports::{SERVED_FILES, ServedFile, ServersOf, ToolServers};
+use ports::{SERVED_FILES, ServedFile, ToolServers};
 use serde_json::{Value, json};
-use workspace::{Action, Workspace};
+use workspace::Workspace;
 
 /// The tools that such files are read with.
 const LISTS: &str = "ls";
@@ -34,14 +34,6 @@ pub(crate) fn file_of(tool: &str, args: &str) -> Option<FilePath> {
 /// The same of a call that asks the server for contents.
 pub(crate) fn read_of(tool: &str, args: &str) -> Option<FilePath> {
     file_of(tool, args).filter(|_| tool == READS)
-}
-
-/// A program reads what its sandbox shows it, for a resource and a prompt as for a call of its tools.
-async fn demand(servers: &dyn ToolServers, of: &ServersOf, workspace: &Workspace, server: &str) -> Result<(), Error> {
-    let Some(folder) = servers.sees(of, server) else { return Ok(()) };
-    workspace.demand(Action::Execute, &folder)?;
-    workspace.demand_commands(&folder, false).await?;
-    Ok(())
 }
 
 pub(crate) async fn call(

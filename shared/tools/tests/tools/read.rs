@@ -34,6 +34,34 @@ async fn file_info_tells_identity_hash_and_versions() {
 }
 
 #[tokio::test]
+async fn file_info_finds_a_file_by_its_identity_wherever_it_is() {
+    let mut hands = Hands::agent().await;
+    hands.put("/projects/app/a.md", "one").await;
+    let info = hands.call("file_info", r#"{"path": "/projects/app/a.md"}"#).await.result["info"].clone();
+    let id = info["file_id"].as_str().unwrap();
+    let of = |id: &str, path: &str| json!({ "file_id": id, "path": path }).to_string();
+    let by_id = json!({ "file_id": id }).to_string();
+    hands.ok("mv", r#"{"from": "/projects/app", "to": "/projects/other"}"#).await;
+    has(&hands.ok("file_info", &by_id).await, &["path: /projects/other/a.md", "kind: file", &format!("id: {id}")]);
+    has(&hands.ok("file_info", &of(id, "/projects/other")).await, &["path: /projects/other/a.md"]);
+
+    // Outside of the folder it is as one that never was.
+    let nobody = Uuid::from_u128(7).to_string();
+    for within in ["/projects/app", "/data"] {
+        let (code, there) = hands.refused("file_info", &of(id, within)).await;
+        let (_, not_there) = hands.refused("file_info", &of(&nobody, within)).await;
+        assert_eq!((code, there.replace(id, &nobody)), (Code::NotFound, not_there), "{within}");
+    }
+    hands.ok("rm", r#"{"path": "/projects/other/a.md"}"#).await;
+    has(&hands.refused("file_info", &by_id).await.1, &["it is in the trash"]);
+    let (_, elsewhere) = hands.refused("file_info", &of(id, "/data")).await;
+    assert!(!elsewhere.contains("trash"), "{elsewhere}");
+    for odd in [r#"{"file_id": "a.md"}"#, r#"{"file_id": ""}"#, "{}"] {
+        assert_eq!(hands.refused("file_info", odd).await.0, Code::InvalidArgument, "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn read_numbers_lines_and_goes_on_where_it_stopped() {
     let mut hands = Hands::agent().await;
     let lines: String = (1..=5).map(|n| format!("line {n}\n")).collect();
@@ -100,6 +128,8 @@ async fn cat_and_read_many_show_several_files() {
     assert_eq!((outcome.success, outcome.seen.len()), (true, 1));
     let outcome = hands.call("read_many", r#"{"files": [{"path": "/data/big"}, {"path": "/data/b"}]}"#).await;
     has(&outcome.output, &["go on with offset", "==> /data/b <=="]);
+    let odd = hands.refused("read_many", r#"{"files": [{"path": ""}, {"path": "/data/a"}]}"#).await;
+    assert_eq!(odd.0, Code::InvalidArgument, "no path is no file that is not there");
     let none = hands.refused("read_many", r#"{"files": [{"path": "/x"}, {"path": "/y"}]}"#).await;
     assert_eq!(none.0, Code::NotFound);
 }

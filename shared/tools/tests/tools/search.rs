@@ -75,6 +75,10 @@ async fn find_takes_name_type_size_and_time() {
     assert_eq!(hands.ok("find", r#"{"modified_after": "2030-01-01T00:00:00Z"}"#).await, "nothing matches");
     has(&hands.ok("find", r#"{"modified_after": "2020-01-01T00:00:00Z", "limit": 1}"#).await, &["[1 of "]);
     assert_eq!(hands.refused("find", r#"{"modified_before": "yesterday"}"#).await.0, Code::InvalidArgument);
+    let never = r#"{"modified_after": "2020-01-02T00:00:00Z", "modified_before": "2020-01-01T00:00:00Z"}"#;
+    let (code, output) = hands.refused("find", never).await;
+    assert_eq!(code, Code::InvalidArgument);
+    has(&output, &["modified_before is later than modified_after"]);
 }
 
 #[tokio::test]

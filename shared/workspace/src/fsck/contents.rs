@@ -2,7 +2,7 @@
 
 use super::{Check, Part};
 use crate::{Damage, Result, contents::is_large, damages::is_damage, error};
-use domain::Sha256;
+use domain::{Code, Sha256};
 
 /// How much of a large content is compared at once, in bytes.
 const PIECE: u64 = 64 << 20;
@@ -17,7 +17,18 @@ impl Check<'_> {
                 self.done.contents += 1;
                 self.done.bytes += size;
                 let is_good = self.is_intact(digest, size).await?;
-                repaired = !is_good && self.repair && self.recover(digest, size).await?;
+                if !is_good && self.repair {
+                    repaired = match self.recover(digest, size).await? {
+                        Some(repaired) => repaired,
+                        None => match &mut self.later {
+                            Some(later) => {
+                                later.push((self.at.clone(), digest, size));
+                                return Ok(());
+                            }
+                            None => false,
+                        },
+                    };
+                }
                 // A content that was repaired is told of once.
                 self.compared.insert(digest, is_good || repaired);
                 is_good
@@ -64,16 +75,26 @@ impl Check<'_> {
         Ok(archive.stored(digest, size).await?.err().unwrap_or(Damage::Altered))
     }
 
-    /// To read it is to repair it.
-    async fn recover(&self, digest: Sha256, size: u64) -> Result<bool> {
+    /// Looks at contents once more whose copies could not be looked for before the index was repaired.
+    pub(super) async fn contents_left(&mut self) -> Result<()> {
+        for (place, digest, size) in self.later.take().unwrap_or_default() {
+            self.at = place;
+            self.content(digest, size).await?;
+        }
+        Ok(())
+    }
+
+    /// To read it is to repair it. None when an entry that cannot be read was in the way of its copies.
+    async fn recover(&self, digest: Sha256, size: u64) -> Result<Option<bool>> {
         let archive = &self.workspace.0.archive;
         let recovered = match is_large(size) {
             true => archive.recover_large(digest, size, Damage::Altered).await,
             false => archive.get(digest, size).await.map(drop),
         };
         match recovered {
-            Ok(()) => Ok(true),
-            Err(error) if is_damage(&error) => Ok(false),
+            Ok(()) => Ok(Some(true)),
+            Err(error) if is_damage(&error) => Ok(Some(false)),
+            Err(error) if error.code == Code::Internal => Ok(None),
             Err(error) => Err(error),
         }
     }

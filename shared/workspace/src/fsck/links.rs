@@ -1,8 +1,9 @@
 //! The links between entries, nodes and versions: each of the three can be made again from the other two.
 
-use super::{Check, Folder, Found, PAGE, Part, Place};
+use super::{Check, Folder, Found, PAGE, Part, Place, UNREADABLE};
 use crate::{
     FileKind, Result, Version, Writer, error,
+    mirror::OnDisk,
     model::{Entry, Node},
 };
 use domain::{FileId, FilePath, Principal};
@@ -10,7 +11,7 @@ use ports::{Expect, Key, Query, Write};
 
 impl Check<'_> {
     /// Commits a repair; false when nothing is to be repaired.
-    async fn mend(&self, writes: Vec<Write>) -> Result<bool> {
+    pub(super) async fn mend(&self, writes: Vec<Write>) -> Result<bool> {
         if self.repair {
             self.workspace.0.table.commit(writes).await.map_err(error::port)?;
         }
@@ -116,9 +117,11 @@ impl Check<'_> {
         }
     }
 
-    /// Looks for nodes that the walk did not reach: files and folders whose entry got lost. Gives the first folder that came back.
-    pub(super) async fn lost(&mut self) -> Result<Option<Folder>> {
+    /// Looks for nodes that the walk did not reach: files and folders whose entry got lost. Gives the first folder that came back. `patient`: those in a
+    /// folder that is lost itself wait for it; that some do is noted.
+    pub(super) async fn lost(&mut self, patient: bool) -> Result<Option<Folder>> {
         let keys = self.workspace.0.keys;
+        self.waits = false;
         let mut cursor = None;
         loop {
             let query = Query::all(keys.nodes(), PAGE).after(cursor);
@@ -133,6 +136,14 @@ impl Check<'_> {
                     && self.is_at(*folder, name, id).await?
                 {
                     // Its folder is lost, and brings it along.
+                    continue;
+                }
+                if let Ok(Node { folder: Some(folder), .. }) = &node
+                    && patient
+                    && !self.reached.contains(folder)
+                    && self.workspace.0.table.get(&keys.node(*folder)).await.map_err(error::port)?.is_some()
+                {
+                    self.waits = true;
                     continue;
                 }
                 self.reached.insert(id);
@@ -165,39 +176,59 @@ impl Check<'_> {
         let path = above.ok().and_then(|above| above.join(name).ok());
         self.at.path = path.as_ref().map(ToString::to_string);
         let key = inner.keys.entry(folder, name);
-        let is_free = inner.table.get(&key).await.map_err(error::port)?.is_none();
+        let there = inner.table.get(&key).await.map_err(error::port)?;
+        let (is_free, expect) = match &there {
+            None => (true, Expect::Absent),
+            Some(item) => (error::parse::<Entry>(&item.body).is_err(), Expect::Rev(item.rev)),
+        };
         let Some(path) = path.filter(|_| is_free) else {
             self.fault(Part::Links, "entry_missing", "the file has no place, and its old one is taken or gone", false);
             return Ok(None);
         };
         let entry = self.entry_of(id).await?;
-        let put = Write::put(key, error::json(&entry)?, Expect::Absent);
+        // The file of a chat has no history either: a file on the disk is no folder.
+        let is_folder = entry.as_ref().is_some_and(|entry| entry.kind == FileKind::Folder);
+        let is_file = is_folder && matches!(self.look(&path).await?, OnDisk::File(_));
+        let Some(entry) = entry.filter(|_| !is_file) else {
+            self.fault(Part::Links, "entry_missing", "the file has no place, and its history cannot be read", false);
+            return Ok(None);
+        };
+        let put = Write::put(key, error::json(&entry)?, expect);
         let repaired = self.mend(vec![put]).await?;
-        self.fault(Part::Links, "entry_missing", "the folder that the file is in does not list it", repaired);
+        let (part, (code, message)) = match self.unreadable.remove(&(folder, name.to_owned())) {
+            Some(_) => (Part::Index, UNREADABLE),
+            None => (Part::Links, ("entry_missing", "the folder that the file is in does not list it")),
+        };
+        self.fault(part, code, message, repaired);
         match entry.kind {
             FileKind::Folder => Ok(Some(Folder { path, id, mirrored: true })),
             _ => {
                 self.done.files += 1;
                 self.history(&entry, None).await?;
                 if repaired {
-                    self.workspace.settle(&path, false).await?;
+                    self.settles(&path).await?;
                 }
                 Ok(None)
             }
         }
     }
 
-    /// The entry of a node, from its history; a file without one is a folder.
-    async fn entry_of(&self, id: FileId) -> Result<Entry> {
+    /// The entry of a node, from its history; a file without one is a folder. None when the history cannot be read.
+    async fn entry_of(&self, id: FileId) -> Result<Option<Entry>> {
         let inner = &self.workspace.0;
         let range = Query::all(inner.keys.versions(id), 1);
         let newest = inner.table.query(&range.clone().descending()).await.map_err(error::port)?;
         let oldest = inner.table.query(&range).await.map_err(error::port)?;
         let folder = Entry::folder(id, &Writer::new(Principal::System), inner.clock.now());
-        let (Some(newest), Some(oldest)) = (newest.items.first(), oldest.items.first()) else { return Ok(folder) };
-        let Version { v, sha256, size, author, at, .. } = error::parse(&newest.body)?;
-        let created_at = error::parse::<Version>(&oldest.body)?.at;
-        let (kind, sha256) = (FileKind::File, Some(sha256));
-        Ok(Entry { kind, v, sha256, size, author, created_at, updated_at: at, ..folder })
+        let (Some(newest), Some(oldest)) = (newest.items.first(), oldest.items.first()) else {
+            return Ok(Some(folder));
+        };
+        let (Ok(newest), Ok(oldest)) = (error::parse::<Version>(&newest.body), error::parse::<Version>(&oldest.body))
+        else {
+            return Ok(None);
+        };
+        let Version { v, sha256, size, author, at, .. } = newest;
+        let (kind, sha256, created_at) = (FileKind::File, Some(sha256), oldest.at);
+        Ok(Some(Entry { kind, v, sha256, size, author, created_at, updated_at: at, ..folder }))
     }
 }

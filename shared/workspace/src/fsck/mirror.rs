@@ -7,7 +7,7 @@ use crate::{
     mirror::{Area, Mirror, OnDisk},
     model::Entry,
 };
-use domain::FilePath;
+use domain::{Code, FilePath};
 use std::{collections::HashSet, io};
 
 impl Check<'_> {
@@ -59,7 +59,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    async fn look(&mut self, path: &FilePath) -> Result<OnDisk> {
+    pub(super) async fn look(&mut self, path: &FilePath) -> Result<OnDisk> {
         self.done.mirrored += 1;
         let at = path.clone();
         self.workspace.disk("to look at a file", move |mirror| mirror.look(Area::Latest, &at)).await
@@ -79,8 +79,17 @@ impl Check<'_> {
     }
 
     async fn put_right(&mut self, path: &FilePath, code: &'static str, message: &str) -> Result<()> {
-        let repaired = self.repair && self.workspace.settle(path, false).await?.fixed > 0;
+        let repaired = self.repair && self.settles(path).await?;
         self.fault(Part::Mirror, code, format!("in latest/, {message}"), repaired);
         Ok(())
+    }
+
+    /// Whether a path of `latest/` was put right. One whose folders the index has damaged waits for their repair.
+    pub(super) async fn settles(&self, path: &FilePath) -> Result<bool> {
+        match self.workspace.settle(path, false).await {
+            Ok(settled) => Ok(settled.fixed > 0),
+            Err(error) if error.code == Code::Internal => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -200,9 +200,10 @@ impl<'a> Making<'a> {
         if access::is_policy(&path) {
             self.policies.insert(path.clone(), (sha256, entry.size));
         }
-        let writer = Writer::new(Principal::System);
+        // No version that is imported starts a flow, and neither does one that is made from it.
+        let writer = Writer { may_run: false, ..Writer::new(Principal::System) };
         entry.conversion = self.workspace.conversion_of(&path, entry.size, None, &writer);
-        let waits = self.workspace.unconverted_item(&entry, self.workspace.0.clock.now())?;
+        let waits = self.workspace.unconverted_item(&entry, None, &writer, self.workspace.0.clock.now()).await?;
         let key = self.workspace.0.keys.entry(folder, path.name());
         self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;
         self.known.insert(path.clone(), (entry.file_id, entry.v));

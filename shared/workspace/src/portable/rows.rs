@@ -1,7 +1,9 @@
 //! The walk of an export: folders and files of a party in the order of an archive, with their histories.
 
 use super::layout::{Count, Row, Written};
-use crate::{Change, FileKind, Op, Result, Version, Workspace, error, keys::Keys, model::Entry};
+use crate::{
+    Change, FileKind, Op, Result, Version, Workspace, documents::is_document, error, keys::Keys, model::Entry,
+};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::Query;
@@ -64,8 +66,8 @@ impl Walk {
                     let (id, author, created_at) = (entry.file_id, entry.author, entry.created_at);
                     return Ok(Some(Step::Folder(id, Row::Folder { path, author, created_at })));
                 }
-                // It is made again from its document.
-                FileKind::File if entry.derived_from.is_some() => {}
+                // It is made again from its document. Elsewhere it is in a folder that somebody moved there.
+                FileKind::File if entry.derived_from.is_some() && is_document(&path) => {}
                 _ if !self.workspace.may_read(&path) => self.left_out += 1,
                 FileKind::File => return Ok(Some(Step::File(Exported { path, entry, projection: None }))),
                 FileKind::Projection => {

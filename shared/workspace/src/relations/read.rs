@@ -115,17 +115,18 @@ impl Workspace {
     pub async fn tagged(&self, tag: &str, limit: usize, cursor: Option<String>) -> Result<TaggedPage> {
         let tag = check_tag(tag)?;
         let places = Places::of(self);
-        let (limit, mut cursor, mut files) = (limit.clamp(1, 1000), cursor, Vec::new());
-        loop {
-            let query = Query::prefix(self.0.keys.tagged(), &format!("{tag}/"), limit - files.len()).after(cursor);
-            let page = self.0.table.query(&query).await.map_err(error::port)?;
-            let ids = page.items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id));
-            files.extend(self.shown(&places, ids.collect()).await?);
-            cursor = page.next;
-            if cursor.is_none() || files.len() >= limit {
-                return Ok(TaggedPage { files, next_cursor: cursor });
-            }
-        }
+        let (tag, places) = (&tag, &places);
+        let read = |limit, cursor| {
+            let read = async move {
+                let query = Query::prefix(self.0.keys.tagged(), &format!("{tag}/"), limit).after(cursor);
+                let page = self.0.table.query(&query).await.map_err(error::port)?;
+                let ids = page.items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id));
+                Ok((self.shown(places, ids.collect()).await?, page.next))
+            };
+            read.boxed()
+        };
+        let (files, next_cursor) = self.page(limit.clamp(1, 1000), cursor, None, read).await?;
+        Ok(TaggedPage { files, next_cursor })
     }
 
     /// The identities of all files that have a tag, also of those that do not exist for the party: to filter what it sees.

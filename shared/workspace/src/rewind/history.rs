@@ -2,6 +2,7 @@
 
 use super::{
     RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target, marks,
+    place::Place,
     plan::{Drafted, Record, plan},
     steps::Draft,
 };
@@ -10,6 +11,7 @@ use crate::{
     commit::{CHANGES_KEPT, Cause},
     error,
     keys::Keys,
+    model::Entry,
     taxonomy,
 };
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
@@ -192,7 +194,9 @@ impl Workspace {
         Ok(match draft {
             Draft::Step(step) => Checked::Needed(step),
             Draft::Update(step, current) => self.check_update(step, current).await?,
-            Draft::Tidy(path) => self.check_tidy(&path, first).await?.map_or(Checked::Needless, Checked::Needed),
+            Draft::Tidy { path, start } => {
+                self.check_tidy(path, &start, first).await?.map_or(Checked::Needless, Checked::Needed)
+            }
         })
     }
 
@@ -209,29 +213,33 @@ impl Workspace {
     }
 
     /// The step that removes a folder which a write has made on its way since; none for any other folder.
-    async fn check_tidy(&self, path: &FilePath, first: Option<Timestamp>) -> Result<Option<RewindStep>> {
-        let found = match self.walk(path).await {
-            Ok(walk) => walk.found,
-            // A file is on the way.
-            Err(error) if error.code == Code::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let made = found.filter(|found| {
-            let is_new = first.is_some_and(|first| found.entry.created_at >= first);
-            let may = taxonomy::may_take_away(path, found.entry.kind, &domain::Principal::System.into()).is_ok();
-            found.entry.kind == FileKind::Folder && is_new && may
+    async fn check_tidy(&self, path: FilePath, start: &Place, first: Option<Timestamp>) -> Result<Option<RewindStep>> {
+        let is_shown = self.shows(&path) && start.path().is_none_or(|start| self.shows(start));
+        let found = if is_shown { self.entry_at(start).await? } else { None };
+        let made = found.filter(|entry| {
+            let is_new = first.is_some_and(|first| entry.created_at >= first);
+            let may = taxonomy::may_take_away(&path, entry.kind, &domain::Principal::System.into()).is_ok();
+            entry.kind == FileKind::Folder && is_new && may
         });
-        Ok(made.map(|found| RewindStep {
-            op: RewindOp::Delete,
-            file_id: found.entry.file_id,
-            kind: FileKind::Folder,
-            path: path.clone(),
-            from: None,
-            v: None,
-            to_v: None,
-            if_empty: true,
-            mark: None,
-        }))
+        Ok(made.map(|entry| RewindStep::tidy(entry.file_id, path)))
+    }
+
+    /// The entry at a place: a folder that was removed keeps its entries.
+    async fn entry_at(&self, place: &Place) -> Result<Option<Entry>> {
+        let (mut folder, names) = match place {
+            Place::Latest(path) => (self.0.keys.root(), path.as_str()),
+            Place::Trash(removed, rest) => (*removed, rest.as_str()),
+            Place::Gone => return Ok(None),
+        };
+        let mut found = None;
+        for name in names.split('/').filter(|name| !name.is_empty()) {
+            let key = self.0.keys.entry(folder, name);
+            let Some(item) = self.0.table.get(&key).await.map_err(error::port)? else { return Ok(None) };
+            let entry: Entry = error::parse(&item.body)?;
+            folder = entry.file_id;
+            found = Some(entry);
+        }
+        Ok(found)
     }
 }
 
@@ -242,7 +250,7 @@ fn planned(records: Vec<Record>) -> Drafted {
     let mut drafted = plan(&records);
     let gone = drafted.steps.iter().filter_map(|draft| match draft {
         Draft::Step(step) if step.op == RewindOp::Delete => Some(step.file_id),
-        Draft::Step(_) | Draft::Update(..) | Draft::Tidy(_) => None,
+        Draft::Step(_) | Draft::Update(..) | Draft::Tidy { .. } => None,
     });
     let (steps, conflicts) = marks::plan(&marked, &gone.collect());
     drafted.steps.extend(steps.into_iter().map(Draft::Step));
@@ -257,7 +265,8 @@ enum Checked {
     Lost(RewindLoss),
 }
 
-fn drawn_at(id: Uuid) -> Option<Timestamp> {
+/// The time at which an id was drawn.
+pub(crate) fn drawn_at(id: Uuid) -> Option<Timestamp> {
     i64::try_from(id.as_u128() >> 80).ok().map(Timestamp::from_millis)
 }
 

@@ -4,7 +4,7 @@ use domain::{FileId, FilePath};
 
 /// The place of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// At a path.
     Latest(FilePath),
     /// In the trash: the removed entry, and the path from that entry on, empty for the entry itself.
@@ -25,6 +25,21 @@ impl Place {
             Self::Latest(path) => Some(path),
             Self::Trash(..) | Self::Gone => None,
         }
+    }
+
+    /// The folders above, without the root and without the removed entry, which have no place inside of anything.
+    pub fn above(&self) -> Vec<Self> {
+        let (path, removed) = match self {
+            Self::Latest(path) => (Some(path.clone()), None),
+            Self::Trash(id, rest) => (FilePath::parse(rest).ok(), Some(*id)),
+            Self::Gone => (None, None),
+        };
+        let above = std::iter::successors(path.and_then(|path| path.parent()), FilePath::parent);
+        let of = |path: FilePath| match removed {
+            Some(id) => Self::Trash(id, path.to_string()),
+            None => Self::Latest(path),
+        };
+        above.filter(|path| !path.is_root()).map(of).collect()
     }
 
     /// The place after the move of `from`, with all inside of it, to `to`; none when this place is not inside of `from`, or its path would be too

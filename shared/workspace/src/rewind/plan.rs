@@ -2,7 +2,8 @@
 //!
 //! A record that is *selected* is to be taken back; the others stay. The plan never looks at files: it replays the records to find the place and the
 //! version of each file now, and derives from the first selected record of a file the place and the version that it goes back to. An entry that has
-//! a record which is not selected after its first selected one is a conflict, and no step touches it.
+//! a record which is not selected after its first selected one is a conflict, and no step touches it; unless it is again as the last selected one left
+//! it: the changes of others since then were taken back.
 
 use super::{
     place::Place,
@@ -86,10 +87,18 @@ pub(super) struct Track {
     pub sha256: Option<Sha256>,
     /// The version to go back to.
     pub back_to: Option<u64>,
+    /// The position of the record that `back_to` comes from, and its path there.
+    pub written: Option<(usize, FilePath)>,
+    /// Whether it was in the trash inside of a folder that a selected record restored, and is in the trash again.
+    pub is_again_in_trash: bool,
     /// Whether a selected record names it.
     pub selected: bool,
     /// The first record after the first selected one that is not selected.
     pub theirs: Option<(String, Timestamp)>,
+    /// Its place and its content after the last selected record.
+    pub mine: Option<(Place, Option<Sha256>)>,
+    /// Whether others changed it between selected records, or something else than its place and its content.
+    pub is_mixed: bool,
     /// The position of the last record that is not selected.
     pub last_theirs: Option<usize>,
     /// The position of the record that `goal` comes from.
@@ -111,7 +120,7 @@ struct FolderMove {
 struct Replayed {
     tracks: Tracks,
     moves: Vec<FolderMove>,
-    /// Places that selected changes left or took, as they are after all later moves of folders. The folders above them may be empty by now.
+    /// Places that selected changes left or took, as they are after all later moves of folders. Their writes may have made the folders above.
     left: BTreeSet<Place>,
 }
 
@@ -133,6 +142,12 @@ pub(crate) fn plan(records: &[Record]) -> Drafted {
             }
             track.goal = Goal::Stay;
             track.selected = false;
+        }
+        if let (Some((position, path)), None) = (&track.written, track.now.path()) {
+            let since = moves.partition_point(|other| Some(other.position) < track.last_theirs);
+            let moves = moves.get(since..).unwrap_or_default();
+            let before = goal_after(Place::Latest(path.clone()), *position, moves);
+            track.is_again_in_trash = matches!(before, Some(Place::Trash(..)));
         }
         let (Goal::At(path), Some(position)) = (&track.goal, track.placed) else { continue };
         track.goal = match goal_after(Place::Latest(path.clone()), position, &moves) {
@@ -161,7 +176,7 @@ pub(crate) fn plan(records: &[Record]) -> Drafted {
             track.selected = false;
         }
     }
-    steps::draft(&tracks, left, &mut drafted);
+    steps::draft(&tracks, &left, &mut drafted);
     drafted
 }
 
@@ -188,8 +203,12 @@ fn replay(records: &[Record]) -> Replayed {
             v: None,
             sha256: None,
             back_to: None,
+            written: None,
+            is_again_in_trash: false,
             selected: false,
             theirs: None,
+            mine: None,
+            is_mixed: false,
             last_theirs: None,
             placed: None,
         });
@@ -197,6 +216,7 @@ fn replay(records: &[Record]) -> Replayed {
             track.select(position, change, before.as_ref());
         } else {
             track.last_theirs = Some(position);
+            track.is_mixed |= change.op == Op::Marked;
             if track.selected && track.theirs.is_none() {
                 track.theirs = Some((change.author.clone(), change.at));
             }
@@ -210,13 +230,21 @@ fn replay(records: &[Record]) -> Replayed {
         let places: Vec<Place> = before.iter().chain([&after]).filter(is_path).cloned().collect();
         let Some(before) = before.filter(|before| *before != after) else {
             track.now = after;
+            track.note(*selected);
             left.extend(places);
             continue;
         };
         if change.kind == FileKind::Folder {
-            for track in tracks.values_mut() {
+            for (id, track) in &mut tracks {
                 if let Some(moved) = track.now.moved(&before, &after) {
                     track.now = moved;
+                }
+                // A move of the folder itself by others is a change of theirs.
+                if *id != change.file_id
+                    && let Some((mine, _)) = &mut track.mine
+                    && let Some(moved) = mine.moved(&before, &after)
+                {
+                    *mine = moved;
                 }
             }
             left = left.into_iter().map(|place| place.moved(&before, &after).unwrap_or(place)).collect();
@@ -224,8 +252,16 @@ fn replay(records: &[Record]) -> Replayed {
         }
         if let Some(track) = tracks.get_mut(&change.file_id) {
             track.now = after;
+            track.note(*selected);
         }
         left.extend(places);
+    }
+    for track in tracks.values_mut() {
+        let is_as_mine =
+            track.mine.as_ref().is_some_and(|(place, sha256)| (place, sha256) == (&track.now, &track.sha256));
+        if is_as_mine && !track.is_mixed {
+            (track.theirs, track.last_theirs) = (None, None);
+        }
     }
     Replayed { tracks, moves, left }
 }
@@ -250,19 +286,28 @@ impl Track {
         self.selected && self.theirs.is_none() && matches!(self.goal, Goal::Absent | Goal::Trash)
     }
 
+    /// Notes how a record left it.
+    fn note(&mut self, selected: bool) {
+        if selected {
+            self.mine = Some((self.now.clone(), self.sha256));
+        }
+    }
+
     /// Notes a selected record.
     fn select(&mut self, position: usize, change: &Change, before: Option<&Place>) {
+        self.is_mixed |= self.theirs.is_some();
         let is_first = !self.selected;
         self.selected = true;
         if before.is_none() {
             if is_first {
-                self.goal = Goal::Absent;
+                (self.goal, self.placed) = (Goal::Absent, Some(position));
             }
             return;
         }
         if change.op == Op::Written {
             if self.goal != Goal::Absent && self.back_to.is_none() {
                 self.back_to = Some(change.v - 1);
+                self.written = Some((position, change.path.clone()));
             }
             return;
         }

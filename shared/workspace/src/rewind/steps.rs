@@ -2,6 +2,9 @@
 //!
 //! Files and empty folders that did not exist go first, since others may go back to their paths. Then everything takes its place, folders before the
 //! entries inside of them, and old versions become current. Folders that were in the trash, and those that are empty by then, go last.
+//!
+//! Folders that writes have made on their way have no record, so the plan does not know whether they exist. It follows the places where they may be
+//! through its steps, since they travel with the folders that they are in. The index is asked about the place from before the first step.
 
 use super::{
     place::Place,
@@ -65,14 +68,30 @@ pub(crate) enum Draft {
     Step(RewindStep),
     /// An update, with the content that is current, so that an old version with the same content is no step.
     Update(RewindStep, Option<Sha256>),
-    /// The folder at this path goes if a write has made it on its way since, and it is empty.
-    Tidy(FilePath),
+    /// A folder goes if a write has made it on its way since, and it is empty.
+    Tidy {
+        /// Its path at this step.
+        path: FilePath,
+        /// Its place before the first step.
+        start: Place,
+    },
+}
+
+impl RewindStep {
+    /// The step that removes a folder which a write has made on its way.
+    pub(super) fn tidy(file_id: FileId, path: FilePath) -> Self {
+        let (op, kind) = (RewindOp::Delete, FileKind::Folder);
+        Self { op, file_id, kind, path, from: None, v: None, to_v: None, if_empty: true, mark: None }
+    }
 }
 
 /// Adds the steps, and the conflicts that their order shows. `left` are places that selected changes left or took.
-pub(super) fn draft(tracks: &Tracks, left: BTreeSet<Place>, drafted: &mut Drafted) {
-    let (now, at, tidied, aside) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut order = Order { tracks, now, at, left, tidied, aside, drafted };
+pub(super) fn draft(tracks: &Tracks, left: &BTreeSet<Place>, drafted: &mut Drafted) {
+    let (now, at, aside) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let tracked: BTreeSet<&Place> = tracks.values().map(|track| &track.now).collect();
+    let above = left.iter().flat_map(Place::above).filter(|place| !tracked.contains(place));
+    let on_the_way = above.map(|place| (place.clone(), place)).collect();
+    let mut order = Order { tracks, now, at, on_the_way, aside, drafted };
     for (id, track) in tracks {
         order.put(*id, track.now.clone());
     }
@@ -82,6 +101,7 @@ pub(super) fn draft(tracks: &Tracks, left: BTreeSet<Place>, drafted: &mut Drafte
     order.remove_files();
     order.update();
     order.remove_folders(true);
+    order.take_back();
     order.tidy(&FilePath::root());
 }
 
@@ -93,12 +113,10 @@ struct Order<'a> {
     now: BTreeMap<FileId, Place>,
     /// By the path with a `/` at its end, so that a folder and all inside of it are one range.
     at: BTreeMap<String, FileId>,
-    /// Places that entries have left or taken. The folders above them may be empty.
-    left: BTreeSet<Place>,
-    /// Folders that have a step which removes them if they are empty.
-    tidied: BTreeSet<FilePath>,
-    /// Entries that were moved out of the way of others.
-    aside: BTreeSet<FileId>,
+    /// Places where folders may be that writes have made on their way, each with the place before the first step.
+    on_the_way: BTreeMap<Place, Place>,
+    /// Entries that are out of the way of others for a while, with the places that they left.
+    aside: BTreeMap<FileId, Place>,
     drafted: &'a mut Drafted,
 }
 
@@ -133,11 +151,16 @@ impl Order<'_> {
             for (id, place) in inside {
                 self.put(id, place);
             }
-            let left = std::mem::take(&mut self.left);
-            self.left = left.into_iter().map(|place| place.moved(&from, to).unwrap_or(place)).collect();
+            let on_the_way = std::mem::take(&mut self.on_the_way).into_iter();
+            self.on_the_way =
+                on_the_way.map(|(place, start)| (place.moved(&from, to).unwrap_or(place), start)).collect();
+            for place in self.aside.values_mut() {
+                if let Some(moved) = place.moved(&from, to) {
+                    *place = moved;
+                }
+            }
         }
         self.put(id, to.clone());
-        self.left.extend([from, to.clone()].into_iter().filter(|place| place.path().is_some()));
     }
 
     fn is_empty(&self, folder: &FilePath) -> bool {
@@ -180,16 +203,14 @@ impl Order<'_> {
 
     /// Removes folders at or below a path that are empty, the deepest first, if a write has made them on its way.
     fn tidy(&mut self, below: &FilePath) {
-        let left = self.left.iter().filter_map(Place::path);
-        let above = left.flat_map(|path| std::iter::successors(path.parent(), FilePath::parent));
-        let folders: BTreeSet<(Reverse<usize>, FilePath)> = above
-            .filter(|path| !path.is_root() && path.is_within(below) && !self.tidied.contains(path))
-            .map(|path| (Reverse(depth(&path)), path))
-            .collect();
+        let paths = self.on_the_way.keys().filter_map(Place::path).filter(|path| path.is_within(below));
+        let folders: BTreeSet<(Reverse<usize>, FilePath)> =
+            paths.map(|path| (Reverse(depth(path)), path.clone())).collect();
         for (_, path) in folders {
-            if !self.at.contains_key(&slashed(&path)) && self.is_empty(&path) {
-                self.tidied.insert(path.clone());
-                self.drafted.steps.push(Draft::Tidy(path));
+            if self.is_empty(&path)
+                && let Some(start) = self.on_the_way.remove(&Place::Latest(path.clone()))
+            {
+                self.drafted.steps.push(Draft::Tidy { path, start });
             }
         }
     }
@@ -216,7 +237,7 @@ impl Order<'_> {
                     (Err("another file or folder is at its path"), key)
                 }
                 Next::Stuck(key) => {
-                    if self.unbury(&pending) {
+                    if self.unbury(&key, &pending) {
                         continue;
                     }
                     (Err("a folder above it is gone"), key)
@@ -264,29 +285,54 @@ impl Order<'_> {
         }
         let there: Vec<FileId> =
             self.at.range(inside.clone()..).take_while(|(at, _)| at.starts_with(&inside)).map(|(_, by)| *by).collect();
-        let goes = there.iter().find(|by| **by != id && !self.aside.contains(by) && self.goes(**by, pending));
+        let goes = there.iter().find(|by| **by != id && !self.aside.contains_key(by) && self.goes(**by, pending));
         goes.or_else(|| there.iter().find(|by| **by == id)).or_else(|| there.first()).copied()
     }
 
-    /// Whether an entry leaves its path anyway.
+    /// Whether an entry leaves its place anyway.
     fn goes(&self, id: FileId, pending: &Pending) -> bool {
         pending.iter().any(|(_, _, other)| *other == id) || self.tracks.get(&id).is_some_and(Track::goes)
     }
 
-    /// Brings a folder back from the trash that something goes back out of. It goes to the trash again afterwards.
-    fn unbury(&mut self, pending: &Pending) -> bool {
-        let buried = pending.iter().find_map(|(_, _, id)| match self.now.get(id)? {
-            Place::Trash(folder, rest) if !rest.is_empty() && !self.aside.contains(folder) => {
-                self.tracks.get(folder)?.goes().then_some(*folder)
-            }
-            _ => None,
-        });
-        let Some(folder) = buried else { return false };
-        let Ok(path) = FilePath::root().join(&format!(".rewind-{folder}")) else { return false };
-        self.aside.insert(folder);
-        self.push(RewindOp::Create, folder, path.clone(), None);
-        self.relocate(folder, &Place::Latest(path));
+    /// Brings the folder back from the trash that an entry goes back out of. Afterwards the folder takes its own place, or goes to the trash again.
+    fn unbury(&mut self, (_, path, id): &(usize, FilePath, FileId), pending: &Pending) -> bool {
+        let Some(Place::Trash(folder, _)) = self.now.get(id).cloned() else { return false };
+        self.goes(folder, pending) && self.put_aside(folder, path)
+    }
+
+    /// Puts an entry next to a path for a while, so that nobody sees it there who does not see that path; whether it is not there yet.
+    fn put_aside(&mut self, id: FileId, path: &FilePath) -> bool {
+        let free = path.parent().and_then(|above| above.join(&format!(".rewind-{id}")).ok());
+        let (Some(free), Some(from)) = (free, self.now.get(&id).cloned()) else { return false };
+        if self.aside.contains_key(&id) {
+            return false;
+        }
+        let op = if from.path().is_some() { RewindOp::Move } else { RewindOp::Create };
+        self.push(op, id, free.clone(), from.path().cloned());
+        self.relocate(id, &Place::Latest(free));
+        self.aside.insert(id, from);
         true
+    }
+
+    /// Puts entries back that are still aside, since a conflict keeps them from their own places.
+    fn take_back(&mut self) {
+        while let Some((id, from)) = self.aside.pop_first() {
+            let Some(Place::Latest(path)) = self.now.get(&id).cloned() else { continue };
+            match &from {
+                Place::Latest(old) if self.occupant(id, old, &Pending::new()).is_none() => {
+                    self.tidy(old);
+                    self.push(RewindOp::Move, id, old.clone(), Some(path));
+                }
+                Place::Trash(removed, _) if *removed == id => {
+                    self.push(RewindOp::Delete, id, path, None);
+                    if let Some(Draft::Step(step)) = self.drafted.steps.last_mut() {
+                        step.if_empty = false;
+                    }
+                }
+                Place::Latest(_) | Place::Trash(..) | Place::Gone => continue,
+            }
+            self.relocate(id, &from);
+        }
     }
 
     fn take_place(&mut self, (_, path, id): &(usize, FilePath, FileId)) -> Result<(), &'static str> {
@@ -301,6 +347,7 @@ impl Order<'_> {
             Some(Place::Trash(..)) => self.push(RewindOp::Create, *id, path.clone(), None),
             Some(Place::Gone) | None => return Err("it was purged from the trash"),
         }
+        self.aside.remove(id);
         self.relocate(*id, &goal);
         Ok(())
     }
@@ -310,18 +357,23 @@ impl Order<'_> {
         let (Some(track), Some(Place::Latest(from))) = (self.tracks.get(&by), self.now.get(&by).cloned()) else {
             return false;
         };
-        if !self.goes(by, pending) || !self.aside.insert(by) {
+        if !self.goes(by, pending) || (track.goes() && self.has_theirs(track, &from)) {
             return false;
         }
         if track.goal == Goal::Absent && self.is_empty(&from) {
+            self.tidy(&from);
             self.delete(by, from);
             return true;
         }
-        let free = path.parent().and_then(|above| above.join(&format!(".rewind-{by}")).ok());
-        let Some(free) = free else { return false };
-        self.push(RewindOp::Move, by, free.clone(), Some(from));
-        self.relocate(by, &Place::Latest(free));
-        true
+        self.put_aside(by, path)
+    }
+
+    /// Whether others changed something inside of a folder since the first selected change of it.
+    fn has_theirs(&self, folder: &Track, path: &FilePath) -> bool {
+        self.tracks.iter().any(|(inside, track)| {
+            let place = self.now.get(inside).and_then(Place::path);
+            track.last_theirs > folder.placed && place.is_some_and(|place| place != path && place.is_within(path))
+        })
     }
 
     /// Removes folders that did not exist if they are empty, and folders that were in the trash if nobody else changed anything inside.
@@ -344,13 +396,7 @@ impl Order<'_> {
             if self.is_empty(&path) && (last || !was_in_trash) {
                 self.delete(id, path);
             } else if was_in_trash && last {
-                let back = track.placed;
-                let theirs = self.tracks.iter().any(|(inside, track)| {
-                    let is_theirs = track.last_theirs > back;
-                    let place = self.now.get(inside).and_then(Place::path);
-                    is_theirs && place.is_some_and(|place| place != &path && place.is_within(&path))
-                });
-                if theirs {
+                if self.has_theirs(track, &path) {
                     self.conflict(id, path, "others changed files inside of it since");
                 } else {
                     self.delete(id, path);
@@ -373,6 +419,9 @@ impl Order<'_> {
                     let step = RewindStep { op, file_id, kind, path, from, v, to_v, if_empty: false, mark: None };
                     self.drafted.steps.push(Draft::Update(step, track.sha256));
                 }
+                // Nobody sees its content there, as before; its newer versions stay, like those of a file that was removed itself.
+                Some(Place::Trash(folder, _))
+                    if track.is_again_in_trash && self.tracks.get(&folder).is_some_and(Track::goes) => {}
                 _ => self.conflict(id, track.path.clone(), "a folder above it was removed since"),
             }
         }
@@ -384,7 +433,7 @@ enum Next {
     Free((usize, FilePath, FileId)),
     /// Its place is taken by this other entry.
     Taken((usize, FilePath, FileId), FileId),
-    /// Nothing can move.
+    /// Nothing can move. The entry does not wait for a folder above its path, so it is in the trash inside of a folder.
     Stuck((usize, FilePath, FileId)),
 }
 

@@ -1,7 +1,7 @@
 //! A workspace as several parties see it: each its own, and nothing of what is hidden from it.
 
 use crate::common::{World, path, person, put, tree};
-use buildscale_workspace::{Access, Budget, Expect, Profile, Role, Subject, Workspace, Writer};
+use buildscale_workspace::{Access, Budget, Expect, Mark, Profile, Role, Subject, Workspace, Writer};
 use domain::{Code, Error, FileId, FileOp, FilePath, Looked, Principal, Timestamp, UserId, WorkspaceEvent};
 use std::sync::Arc;
 use testkit::fakes::FakeSandboxes;
@@ -19,7 +19,7 @@ async fn as_person(world: &World, id: UserId, role: Role) -> Workspace {
 }
 
 async fn as_agent(world: &World, person: UserId) -> Workspace {
-    let subject = Subject::Agent { persona: "assistant".into(), person };
+    let subject = Subject::Agent { persona: "assistant".into(), person, has_home: true };
     world.all.open(world.id, Access::subject(subject)).await.unwrap()
 }
 
@@ -200,6 +200,36 @@ async fn a_folder_moves_and_goes_only_with_all_that_is_in_it() {
 }
 
 #[tokio::test]
+async fn a_cursor_tells_of_nothing_that_is_out_of_sight() {
+    let (world, all) = World::new().await;
+    let tag = Mark::Tag(vec!["mine".into()]);
+    for name in ["a", "b", "c", "d", "z-hidden"] {
+        put(&all, &format!("/projects/{name}"), name).await;
+        put(&all, &format!("/projects/gone/{name}"), name).await;
+        let id = all.stat(&path(&format!("/projects/{name}"))).await.unwrap().file_id;
+        all.mark(id, tag.clone(), &person()).await.unwrap();
+        all.rm(&path(&format!("/projects/gone/{name}")), &person()).await.unwrap();
+    }
+    let hidden =
+        r#"forbid (principal is Agent, action == Action::"list", resource) when { resource.name like "*-hidden" };"#;
+    put(&all, "/system/policies/a.cedar", hidden).await;
+    let agent = as_agent(&world, ANN).await;
+    let list = path("/projects");
+    for (limit, is_more) in [(2, true), (4, true), (5, false)] {
+        // The folder that is left of those that were removed is the fifth.
+        let listing = agent.ls(&list, limit, None).await.unwrap();
+        assert_eq!((listing.entries.len(), listing.next_cursor.is_some()), (limit, is_more), "{limit}");
+    }
+    for (limit, is_more) in [(2, true), (4, false)] {
+        let trash = agent.trash(limit, None).await.unwrap();
+        assert_eq!((trash.files.len(), trash.next_cursor.is_some()), (limit, is_more), "{limit}");
+        let tagged = agent.tagged("mine", limit, None).await.unwrap();
+        assert_eq!((tagged.files.len(), tagged.next_cursor.is_some()), (limit, is_more), "{limit}");
+    }
+    assert!(all.ls(&list, 5, None).await.unwrap().next_cursor.is_some());
+}
+
+#[tokio::test]
 async fn the_last_good_policies_stay_in_force_by_whatever_way_others_come() {
     let (world, all) = World::new().await;
     let closed = r#"@id("closed") forbid (principal is Agent, action == Action::"write", resource in Path::"/data");"#;
@@ -236,7 +266,7 @@ async fn the_last_good_policies_stay_in_force_by_whatever_way_others_come() {
     // Another process, after a restart.
     let again = world
         .workspaces()
-        .open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person: ANN }))
+        .open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person: ANN, has_home: true }))
         .await
         .unwrap();
     assert_eq!(again.write(&path("/data/x.md"), "x", Expect::Any, &by(ANN)).await.unwrap_err().code, Code::Forbidden);
@@ -269,32 +299,59 @@ async fn a_mirror_has_what_everybody_may_read() {
     let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();
     assert_eq!(mirrored(&reopened).await, ["/projects/a.md"], "what was there before is gone");
     // Searches of somebody who sees more or less than everybody are not answered by it.
-    let agent = |person| near.all.open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person }));
+    let agent = |person| {
+        near.all.open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person, has_home: true }))
+    };
     let everything = FilePath::root();
     assert_eq!(agent(ANN).await.unwrap().search_on_sandbox(&everything, "grep", "{}").await, None);
     assert!(agent(BOB).await.unwrap().search_on_sandbox(&path("/projects"), "grep", "{}").await.is_some());
 }
 
 #[tokio::test]
-async fn a_command_runs_where_its_party_may_read_all_that_it_sees() {
+async fn a_command_does_not_see_what_its_party_may_not_read() {
     let (world, all) = World::new().await;
     let root = FilePath::root();
-    let refused = async |of: UserId, at: &FilePath, mirrored: bool| {
-        as_agent(&world, of).await.demand_commands(at, mirrored).await.is_err()
+    let hidden = async |of: UserId, at: &FilePath, mirrored: bool| {
+        let hidden = as_agent(&world, of).await.hidden_from_commands(at, mirrored).await;
+        hidden.map(|paths| paths.iter().map(FilePath::to_string).collect::<Vec<_>>()).map_err(|error| error.code)
     };
-    all.mkdir(&path(&home(ANN)), &person()).await.unwrap();
-    assert!(!refused(BOB, &root, false).await, "an empty home has nothing to be read");
-    let profile = Profile { user: ANN, name: Some("ann"), role: "editor" };
-    world.all.welcome(world.id, &profile).await.unwrap();
-    assert!(!refused(BOB, &root, false).await, "a profile as it was made has nothing to be hidden");
-    put(&all, &format!("{}/draft.md", home(ANN)), "secret").await;
-    assert!(refused(BOB, &root, false).await);
-    assert!(!refused(BOB, &root, true).await, "a mirror has no home");
-    assert!(!refused(BOB, &path("/projects"), false).await);
-    assert!(!refused(ANN, &root, false).await);
+    let paths = |paths: &[&str]| Ok(paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
+    let (local, anns) = (home(Principal::local().user()), home(ANN));
+    all.mkdir(&path(&anns), &person()).await.unwrap();
+    all.mkdir(&path(&local), &person()).await.unwrap();
+    // Homes of others, also those that nobody has touched yet, and of those who join later.
+    let [but_anns, but_bobs] = [ANN, BOB].map(|id| format!("/users/-/{id}"));
+    let homes = [&but_bobs, &local, &anns].map(String::as_str);
+    assert_eq!(hidden(BOB, &root, false).await, paths(&homes));
+    assert_eq!(hidden(BOB, &path("/projects"), false).await, paths(&homes), "names beside its folder are hidden, too");
+    assert_eq!(hidden(ANN, &root, false).await, paths(&[&but_anns, &local]));
+    assert_eq!(hidden(Principal::local().user(), &root, false).await, paths(&[&anns]), "nobody joins");
+    assert_eq!(hidden(BOB, &path(&anns), false).await, Err(Code::Forbidden));
+    assert_eq!(hidden(BOB, &root, true).await, paths(&[]), "a mirror has no home");
+    // Beside a mirror two people do not share a program either, though it has nothing to hide.
+    let from_programs = async |of: UserId| as_agent(&world, of).await.hidden_from_programs(true).await.unwrap();
+    assert_eq!(from_programs(ANN).await, [path(&but_anns)]);
+    assert_eq!(from_programs(BOB).await, [path(&but_bobs)]);
+    assert!(from_programs(Principal::local().user()).await.is_empty(), "nobody joins");
+    // An agent without home has none of them.
+    let homeless = Access::subject(Subject::Agent { persona: "assistant".into(), person: ANN, has_home: false });
+    let homeless = world.all.open(world.id, homeless).await.unwrap();
+    let all_homes = homeless.hidden_from_commands(&root, false).await.unwrap();
+    assert_eq!(all_homes, ["/users/-", &local, &anns].map(path));
+    let names = [&as_agent(&world, ANN).await, &as_agent(&world, BOB).await, &homeless].map(Workspace::party_name);
+    assert!(names[0] != names[1] && names[0] != names[2] && names[1] != names[2], "{names:?}");
+    // A path that a policy names is hidden before it exists.
     let closed = r#"forbid (principal is Agent, action == Action::"read", resource in Path::"/vault");"#;
     put(&all, "/system/policies/a.cedar", closed).await;
-    assert!(!refused(ANN, &root, false).await, "nothing is there yet");
-    put(&all, "/vault/key.md", "secret").await;
-    assert!(refused(ANN, &root, false).await && refused(ANN, &root, true).await);
+    assert_eq!(hidden(ANN, &root, false).await, paths(&[&but_anns, &local, "/vault"]));
+    assert_eq!(hidden(ANN, &root, true).await, paths(&[]));
+    put(&all, "/vault/deep/key.md", "secret").await;
+    assert_eq!(hidden(ANN, &root, true).await, Err(Code::Forbidden), "a mirror has it, and hides nothing");
+    assert_eq!(hidden(ANN, &path("/vault"), false).await, Err(Code::Forbidden));
+    // Policies that look at names.
+    let keys =
+        r#"forbid (principal is Agent, action == Action::"read", resource) when { resource.name like "*.key" };"#;
+    put(&all, "/system/policies/a.cedar", keys).await;
+    put(&all, "/projects/a.key", "secret").await;
+    assert_eq!(hidden(ANN, &root, false).await, paths(&["/projects/a.key", &but_anns, &local]));
 }

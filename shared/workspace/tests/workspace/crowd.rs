@@ -5,85 +5,16 @@ use crate::{
     common::{path, person},
     real::{Real, agent},
 };
-use buildscale_workspace::{Change, Expect, Op, Version, Workspace, Writer};
+use buildscale_workspace::{Change, Expect, Op, Workspace, Writer};
 use bytes::Bytes;
-use domain::{Code, Error, FileId, Principal, Sha256, UserId};
-use std::collections::{BTreeMap, BTreeSet};
+use domain::{Code, Error, Principal, UserId};
+use testkit::crowd::{Attempt, Histories, Kept, faults};
 use uuid::Uuid;
 
 /// Files that all of them want, writers, and attempts of each.
 const FILES: u64 = 4;
 const WRITERS: u64 = 5;
 const ATTEMPTS: u64 = 80;
-
-/// An attempt, as its writer saw it.
-#[derive(Clone, Debug)]
-struct Attempt {
-    by: String,
-    /// The version that the writer had read, and its content.
-    base: Option<(FileId, u64, Bytes)>,
-    content: Option<Bytes>,
-    outcome: Result<Change, Code>,
-}
-
-/// All versions of a file, the first one first, with their contents.
-type Histories = BTreeMap<FileId, Vec<(Version, Bytes)>>;
-
-/// The faults of a history, given the answers that the writers saw. None, if the workspace keeps its promises.
-fn faults(attempts: &[Attempt], histories: &Histories) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut claimed = BTreeSet::new();
-    for attempt in attempts {
-        let Some(content) = &attempt.content else { continue };
-        let digest = Sha256::of(content);
-        match &attempt.outcome {
-            Ok(change) => {
-                let version = histories.get(&change.file_id).and_then(|all| all.get(change.v as usize - 1));
-                match version {
-                    None => faults.push(format!("lost: version {} of {} was acknowledged", change.v, change.file_id)),
-                    Some((version, stored)) => {
-                        let is_mine = version.author == attempt.by && version.sha256 == digest && stored == content;
-                        if !is_mine || version.v != change.v {
-                            faults.push(format!("torn: version {} of {} is another one", change.v, change.file_id));
-                        }
-                    }
-                }
-                if !claimed.insert((change.file_id, change.v)) {
-                    faults.push(format!("two writers have version {} of {}", change.v, change.file_id));
-                }
-                if let Some((file, v, _)) = &attempt.base
-                    && (*file, v + 1) != (change.file_id, change.v)
-                {
-                    faults
-                        .push(format!("overwritten: version {} was written over another one than was read", change.v));
-                }
-            }
-            Err(code) => {
-                if !matches!(code, Code::StaleVersion | Code::Conflict | Code::NotFound) {
-                    faults.push(format!("a refusal that is none: {code}"));
-                }
-                let is_there = histories.values().flatten().any(|(version, _)| version.sha256 == digest);
-                if is_there {
-                    faults.push(format!("a write of {} was refused and is there", attempt.by));
-                }
-            }
-        }
-    }
-    for (file, versions) in histories {
-        for (at, (version, content)) in versions.iter().enumerate() {
-            if version.v != at as u64 + 1 {
-                faults.push(format!("a gap: version {} of {file} is at {at}", version.v));
-            }
-            if Sha256::of(content) != version.sha256 || content.len() as u64 != version.size {
-                faults.push(format!("torn: the content of version {} of {file}", version.v));
-            }
-            if !claimed.contains(&(*file, version.v)) {
-                faults.push(format!("nobody wrote version {} of {file}", version.v));
-            }
-        }
-    }
-    faults
-}
 
 /// A small generator of numbers, so that a seed decides what a writer tries.
 struct Dice(u64);
@@ -95,13 +26,13 @@ impl Dice {
     }
 }
 
-fn code<T>(done: Result<T, Error>) -> Result<T, Code> {
+fn code(done: Result<Change, Error>) -> Result<Change, Code> {
     done.map_err(|error| error.code)
 }
 
-/// One writer: tries this many things, one after the other.
-async fn work(workspace: Workspace, number: u64) -> Vec<Attempt> {
-    let (mut dice, mut attempts) = (Dice(number + 1), Vec::new());
+/// One writer: tries this many things, one after the other. Its attempts, and how many files it moved.
+async fn work(workspace: Workspace, number: u64) -> (Vec<Attempt>, usize) {
+    let (mut dice, mut attempts, mut moved) = (Dice(number + 1), Vec::new(), 0);
     for attempt in 0..ATTEMPTS {
         let writer = match number {
             0 => person(),
@@ -118,7 +49,7 @@ async fn work(workspace: Workspace, number: u64) -> Vec<Attempt> {
                     let content = Bytes::from(line);
                     let expect = Expect::Exactly(read.info.file_id, read.info.v);
                     let done = workspace.write(&at, content.clone(), expect, &writer).await;
-                    (Some((read.info.file_id, read.info.v, read.bytes)), Some(content), code(done))
+                    (Some((read.info.file_id, read.info.v)), Some(content), code(done))
                 }
                 Err(_) => {
                     let content = Bytes::from(line);
@@ -132,7 +63,7 @@ async fn work(workspace: Workspace, number: u64) -> Vec<Attempt> {
                     let done = workspace.write(&at, content.clone(), Expect::Version(read.info.v), &writer).await;
                     // The version alone: another file may have taken the path in the same version.
                     let base = done.as_ref().ok().filter(|change| change.file_id == read.info.file_id);
-                    (base.map(|_| (read.info.file_id, read.info.v, read.bytes)), Some(content), code(done))
+                    (base.map(|_| (read.info.file_id, read.info.v)), Some(content), code(done))
                 }
                 Err(error) => (None, None, Err(error.code)),
             },
@@ -147,9 +78,11 @@ async fn work(workspace: Workspace, number: u64) -> Vec<Attempt> {
                 done => (None, None, code(done)),
             },
         };
+        moved += usize::from(outcome.as_ref().is_ok_and(|change| change.op == Op::Moved));
+        let outcome = outcome.map(|change| (change.file_id, change.v));
         attempts.push(Attempt { by, base, content, outcome });
     }
-    attempts
+    (attempts, moved)
 }
 
 async fn histories(workspace: &Workspace) -> Histories {
@@ -160,7 +93,9 @@ async fn histories(workspace: &Workspace) -> Histories {
     for info in files.filter(|info| info.v > 0) {
         let mut versions = Vec::new();
         for v in 1..=info.v {
-            versions.push(workspace.version(info.file_id, v).await.unwrap());
+            let (version, content) = workspace.version(info.file_id, v).await.unwrap();
+            let (author, sha256, size) = (version.author, version.sha256, version.size);
+            versions.push(Kept { v: version.v, author, sha256, size, content });
         }
         assert!(histories.insert(info.file_id, versions).is_none(), "{} has two places", info.file_id);
     }
@@ -171,16 +106,17 @@ async fn histories(workspace: &Workspace) -> Histories {
 async fn five_writers_of_one_folder_lose_nothing_and_each_refusal_is_seen() {
     let (real, workspace) = Real::new().await;
     let began = (0..WRITERS).map(|number| tokio::spawn(work(workspace.clone(), number)));
-    let mut attempts = Vec::new();
+    let (mut attempts, mut moved) = (Vec::new(), 0);
     for writer in began.collect::<Vec<_>>() {
-        attempts.extend(writer.await.unwrap());
+        let (done, times) = writer.await.unwrap();
+        attempts.extend(done);
+        moved += times;
     }
     let histories = histories(&workspace).await;
     assert_eq!(faults(&attempts, &histories), [""; 0]);
-    let (done, refused): (Vec<_>, Vec<_>) = attempts.iter().partition(|attempt| attempt.outcome.is_ok());
+    let refused = attempts.iter().filter(|attempt| attempt.outcome.is_err()).count();
     assert_eq!(attempts.len() as u64, WRITERS * ATTEMPTS);
-    let moved = done.iter().filter(|attempt| attempt.outcome.as_ref().is_ok_and(|change| change.op == Op::Moved));
-    assert!(moved.count() > 0 && !refused.is_empty(), "they did meet");
+    assert!(moved > 0 && refused > 0, "they did meet");
     // The disk has what the index has, and all links hold.
     assert_eq!(real.told(false).await, [""; 0]);
 }
@@ -188,7 +124,7 @@ async fn five_writers_of_one_folder_lose_nothing_and_each_refusal_is_seen() {
 #[tokio::test]
 async fn the_invariant_sees_a_version_that_is_lost_torn_or_from_nobody() {
     let (_real, workspace) = Real::new().await;
-    let attempts = work(workspace.clone(), 2).await;
+    let (attempts, _) = work(workspace.clone(), 2).await;
     let good = histories(&workspace).await;
     assert_eq!(faults(&attempts, &good), [""; 0]);
     let file = *good.iter().find(|(_, versions)| versions.len() > 1).unwrap().0;
@@ -198,7 +134,7 @@ async fn the_invariant_sees_a_version_that_is_lost_torn_or_from_nobody() {
     assert!(faults(&attempts, &lost)[0].starts_with("lost"));
 
     let mut torn = good.clone();
-    torn.get_mut(&file).unwrap()[0].1 = Bytes::from_static(b"half");
+    torn.get_mut(&file).unwrap()[0].content = Bytes::from_static(b"half");
     assert!(faults(&attempts, &torn).iter().any(|fault| fault.starts_with("torn")));
 
     let foreign: Vec<Attempt> = attempts.into_iter().filter(|attempt| attempt.outcome.is_err()).collect();

@@ -372,6 +372,25 @@ async fn writers_at_once_lose_nothing_and_flush_in_order() {
 }
 
 #[tokio::test]
+async fn a_move_and_a_removal_leave_another_file_alone_that_took_the_path() {
+    let (_world, workspace) = World::new().await;
+    let (at, to) = (path("/projects/a"), path("/projects/b"));
+    let meant = workspace.write(&at, "mine", Expect::Any, &person()).await.unwrap();
+    workspace.mv(&at, &path("/projects/away"), &person()).await.unwrap();
+    let other = workspace.write(&at, "theirs", Expect::Any, &person()).await.unwrap();
+    assert_eq!((meant.v, other.v), (1, 1), "their numbers do not tell them apart");
+    for expect in [Expect::File(meant.file_id), Expect::Exactly(meant.file_id, 1)] {
+        let moved = workspace.mv_expecting(&at, &to, expect, &person()).await.unwrap_err();
+        let removed = workspace.rm_expecting(&at, expect, &person()).await.unwrap_err();
+        let written = workspace.write(&at, "over", expect, &person()).await.unwrap_err();
+        assert_eq!([moved.code, removed.code, written.code], [Code::StaleVersion; 3]);
+    }
+    assert_eq!(text(&workspace, "/projects/a").await, "theirs");
+    let expect = Expect::Exactly(other.file_id, 1);
+    assert_eq!(workspace.mv_expecting(&at, &to, expect, &person()).await.unwrap().file_id, other.file_id);
+}
+
+#[tokio::test]
 async fn a_missing_path_is_reported_with_similar_names() {
     let (_world, workspace) = World::new().await;
     workspace.write(&path("/projects/main.rs"), "", Expect::Any, &person()).await.unwrap();

@@ -4,9 +4,9 @@ use crate::{
     common::{path, person},
     real::{Real, fill, long},
 };
-use buildscale_workspace::{Expect, Part};
+use buildscale_workspace::{Expect, Link, Mark, Part, Relations};
 use domain::{Principal, WorkspaceId};
-use ports::{Key, Write};
+use ports::{Key, Query, Write};
 use std::fs;
 use uuid::Uuid;
 
@@ -74,6 +74,95 @@ async fn a_damaged_text_of_the_table_is_found_and_repaired_from_latest() {
     assert_eq!(real.told(false).await, ["content_damaged /projects/demo/notes.md v3"]);
     assert_eq!(real.told(true).await, ["content_damaged /projects/demo/notes.md v3 repaired"]);
     assert_eq!(real.told(false).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_is_made_again_and_ends_no_check() {
+    let (real, workspace) = Real::new().await;
+    let notes = fill(&workspace).await;
+    let folder = workspace.stat(&path("/projects/demo")).await.unwrap().file_id;
+    let projects = workspace.stat(&path("/projects")).await.unwrap().file_id;
+    for (folder, name) in [(folder, "notes.md"), (projects, "demo")] {
+        let key = Key::new(format!("{}/dir/{folder}", real.id), name);
+        let garbled = Write::put(key, "{broken", ports::Expect::Present);
+        real.table.commit(vec![garbled]).await.unwrap();
+    }
+    flip(&real.content(long("now ").as_bytes()));
+    let told = real.told(false).await;
+    assert!(told.contains(&"entry_unreadable /projects/demo".to_owned()), "{told:?}");
+    let mut told = real.told(true).await;
+    told.retain(|fault| !fault.ends_with("repaired"));
+    assert_eq!(told, [""; 0]);
+    assert_eq!(real.told(false).await, [""; 0]);
+    let again = real.open(real.id).await;
+    assert_eq!(again.stat(&path("/projects/demo/notes.md")).await.unwrap().file_id, notes);
+}
+
+#[tokio::test]
+async fn tags_and_links_that_cannot_be_read_are_made_again() {
+    let (real, workspace) = Real::new().await;
+    let notes = fill(&workspace).await;
+    workspace.mark(notes, Mark::Tag(vec!["mine".into(), "draft".into()]), &person()).await.unwrap();
+    let linked = workspace
+        .write(&path("/projects/demo/links.md"), "see [the notes](notes.md)", Expect::Any, &person())
+        .await
+        .unwrap();
+    for (part, file) in [("marks", notes), ("mentions", linked.file_id)] {
+        let garbled =
+            Write::put(Key::new(format!("{}/{part}", real.id), file.to_string()), "{", ports::Expect::Present);
+        real.table.commit(vec![garbled]).await.unwrap();
+    }
+    let faults = ["marks_unreadable /projects/demo/notes.md", "mentions_unreadable /projects/demo/links.md"];
+    assert_eq!(real.told(false).await, faults);
+    assert_eq!(real.told(true).await, faults.map(|fault| format!("{fault} repaired")));
+    assert_eq!(real.told(false).await, [""; 0]);
+    assert_eq!(workspace.relations(notes).await.unwrap().tags, ["draft", "mine"]);
+    let links = workspace.relations(linked.file_id).await.unwrap().links;
+    assert_eq!(links.iter().map(|link| link.file.as_ref().unwrap().file_id).collect::<Vec<_>>(), [notes]);
+}
+
+#[tokio::test]
+async fn links_by_people_come_back_from_the_records_of_changes_and_older_ones_are_told_by_name() {
+    let (real, workspace) = Real::new().await;
+    let notes = fill(&workspace).await;
+    let id = async |at: &str| workspace.stat(&path(at)).await.unwrap().file_id;
+    let (current, raw, empty) =
+        (id("/projects/demo/current.md").await, id("/data/raw").await, id("/projects/empty").await);
+    for mark in [
+        Mark::Tag(vec!["mine".into()]),
+        Mark::Link(current, "answers".into()),
+        Mark::Link(raw, "implements".into()),
+        Mark::Link(empty, "about".into()),
+        Mark::Link(current, "quotes".into()),
+        Mark::Unlink(raw, "implements".into()),
+    ] {
+        workspace.mark(notes, mark, &person()).await.unwrap();
+    }
+    let kept = |relations: Relations| {
+        let of = |link: &Link| (link.kind.clone(), link.file.as_ref().unwrap().file_id, link.by.clone());
+        (relations.tags, relations.links.iter().map(of).collect::<Vec<_>>())
+    };
+    let (tags, mut links) = kept(workspace.relations(notes).await.unwrap());
+    assert_eq!(links.len(), 3, "{links:?}");
+    // One record is gone, as after 30 days.
+    let partition = format!("{}/changes", real.id);
+    let records = real.table.query(&Query::all(&partition, 1000)).await.unwrap().items;
+    let old = records.iter().find(|item| item.body.contains("\"about\"")).unwrap();
+    real.forget(partition, old.key.sk.clone()).await;
+    let torn = Write::put(Key::new(format!("{}/marks", real.id), notes.to_string()), "{", ports::Expect::Present);
+    real.table.commit(vec![torn]).await.unwrap();
+
+    let faults = ["marks_unreadable /projects/demo/notes.md", "link_lost /projects/demo/notes.md"];
+    assert_eq!(real.told(false).await, faults);
+    let (told, _) = real.check(true).await;
+    let repaired: Vec<_> = told.iter().map(|fault| (fault.code, fault.repaired)).collect();
+    assert_eq!(repaired, [("marks_unreadable", true), ("link_lost", false)]);
+    assert!(told[1].message.contains("a link of the file to /projects/empty may be lost"), "{told:?}");
+    assert_eq!(real.told(false).await, [""; 0]);
+    links.retain(|(kind, ..)| kind != "about");
+    assert_eq!(kept(workspace.relations(notes).await.unwrap()), (tags, links));
+    let backlinks = workspace.relations(current).await.unwrap().backlinks;
+    assert_eq!(backlinks.iter().map(|link| link.kind.as_str()).collect::<Vec<_>>(), ["answers", "quotes"]);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod chats;
 mod common;
 mod crowd;
 mod damage;
+mod deaths;
 mod files;
 mod fsck;
 mod hydrate;

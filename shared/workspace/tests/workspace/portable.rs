@@ -72,6 +72,10 @@ async fn an_import_has_the_same_files_versions_authors_and_times_as_what_was_exp
         let name = path(&format!("/projects/many/{n:03} of ünïcode.md"));
         workspace.write(&name, format!("file {}", n / 2), Expect::Absent, &person()).await.unwrap();
     }
+    // Names that differ by case alone are two files.
+    for name in ["/projects/demo/Case.md", "/projects/demo/case.md"] {
+        workspace.write(&path(name), name.to_owned(), Expect::Absent, &person()).await.unwrap();
+    }
     let policy = r#"@id("closed") forbid (principal is Agent, action == Action::"write", resource in Path::"/data");"#;
     workspace.write(&path("/system/policies/closed.cedar"), policy, Expect::Absent, &person()).await.unwrap();
     let archive = export(&workspace, &real, Format::Tar).await.unwrap();
@@ -82,6 +86,9 @@ async fn an_import_has_the_same_files_versions_authors_and_times_as_what_was_exp
     assert_eq!(before.0, after.0);
     assert_eq!(before.1, after.1);
     assert_eq!(imported.files, before.1.len() as u64);
+    for name in ["/projects/demo/Case.md", "/projects/demo/case.md"] {
+        assert_eq!(other.read(&path(name), None).await.unwrap().bytes, name);
+    }
     assert_eq!(real.told(false).await, [""; 0], "latest/ is there, and all links");
 
     // Its policies are in force.

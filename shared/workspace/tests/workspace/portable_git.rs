@@ -10,7 +10,7 @@ use buildscale_workspace::{
     rewind::{Selection, Target},
 };
 use bytes::Bytes;
-use domain::FilePath;
+use domain::{Code, FilePath};
 use ports::{Clock as _, SystemClock};
 use std::{fs, io::Write as _, path::Path, process::Stdio, time::Duration};
 use uuid::Uuid;
@@ -201,4 +201,55 @@ async fn a_repository_of_git_becomes_a_workspace_with_its_history() {
         let error = import_from(&real, source(), stream).await.unwrap_err();
         assert!(error.message.contains(why), "{error}");
     }
+}
+
+/// A repository of one commit, with the contents `one` and `two` as the marks 1 and 2.
+fn repository_with(changes: &str) -> String {
+    format!(
+        "blob\nmark :1\ndata 3\none\nblob\nmark :2\ndata 3\ntwo\ncommit refs/heads/main\n\
+         committer A <a@b> 1700000000 +0000\ndata 0\n{changes}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_repository_with_a_path_outside_of_it_is_refused_whole_with_the_path() {
+    let (real, _) = Real::new().await;
+    let before = (real.disk(), real.names("workspaces").await);
+    for (change, entry) in [
+        ("M 100644 :2 /etc/x", "/etc/x"),
+        ("M 100644 :2 \"/etc/x\"", "/etc/x"),
+        ("M 120000 :2 /etc/link", "/etc/link"),
+        ("M 100644 :2 a/../../x", "a/../../x"),
+        ("M 100644 :2 a//b", "a//b"),
+        ("M 100644 :2 ./a", "./a"),
+        ("R good.md /etc/x", "/etc/x"),
+        ("C \"good.md\" \"/etc/x\"", "/etc/x"),
+        // It would leave nothing there, and is no less wrong.
+        ("M 100644 :2 /etc/x\nD /etc/x", "/etc/x"),
+    ] {
+        let stream = repository_with(&format!("M 100644 :1 good.md\n{change}"));
+        let source = Source::Git { folder: path("/projects/site") };
+        let error = import_from(&real, source, stream.as_bytes()).await.expect_err(change);
+        assert_eq!(error.code, Code::InvalidArgument, "{change}: {error}");
+        assert_eq!(error.details["entry"], entry, "{change}: {error:?}");
+        assert!(error.hint.is_some(), "{change}");
+    }
+    assert!((real.disk(), real.names("workspaces").await) == before, "nothing came and nothing went");
+}
+
+#[tokio::test]
+async fn names_of_a_repository_that_differ_by_case_alone_are_files_of_their_own() {
+    let (real, _) = Real::new().await;
+    let names = [("Notes.md", 1, "one"), ("notes.md", 2, "two"), ("Docs/a.md", 1, "one"), ("docs/a.md", 2, "two")];
+    let changes: Vec<_> = names.iter().map(|(name, mark, _)| format!("M 100644 :{mark} {name}")).collect();
+    let stream = repository_with(&changes.join("\n"));
+    let source = Source::Git { folder: path("/projects/site") };
+    let imported = import_from(&real, source, stream.as_bytes()).await.unwrap();
+    assert_eq!((imported.files, imported.left_out), (4, vec![]));
+    let workspace = real.open(imported.workspace.workspace_id).await;
+    for (name, _, content) in names {
+        let read = workspace.read(&path(&format!("/projects/site/{name}")), None).await.unwrap();
+        assert_eq!(read.bytes, content, "{name}");
+    }
+    assert_eq!(real.told(false).await, [""; 0], "latest/ has them all");
 }

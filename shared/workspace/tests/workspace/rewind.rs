@@ -116,6 +116,37 @@ async fn a_folder_goes_back_to_a_time_and_forth_again() {
 }
 
 #[tokio::test]
+async fn folders_that_moved_into_each_other_and_into_the_trash_go_back_and_forth() {
+    let (world, workspace) = World::new().await;
+    for old in ["/projects/c/c/a", "/projects/d/file", "/projects/x/y/z"] {
+        put(&workspace, old, "old").await;
+    }
+    world.clock.skip(1000);
+    let (before, point) = (projects(&world), world.clock.now());
+    world.clock.skip(1000);
+    let mv = async |from: &str, to: &str| workspace.mv(&path(from), &path(to), &person()).await.unwrap();
+    let rm = async |at: &str| workspace.rm(&path(at), &person()).await.unwrap();
+    // The new folders `b/c` and `c/c` are empty in the end, and the first one takes the path of the second one when `b` goes back to `c`.
+    mv("/projects/c", "/projects/b").await;
+    mv("/projects/b/c", "/projects/a/a/c").await;
+    put(&workspace, "/projects/b/c/c", "new").await;
+    put(&workspace, "/projects/c/c/c", "new").await;
+    // The new folder `d/e` comes back from the trash with `d`.
+    put(&workspace, "/projects/d/e/new", "new").await;
+    rm("/projects/d").await;
+    // `x` is in the trash inside of `y`, which goes back into it.
+    mv("/projects/x/y", "/projects/y").await;
+    mv("/projects/x", "/projects/y/x").await;
+    rm("/projects/y").await;
+    let worked = projects(&world);
+
+    let done = rewind(&workspace, 1, &below("/projects", point)).await;
+    assert_eq!((kept(&done), projects(&world)), (vec![], before));
+    let undone = rewind(&workspace, 2, &by(Uuid::from_u128(1))).await;
+    assert_eq!((kept(&undone), projects(&world)), (vec![], worked));
+}
+
+#[tokio::test]
 async fn a_rewind_to_now_does_nothing() {
     let (world, workspace) = prepared().await;
     work(&workspace).await;
@@ -274,6 +305,29 @@ async fn a_rewind_that_died_is_whole_after_it_is_repeated() {
             return;
         }
     }
+}
+
+#[tokio::test]
+async fn what_was_taken_back_itself_keeps_nothing_from_going_back() {
+    let (world, workspace) = prepared().await;
+    let before = projects(&world);
+    let of = |turn: u128| {
+        Writer::in_call(
+            Principal::Task { task: TaskId(Uuid::from_u128(turn)), user: UserId(Uuid::nil()) },
+            CallId(Uuid::from_u128(turn)),
+        )
+    };
+    write(&workspace, "/projects/edited.md", "one, two", &of(41)).await;
+    write(&workspace, "/projects/edited.md", "one, two, three", &of(42)).await;
+    let later = rewind(&workspace, 1, &by(Uuid::from_u128(42))).await;
+    assert_eq!((steps(&later), kept(&later)), (vec!["update /projects/edited.md".into()], vec![]));
+    let earlier = rewind(&workspace, 2, &by(Uuid::from_u128(41))).await;
+    assert_eq!((steps(&earlier), kept(&earlier)), (vec!["update /projects/edited.md".into()], vec![]));
+    assert_eq!(projects(&world), before);
+    // A file that somebody else has changed since stays.
+    write(&workspace, "/projects/edited.md", "one, four", &of(43)).await;
+    write(&workspace, "/projects/edited.md", "mine", &person()).await;
+    assert_eq!(kept(&rewind(&workspace, 3, &by(Uuid::from_u128(43))).await), ["/projects/edited.md"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The tools of agents on a real hub (spec 002 §5): exactly those that the node lists, by their ids, each within its permissions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, Status, TaskId, TaskPhase, TaskView, task::TaskBudget};
+use domain::{ActorRef, ChatConfig, ChatEvent, Code, Status, TaskId, TaskPhase, TaskView, task::TaskBudget};
 use flows::{Hub, until};
 use serde_json::{Value, json};
 use telemetry::Stage;
@@ -122,4 +122,74 @@ async fn s5_a_tool_that_the_node_does_not_list_is_misuse_and_fails_it() {
         assert!(error.message.contains("misused the tool") && !error.message.contains("S3CRET"), "{error}");
         hub.close().await;
     }
+}
+
+/// The setup of the chat that the node's agent worked in.
+async fn setup(hub: &Hub, stage: &Stage) -> ChatConfig {
+    let chat = ActorRef::Chat { workspace: hub.workspace, chat: stage.conversation[0].chat };
+    let page = actor::read_after::<ChatEvent>(&*hub.table, &chat.into(), 0, 1).await.unwrap();
+    let config = |event| match event {
+        ChatEvent::Created { config } => Some(*config),
+        _ => None,
+    };
+    page.entries.into_iter().flat_map(|entry| entry.events).find_map(config).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s5_a_persona_bounds_the_tools_of_its_agent_and_names_the_model_where_the_flow_names_none() {
+    let keep = |name: &str| json!({ "path": format!("/projects/notes/{name}.md"), "content": "kept" });
+    let calls = [("keep", keep("c")), ("keep", keep("b")), ("words", json!({ "text": "go on" })), ("ask", json!({}))];
+    let steps = calls.iter().map(|(tool, args)| json!({ "calls": [{ "tool": tool, "args": args }] }));
+    let steps: Vec<Value> = steps.chain([json!({ "text": "done" })]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, &json!({ "rules": [{ "steps": steps }] }).to_string()).await;
+    let front = "---\nmodel: scripted/persona\ntools: [read, 'write(/projects/notes/b.md)']\n---\n";
+    hub.write("/system/agents/clerk/AGENT.md", &format!("{front}You are a clerk of all.")).await;
+    // A flow is of everybody: the own persona of the person who starts it is no part of it, and neither is their profile.
+    let home = format!("/users/{}", hub.by.user());
+    hub.write(&format!("{home}/personas/clerk/AGENT.md"), "You are somebody's clerk.").await;
+    hub.write(&format!("{home}/profile.md"), "I read French.").await;
+    for (agents, model, kept) in [
+        ("agents: [{id: clerk, persona: clerk}]", "scripted/persona", Status::Success),
+        // The file is there by then, and this agent has not read it.
+        ("agents: [{id: clerk, persona: clerk, llm: scripted/flow}]", "scripted/flow", Status::Partial),
+    ] {
+        hub.flow("clerk", [("workflow.yaml", WORKFLOW), ("agents.yaml", agents), ("tools.yaml", TOOLS)]).await;
+        let view = hub.run("clerk", Value::Null).await;
+        assert_eq!((view.status, view.output), (Status::Success, Some(json!("done"))), "{:?}", view.error);
+        let history = telemetry::history(&hub.tasks, hub.workspace, view.task_id, 0, 100).await.unwrap();
+        let stage = history.stages.into_iter().find(|stage| stage.node.as_str() == "work").unwrap();
+        let denials: Vec<_> = stage.denials.iter().map(|denial| (denial.what.as_str(), denial.rule.as_str())).collect();
+        assert_eq!(denials, [("tool ask", "persona")]);
+        let (refused, done, denied) = (Status::Failure, Status::Success, Status::Partial);
+        assert_eq!(used(&stage), [("keep", refused), ("keep", kept), ("words", done), ("ask", denied)]);
+        assert_eq!(hub.read("/projects/notes/c.md").await, None, "the persona writes one file");
+        let config = setup(&hub, &stage).await;
+        assert_eq!((config.model.as_deref(), config.role.as_str()), (Some(model), "clerk"));
+        assert!(config.system.starts_with("You are a clerk of all."), "{}", config.system);
+        assert!(!config.system.contains("French"), "{}", config.system);
+    }
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_check_names_tools_that_a_persona_forbids_and_personas_that_there_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.write("/system/agents/clerk/AGENT.md", "---\ntools: [read, ask_user]\n---\nYou are a clerk.").await;
+    let notes = async |agents: &str| {
+        hub.flow("clerk", [("workflow.yaml", WORKFLOW), ("agents.yaml", agents), ("tools.yaml", TOOLS)]).await;
+        let flow = hub.tasks.flows().load(hub.workspace, "clerk").await.unwrap();
+        let notes = hub.tasks.flows().notes(hub.workspace, &flow).await.unwrap();
+        notes.into_iter().map(|note| (note.code, note.message)).collect::<Vec<_>>()
+    };
+    let message =
+        "node `work` lists the tool `keep`, and the persona clerk does not list write: its agent is not offered it";
+    let told = notes("agents: [{id: clerk, persona: clerk}]").await;
+    assert_eq!(told, [("forbidden_tool", message.to_owned())]);
+    let told = notes("agents: [{id: clerk, persona: nobody}]").await;
+    assert_eq!((told.len(), told[0].0), (1, "unusable_persona"));
+    assert!(told[0].1.contains("nobody"), "{told:?}");
+    assert_eq!(notes(AGENTS).await, []);
+    hub.close().await;
 }

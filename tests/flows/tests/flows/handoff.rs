@@ -68,6 +68,53 @@ async fn a_version_starts_a_flow_once_for_its_author_with_the_file_as_input() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_that_a_file_starts_has_not_the_home_of_its_author() {
+    let folder = tempfile::tempdir().unwrap();
+    let author = Principal::User { id: UserId(uuid::Uuid::from_u128(77)) };
+    let draft = format!("/users/{}/draft.md", author.user());
+    let read = |path: &str| json!({ "calls": [{ "tool": "read", "args": { "path": path } }] });
+    let found = json!({ "text": "{{result}}", "when": { "success": true }, "else": { "text": "nothing" } });
+    let rule = |word: &str, path: &str| json!({ "when": { "user": word }, "steps": [read(path), found] });
+    let script = json!({ "rules": [rule("^home", &draft), rule("^shared", "/data/in.md")] });
+    let hub = Hub::open(&folder, &script.to_string()).await;
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let write = async |path: &str, text: &str| {
+        let (path, writer) = (FilePath::parse(path).unwrap(), Writer::new(author.clone()));
+        files.write(&path, text.to_owned(), Expect::Any, &writer).await.unwrap();
+    };
+    write(&draft, "a secret").await;
+    // Somebody else wrote these flows: a tool and an agent look into the home of the person whose file starts them.
+    let tools = "tools:\n- {id: read, entrypoint: 'fs:read_file'}\n";
+    let agents = "agents: [{id: clerk, system: You are a clerk.}]";
+    let flow = |node: &str| {
+        format!(
+            "on: [/data/in.md]\nnodes:\n- {{id: s, kind: deterministic, role: start, context: none}}\n- {{id: look, role: linear, context: none, \
+             tools: [read], {node}}}\n- {{id: done, kind: deterministic, role: exit, context: none}}\nedges: [{{from: s, to: look}}, {{from: look, to: done}}]\n"
+        )
+    };
+    for (name, node) in [
+        ("by_tool", format!("kind: deterministic, op: {{tool: read, args: {{path: {draft}}}}}")),
+        ("by_agent", "kind: agent, agent_id: clerk, prompt: home".to_owned()),
+        ("shared", "kind: agent, agent_id: clerk, prompt: shared".to_owned()),
+    ] {
+        hub.flow(name, [("workflow.yaml", &*flow(&node)), ("tools.yaml", tools), ("agents.yaml", agents)]).await;
+    }
+    write("/data/in.md", "for all").await;
+    let tasks = ended(&hub, 3).await;
+    let of = |name: &str| tasks.iter().find(|task| task.flow.name == name).unwrap();
+    let output = |name: &str| of(name).output.clone().unwrap_or_default().to_string();
+    assert!(output("by_tool").contains("NOT_FOUND"), "{}", output("by_tool"));
+    assert_eq!(output("by_agent"), "\"nothing\"");
+    assert!(output("shared").contains("for all"), "{}", output("shared"));
+    for task in &tasks {
+        let state = hub.tasks.state(hub.workspace, task.task_id).await.unwrap();
+        assert_eq!(state.config.as_ref().unwrap().user, author.user());
+        assert!(!format!("{state:?}").contains("a secret"), "{}", task.flow.name);
+    }
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_loop_ends_at_the_depth_bound_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, SILENT).await;
@@ -139,7 +186,7 @@ async fn the_check_names_flows_that_share_a_file() {
     let flows = hub.tasks.flows();
     let shared = async |name: &str| {
         let flow = flows.load(hub.workspace, name).await.unwrap();
-        let notes = flows.overlaps(hub.workspace, &flow).await.unwrap();
+        let notes = flows.notes(hub.workspace, &flow).await.unwrap();
         notes.into_iter().map(|note| note.message).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -1,10 +1,12 @@
 //! Sweeps find stranded work: trash that is old, tasks that never began, and actors whose message was lost.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use actor::waiting;
 use domain::{EvaluationId, FilePath, Status, TaskId, TaskPhase};
 use engine::NewTask;
 use evaluation::Selection;
-use flows::{Ground, Hub, Slow};
+use flows::{Ground, Hub, Slow, until};
+use models::Scripted;
 use ports::{Expect, Key, Query, Write};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -27,6 +29,30 @@ nodes:
 - {id: done, kind: deterministic, role: exit, context: none}
 edges: [{from: s, to: ask}, {from: ask, to: done}]
 "#;
+
+/// A clone asks, and the agent of another one.
+const CLONES_ASK: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: both, kind: deterministic, role: branch, context: none}
+- {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Really?", timeout_seconds: 31536000}}
+- {id: keep, kind: agent, role: linear, context: none, agent_id: keeper, prompt: "Keep it", tools: [write]}
+- {id: join, kind: deterministic, role: merge, context: none, merge: {strategy: all}}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges:
+- {from: s, to: both}
+- {from: both, to: ask}
+- {from: both, to: keep}
+- {from: ask, to: join}
+- {from: keep, to: join}
+- {from: join, to: done}
+"#;
+const KEEPS: &str = "
+rules:
+- steps:
+  - calls: [{tool: write, args: {path: /system/skills/kept/SKILL.md, content: x}}]
+  - {text: It is kept.}
+";
 
 async fn hub(folder: &TempDir, seed: u64) -> (Hub, Arc<LosingQueue>) {
     let ground = Ground::in_memory(seed, Arc::new(Slow::default()));
@@ -201,6 +227,42 @@ async fn a_task_that_waits_for_a_person_is_left_alone() {
     assert_eq!(swept(&hub.sweeps.sweep(LONG).await), []);
     hub.answer(task, "ask", json!({ "approved": true })).await;
     assert_eq!(hub.finished(task).await.status, Status::Success);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_from_before_the_list_of_what_waits_are_put_on_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::on(Ground::in_memory(0, Arc::new(Scripted::from_yaml(KEEPS).unwrap())), &folder).await;
+    let agents = ("agents.yaml", "agents:\n- {id: keeper, system: You are a keeper of skills.}\n");
+    let files = [("workflow.yaml", CLONES_ASK), agents, ("tools.yaml", "tools:\n- {id: write}\n")];
+    hub.flow("clones", files).await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "functions of the version before may still run");
+    // poll: time is paused
+    sleep(Duration::from_secs(3700)).await;
+    let task = hub.create("clones", json!({})).await.unwrap();
+    let listed = async |root| waiting::list(&*hub.table, hub.workspace, root, 9, None).await.unwrap().waiting;
+    let whole = until(|| async { Some(listed(None).await).filter(|all| all.len() == 2) }).await;
+    assert_eq!(whole.iter().filter(|one| one.chat_id.is_some()).count(), 1);
+
+    // As a version leaves it that keeps no list.
+    let rows = hub.table.query(&Query::all(format!("{}/waiting", hub.workspace), 9)).await.unwrap().items;
+    let removed = rows.into_iter().map(|row| Write::delete(row.key, Expect::Present));
+    hub.table.commit(removed.collect()).await.unwrap();
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [("unlisted", 2)]);
+    assert_eq!((listed(None).await, listed(Some(task)).await), (whole.clone(), whole));
+
+    // The round has ended for good: the next sweep does not even move the cursor.
+    let cursor = async || hub.table.get(&Key::new("sweeps", "unlisted")).await.unwrap().unwrap();
+    let ended = cursor().await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), []);
+    assert_eq!(cursor().await.rev, ended.rev);
+
+    // An answer takes its entry off the list, as any other.
+    let children = hub.children(task).await;
+    let asks = children.iter().find(|child| !child.waiting_for.is_empty()).unwrap();
+    hub.answer(asks.task_id, "ask", json!({ "approved": true })).await;
+    until(|| async { listed(None).await.iter().all(|one| one.chat_id.is_some()).then_some(()) }).await;
     hub.close().await;
 }
 

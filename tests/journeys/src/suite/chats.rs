@@ -1,7 +1,7 @@
 //! Conversations: from a goal to files; stopped, asked, allowed, deleted.
 
 use super::Stage;
-use crate::{Event, Result, count};
+use crate::{Ability, Client, Event, Result, count};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -136,6 +136,50 @@ pub(super) async fn several_chats_go_on_at_once(stage: Stage) -> Result {
     assert_eq!(folders["entries"].as_array().map(Vec::len), Some(2 * CHATS));
     let listed = client.get(&format!("{place}/chats?limit=100")).await?;
     assert_eq!(listed["chats"].as_array().map(Vec::len), Some(CHATS));
+    Ok(())
+}
+
+/// Decides on the `nth` permission that a chat asks for.
+async fn decide(client: &Client, chat: &str, nth: usize, outcome: &str) -> Result<Value> {
+    let asked = client.watch(chat).until_nth("permission_required", nth).await?;
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    client.post(&format!("{chat}/permissions/{permission}"), json!({ "outcome": outcome })).await?;
+    Ok(asked.data)
+}
+
+async fn said(client: &Client, chat: &str) -> Result<String> {
+    let done = client.watch(chat).until_event("done").await?;
+    Ok(done.data["message"].as_str().ok_or("no message")?.to_owned())
+}
+
+pub(super) async fn a_skill_that_one_agent_learnt_is_used_by_a_later_one(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    client.file(&place, "/projects/names.md", "cid\nann\nbob\nann\n").await?;
+    let skill = format!("{place}/files/by-path?path=/system/skills/tidy-names/SKILL.md");
+    let chat = client.chat(&place, "Learn to tidy names").await?;
+    decide(&client, &chat, 1, "declined").await?;
+    assert_eq!(said(&client, &chat).await?, "Then I do not learn it.");
+    client.look(&skill).await?.refuses(404, "NOT_FOUND")?;
+    let chat = client.chat(&place, "Tidy the names").await?;
+    assert_eq!(said(&client, &chat).await?, "I know no way.");
+
+    let chat = client.chat(&place, "Learn to tidy names").await?;
+    for nth in [1, 2] {
+        assert_eq!(decide(&client, &chat, nth, "approved").await?["tool"], "write");
+    }
+    assert_eq!(said(&client, &chat).await?, "I have learnt it.");
+    let listed = client.get(&format!("{place}/skills")).await?;
+    assert!(listed.to_string().contains("Put a list of names in order"), "{listed}");
+    let chat = client.chat(&place, "Tidy the names").await?;
+    if !stage.world.can(Ability::Commands) {
+        let said = said(&client, &chat).await?;
+        assert!(said.starts_with("It failed: "), "{said}");
+        return Ok(());
+    }
+    assert_eq!(decide(&client, &chat, 1, "approved").await?["tool"], "exec");
+    let said = said(&client, &chat).await?;
+    assert!(said.starts_with("It said ") && said.contains("ann\nbob\ncid\n"), "{said}");
     Ok(())
 }
 

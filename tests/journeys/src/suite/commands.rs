@@ -106,6 +106,8 @@ pub(super) async fn the_command_line_keeps_files_with_their_history(stage: Stage
         terminal.says(0, &["files", "put", text(&local)?, "/projects/"]).await?;
     }
     assert_eq!(terminal.says(0, &["files", "history", path]).await?.lines().count(), 2);
+    let changes = terminal.tells(&["files", "changes", path, "--op", "written", "--json"]).await?;
+    assert_eq!(changes[0]["changes"].as_array().map(Vec::len), Some(2), "{changes:?}");
     assert!(terminal.says(0, &["files", "diff", path]).await?.ends_with("-one\n+two\n"));
     terminal.says(0, &["files", "restore", "--version", "1", path]).await?;
     assert_eq!(terminal.says(0, &["files", "cat", path]).await?, "one\n");

@@ -1,7 +1,10 @@
-//! The worker is killed while chats run and a task waits, and every conversation is read exactly once.
+//! The worker is killed while chats run and a task waits, and every conversation is read exactly once; and while a team works on one plan.
 
-use super::Stage;
-use crate::{Client, Event, Result, count};
+use super::{
+    Stage,
+    scenarios::{begin, each_once, steps},
+};
+use crate::{Client, Event, Result, answered, count};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testkit::flows::APPROVAL;
@@ -124,6 +127,71 @@ async fn transcript_has_each_message_once(client: &Client, place: &str, chat: &s
         assert_eq!(text.matches(&format!("\n\n{said}\n\n")).count(), 1, "{said} in {text}");
         assert_eq!(text.matches(answer).count(), 1, "{answer} in {text}");
     }
+    Ok(())
+}
+
+/// Deaths of the worker of a team.
+const TEAM_DEATHS: usize = 5;
+
+pub(super) async fn a_team_that_is_killed_does_every_step_once(stage: Stage) -> Result {
+    let mut deployment = stage.another(&[]).await?;
+    let client = deployment.client();
+    let place = client.place().await?;
+    let chat = begin(&client, &place, json!({ "goal": "Build it slowly", "scenario": "parallel_agents" })).await?;
+    let watch = client.watch(&chat);
+    watch.until_nth("done", 1).await?;
+    client.post(&format!("{chat}/approve"), json!({ "v": 1 })).await?;
+    watch.until_event("team_started").await?;
+    // Each death comes with news of the plan: agents are in the middle of their steps then.
+    let news = |events: &[Event]| count(events, "plan_step") + count(events, "member_ended");
+    let mut kills = 0;
+    while kills < TEAM_DEATHS && terminal(&watch.events()) < 2 {
+        let seen = news(&watch.events());
+        watch.until(|events| news(events) > seen || terminal(events) >= 2).await?;
+        if terminal(&watch.events()) < 2 {
+            kills += usize::from(deployment.kill().await?);
+        }
+    }
+    assert!(kills > 0, "it was over before it could be killed");
+    let end = watch.until_nth("done", 2).await?;
+    assert_eq!(end.data["message"], "All 4 steps of the plan are done.", "after {kills} deaths");
+    let events = watch.events();
+    assert!(each_once(steps(&events, "done"), 4), "{events:?}");
+
+    // Each agent as its own log has it: no work was done twice, and the claim of the one that failed was freed.
+    let listed = client.get(&format!("{place}/chats?limit=100")).await?;
+    let id = chat.rsplit('/').next().ok_or("no chat_id")?;
+    let of_team = |one: &&Value| one["parent_chat_id"] == id;
+    let (mut done, mut left) = (0, 0);
+    for member in listed["chats"].as_array().ok_or("no chats")?.iter().filter(of_team) {
+        let member = format!("{place}/chats/{}", member["chat_id"].as_str().ok_or("no chat_id")?);
+        let view = client.until(&member, |view| view["status"] != "running").await?;
+        let log = client.replay(&member, view["last_seq"].as_u64().ok_or("no last_seq")?).await?;
+        let good = answered(&log)?.into_iter().filter(|(_, answer)| answer["success"] == true);
+        let worked: Vec<&Value> = good.map(|(call, _)| &call["args"]).collect();
+        let ticks = |status: &str| worked.iter().filter(|args| args["status"] == status).count();
+        done += ticks("done");
+        left += ticks("in_progress") - ticks("done");
+        for path in worked.iter().filter_map(|args| args["path"].as_str()) {
+            assert_eq!(client.get(&format!("{place}/files/by-path?path={path}")).await?["v"], 1, "{path}");
+        }
+    }
+    assert_eq!(done, 4);
+    // A claim is freed once; a death between the write and its news loses the news.
+    let begun = events.iter().position(|event| event.name == "team_started").unwrap_or_default();
+    assert!(steps(&events[begun..], "pending").len() <= left, "{left} claims were left: {events:?}");
+
+    // The plan as its history has it: it goes forth, a step at a time.
+    let view = client.get(&chat).await?;
+    let plan = format!("{place}/files/{}/versions", view["plan_id"].as_str().ok_or("no plan_id")?);
+    let versions = client.get(&format!("{plan}?limit=200")).await?;
+    let mut ticked = Vec::new();
+    for version in versions["versions"].as_array().ok_or("no versions")?.iter().rev() {
+        let content = client.look(&format!("{plan}/{}/content", version["v"])).await?.is(200)?.text();
+        ticked.push(content.matches("- [x] ").count());
+    }
+    assert!(ticked.windows(2).all(|pair| pair[0] == pair[1] || pair[0] + 1 == pair[1]), "{ticked:?}");
+    assert_eq!((ticked.first(), ticked.last()), (Some(&0), Some(&4)));
     Ok(())
 }
 

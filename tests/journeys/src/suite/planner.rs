@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 
 const DOOR: &str = "/api/agent/stream";
 
+/// The door of a workspace.
+fn door(place: &str) -> Result<String> {
+    Ok(format!("{DOOR}?workspace_id={}", place.rsplit('/').next().ok_or("a place")?))
+}
+
 /// A frame: the number of its event, if it has one, and its data.
 type Seen = (Option<u64>, Value);
 
@@ -83,7 +88,7 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
     let client = stage.client();
     let place = client.place().await?;
     let id = place.rsplit('/').next().ok_or("a place")?;
-    let door = format!("{DOOR}?workspace_id={id}");
+    let door = door(&place)?;
     let say = async |body: Value| Stream::of(&client, Method::POST, &door, body).await;
     client.file(&place, "/projects/atlas/README.md", "# Atlas\nA map of everything.").await?;
 
@@ -158,8 +163,7 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
 pub(super) async fn a_plan_is_stopped_with_its_executors(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
-    let id = place.rsplit('/').next().ok_or("a place")?;
-    let door = format!("{DOOR}?workspace_id={id}");
+    let door = door(&place)?;
     // Its executors never end by themselves.
     let mut stream = Stream::of(&client, Method::POST, &door, json!({ "message": "Ponder the atlas" })).await?;
     let begun = stream.until("executor_spawned").await?;
@@ -180,11 +184,72 @@ pub(super) async fn a_plan_is_stopped_with_its_executors(stage: Stage) -> Result
     Ok(())
 }
 
+fn ends(frames: &[Seen], reason: &str) -> bool {
+    let last = frames.last().map(|(_, data)| data);
+    count(frames, "done") == 1 && last.is_some_and(|last| last["finished_reason"] == reason)
+}
+
+pub(super) async fn a_message_while_a_turn_runs_waits_or_is_refused_or_takes_its_place(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let door = door(&place)?;
+    let say = async |body: Value| Stream::of(&client, Method::POST, &door, body).await;
+    // Its executors never end by themselves.
+    let mut running = say(json!({ "message": "Ponder the atlas" })).await?;
+    let begun = running.until("executor_spawned").await?;
+    let session = begun[0].1["session"]["id"].as_str().ok_or("no session")?.to_owned();
+    let chat = format!("{place}/chats/{session}");
+    let hello = |on_busy: &str| json!({ "message": "Hello!", "session_id": session, "on_busy": on_busy });
+
+    client.ask(Method::POST, &door, hello("reject")).await?.refuses(409, "CONFLICT")?;
+    let mut queued = say(hello("enqueue")).await?;
+    assert_eq!(queued.until("session").await?.len(), 1);
+    client.post(&format!("{chat}/stop"), Value::Null).await?;
+    let (stopped, answered) = (running.rest().await?, queued.rest().await?);
+    assert!(ends(&stopped, "cancelled") && !said(&stopped).contains("Hello."), "{stopped:?}");
+    assert!(ends(&answered, "stop") && said(&answered) == "Hello.", "{answered:?}");
+
+    for on_busy in ["interrupt", "rollback"] {
+        let mut running = say(json!({ "message": "Ponder the atlas", "session_id": session })).await?;
+        running.until("executor_spawned").await?;
+        let answered = say(hello(on_busy)).await?.rest().await?;
+        let stopped = running.rest().await?;
+        assert!(ends(&stopped, "cancelled") && !said(&stopped).contains("Hello."), "{on_busy}: {stopped:?}");
+        assert!(ends(&answered, "stop") && said(&answered) == "Hello.", "{on_busy}: {answered:?}");
+    }
+    client.watch(&chat).until_event("rolled_back").await?;
+    client.ask(Method::POST, &door, hello("maybe")).await?.refuses(400, "INVALID_ARGUMENT")?;
+    Ok(())
+}
+
+pub(super) async fn words_that_steer_are_answered_by_the_turn_that_runs(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let door = door(&place)?;
+    let say = async |body: Value| Stream::of(&client, Method::POST, &door, body).await;
+    let mut tale = say(json!({ "message": "What is a tale?" })).await?;
+    let begun = tale.until("text").await?;
+    let session = begun[0].1["session"]["id"].as_str().ok_or("no session")?.to_owned();
+    let steer = json!({ "message": "And hurry", "session_id": session, "on_busy": "steer" });
+    let steered = say(steer).await?.rest().await?;
+    assert!(ends(&steered, "stop") && said(&steered).ends_with("Hello."), "{steered:?}");
+    // A machine that is so slow that the tale was over before gives the words a turn of their own.
+    let told = tale.rest().await?;
+    let took_them_in = said(&told).ends_with("Hello.");
+    assert!(ends(&told, "stop") && (took_them_in || said(&told).ends_with("ten")), "{told:?}");
+    let turns = if took_them_in { 1 } else { 2 };
+    let rests = |found: &Value| found["session"]["agent_metadata"]["running"] == false;
+    let found = client.until(&format!("{door}&session_id={session}"), rests).await?;
+    assert_eq!(found["session"]["turns"], turns, "{found}");
+    let words = found["messages"].as_array().into_iter().flatten().filter(|one| one["content"] == "And hurry");
+    assert_eq!(words.count(), 1, "{found}");
+    Ok(())
+}
+
 pub(super) async fn a_message_without_a_stream_is_answered_in_its_session(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
-    let id = place.rsplit('/').next().ok_or("a place")?;
-    let door = format!("{DOOR}?workspace_id={id}");
+    let door = door(&place)?;
     let message = json!({ "message": "Study the atlas", "stream": false });
     let made = client.ask(Method::POST, &door, message).await?.is(202)?.json();
     let session = made["session"]["id"].as_str().ok_or("no session")?.to_owned();

@@ -5,7 +5,7 @@ use crate::{Client, Event, Result, count};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-async fn begin(client: &Client, place: &str, new: Value) -> Result<String> {
+pub(super) async fn begin(client: &Client, place: &str, new: Value) -> Result<String> {
     let made = client.post(&format!("{place}/chats"), new).await?;
     Ok(format!("{place}/chats/{}", made["chat_id"].as_str().ok_or("no chat_id")?))
 }
@@ -17,12 +17,12 @@ async fn text(client: &Client, place: &str, path: &Value) -> Result<String> {
 }
 
 /// The steps that were told with a status, in order.
-fn steps(events: &[Event], status: &str) -> Vec<u64> {
+pub(super) fn steps(events: &[Event], status: &str) -> Vec<u64> {
     let of = events.iter().filter(|event| event.name == "plan_step" && event.data["status"] == status);
     of.filter_map(|event| event.data["step"].as_u64()).collect()
 }
 
-fn each_once(mut steps: Vec<u64>, total: u64) -> bool {
+pub(super) fn each_once(mut steps: Vec<u64>, total: u64) -> bool {
     steps.sort_unstable();
     steps == (1..=total).collect::<Vec<_>>()
 }

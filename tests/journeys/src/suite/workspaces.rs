@@ -1,5 +1,5 @@
-//! What a workspace does with its files beside keeping them: documents become Markdown, policies bind people and agents, and tags and links lead
-//! from file to file, also after the workspace has travelled.
+//! The work of a workspace beside keeping files. Documents become Markdown. Policies bind people and agents. Tags and links lead from file to file,
+//! and travel with the workspace.
 
 use super::Stage;
 use crate::Result;

@@ -253,15 +253,15 @@ pub struct ChatPermissionRequired {
     pub args: Value,
     /// Why a person is asked.
     pub reason: String,
-    /// The rule that `"always": true` grants beside `approved`; left out where there is none to grant.
+    /// The rule that `"always": true` grants beside `approved`, and whose calls it denies beside `declined`; left out where there is none to grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always: Option<PermissionRule>,
     /// The answers that the coding agent offers, in a chat of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<ChatAgentOption>>,
-    /// The SHA-256 of category, call and options of a coding agent's request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
+    /// The SHA-256 of what is shown: of category, tool and arguments; of a coding agent's request of category, call and options. A decision may
+    /// name it, and then counts for no other request.
+    pub digest: String,
     /// When no answer becomes a no.
     #[schema(format = DateTime)]
     pub expires_at: String,
@@ -276,7 +276,7 @@ pub struct ChatPermissionResolved {
     pub outcome: Outcome,
     /// The source of the decision: a principal, `stop` or `timeout`.
     pub by: String,
-    /// The rule that was granted along with it.
+    /// The rule that was granted along with it: one that denies along with a no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always: Option<PermissionRule>,
     /// Why a person declined.

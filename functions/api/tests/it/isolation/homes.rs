@@ -115,7 +115,15 @@ async fn the_home_of_another_person_is_not_there_by_any_path_or_id() {
                 assert_eq!(there.code(), "NOT_FOUND", "{method} {way}: {}", String::from_utf8_lossy(&there.bytes));
             }
         }
+        for id in [draft, gone] {
+            let there = shared.tool(other, "file_info", json!({ "file_id": id })).await;
+            let not_there = shared.tool(other, "file_info", json!({ "file_id": nobody })).await;
+            assert_eq!(like(&there, id, &nobody), like(&not_there, id, &nobody), "file_info");
+            assert_eq!(there.json["error"]["code"], "NOT_FOUND", "{}", there.json);
+        }
     }
+    let own = shared.tool(&shared.ann.token, "file_info", json!({ "file_id": draft })).await;
+    assert_eq!(own.json["result"]["info"]["path"], format!("{home}/draft.md"), "{}", own.json);
     shared.call(&shared.admin, "DELETE", &format!("files/{gone}/purge"), "").await.refuses(404, "NOT_FOUND");
     shared.by_path(&shared.ann.token, &format!("{home}/draft.md")).await.is(200);
 }
@@ -165,9 +173,22 @@ async fn nothing_comes_into_the_home_of_another_person_or_out_of_it() {
 async fn no_list_and_no_search_tells_of_the_home_of_another_person() {
     let shared = Shared::open().await;
     let (ann, home, draft) = (user_id("ann"), &shared.home, "draft.md");
+    for (file, name) in [("personas", "AGENT.md"), ("skills", "SKILL.md")] {
+        let body = json!({ "path": format!("{home}/{file}/own/{name}"), "content": "Rhyme." });
+        shared.json(&shared.ann.token, "POST", "files", body).await.is(201);
+    }
     for (other, sees) in [(&shared.bob, false), (&shared.admin, false), (&shared.ann.token, true)] {
         let mut seen = Vec::new();
-        for list in ["files?path=/users", "files?path=/users&limit=1", "files/trash", "files/trash?limit=1"] {
+        for list in [
+            "files?path=/users",
+            "files?path=/users&limit=1",
+            "files/trash",
+            "files/trash?limit=1",
+            "changes",
+            "changes?path=/users&limit=1",
+            "agents",
+            "skills",
+        ] {
             seen.push(shared.call(other, "GET", list, "").await.is(200).json.to_string());
         }
         for (tool, args) in [
@@ -293,4 +314,32 @@ async fn access_is_explained_to_oneself_and_to_admins() {
     ask(&shared.bob, "path=/projects&principal=nobody").await.refuses(400, "INVALID_ARGUMENT");
     ask(&shared.bob, "path=/projects&action=fly").await.refuses(400, "INVALID_ARGUMENT");
     ask(&shared.bob, "path=projects").await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn skills_of_ones_own_are_prompts_of_mcp_for_their_person_alone() {
+    let shared = Shared::open().await;
+    let skill = async |folder: &str, words: &str| {
+        let content = format!("---\nname: rhyme\ndescription: {words}\n---\n");
+        let body = json!({ "path": format!("{folder}/rhyme/SKILL.md"), "content": content });
+        shared.json(&shared.ann.token, "POST", "files", body).await.is(201);
+    };
+    // The description of the prompt in the list, and its text.
+    let seen = async |token: &str| {
+        let ask = async |method: &str, params: Value| {
+            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+            shared.json(token, "POST", "mcp", message).await.is(200).json
+        };
+        let listed = ask("prompts/list", json!({})).await;
+        let prompts = listed["result"]["prompts"].as_array().unwrap();
+        let listed =
+            prompts.iter().find(|prompt| prompt["name"] == "rhyme").map(|prompt| prompt["description"].clone());
+        let got = ask("prompts/get", json!({ "name": "rhyme" })).await;
+        (listed, got["result"]["messages"][0]["content"]["text"].as_str().map(str::to_owned))
+    };
+    let whole = |words: &str| (Some(json!(words)), Some(format!("---\nname: rhyme\ndescription: {words}\n---")));
+    skill(&format!("{}/skills", shared.home), "for Ann").await;
+    assert_eq!((seen(&shared.ann.token).await, seen(&shared.bob).await), (whole("for Ann"), (None, None)));
+    skill("/system/skills", "for all").await;
+    assert_eq!((seen(&shared.ann.token).await, seen(&shared.bob).await), (whole("for Ann"), whole("for all")));
 }

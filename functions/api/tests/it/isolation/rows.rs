@@ -369,6 +369,7 @@ pub const ROWS: &[Row] = {
             "",
         ),
         row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/network", In(Read), "depth=2", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/changes", In(Read), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/rewind",
             In(Write),

@@ -103,7 +103,7 @@ export function PermissionCard({row, workspace, chat, mayApprove}: At & {row: Ex
       <div className="card-head"><Icon name="lock" /><strong>Allow <code>{row.tool}</code>?</strong><span className="expires">expires <Ago at={row.expires} /></span></div>
       {row.reason && <p>{row.reason}</p>}
       <Preview tool={row.tool} args={row.args} workspace={workspace} />
-      {row.always && <p className="field-hint">“Always” allows {ruleOf(row.always)} in this chat.</p>}
+      {row.always && <p className="field-hint">“Always” allows {ruleOf(row.always)} in this chat, and “Never” denies them.</p>}
       {deciding.isError && !isRefused(deciding.error, 'CONFLICT') && <Failure error={deciding.error} />}
       {!mayApprove && <p className="field-hint">You can see this question. Deciding it needs the right to approve.</p>}
       {mayApprove && (denies ? (
@@ -117,6 +117,7 @@ export function PermissionCard({row, workspace, chat, mayApprove}: At & {row: Ex
           <Button look="primary" disabled={deciding.isPending} onClick={() => deciding.mutate({outcome: 'approved'})}>Allow once</Button>
           {row.always && <Button disabled={deciding.isPending} onClick={() => deciding.mutate({outcome: 'approved', always: true})}>Always</Button>}
           <Button look="danger" disabled={deciding.isPending} onClick={() => setDenies(true)}>Deny…</Button>
+          {row.always && <Button look="danger" disabled={deciding.isPending} onClick={() => deciding.mutate({outcome: 'declined', always: true})}>Never</Button>}
         </div>
       ))}
     </section>
@@ -125,6 +126,7 @@ export function PermissionCard({row, workspace, chat, mayApprove}: At & {row: Ex
 
 function ruleOf(rule: NonNullable<Extract<Row, {kind: 'permission'}>['always']>): string {
   if ('path' in rule) return `writes to ${rule.path}`;
+  if ('tool' in rule) return `all calls of ${String(rule.tool)}`;
   const words = 'words' in rule ? rule.words.join(' ') : '';
   return rule.kind === 'command_prefix' ? `commands that begin with “${words}”` : `the command “${words}”`;
 }

@@ -1,6 +1,6 @@
 /** The frame of all pages of a workspace: the way to each of them, the list of chats, and the state of the connection. */
 import {useInfiniteQuery} from '@tanstack/react-query';
-import {useEffect, useState, type ReactNode} from 'react';
+import {useCallback, useEffect, useRef, useState, type ReactNode} from 'react';
 import {StatusBadge} from '../chat/page.tsx';
 import {hub, reconnectNow, session, useLink, type Schemas} from '../hub.ts';
 import {Icon, type IconName} from '../icons.tsx';
@@ -19,7 +19,10 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
   const id = workspace.workspace_id;
   useWorkspaceChanges(id);
   const [isMenuOpen, setMenu] = useState(false);
-  const [hasPalette, setPalette] = useState(false);
+  // Each opening is a palette of its own, by number: a browser tells the end of a dialog later, and it does not end the next one.
+  const [palette, setPalette] = useState(0);
+  const openings = useRef(0);
+  const openPalette = useCallback(() => setPalette(++openings.current), []);
   useEffect(() => {
     setMenu(false);
   }, [place]);
@@ -28,7 +31,7 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
       const command = event.metaKey || event.ctrlKey;
       if (command && event.key.toLowerCase() === 'k') {
         event.preventDefault();
-        setPalette(true);
+        openPalette();
       } else if (command && event.shiftKey && event.key.toLowerCase() === 'o') {
         event.preventDefault();
         go(href(id, 'chats'));
@@ -36,14 +39,14 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
     };
     addEventListener('keydown', pressed);
     return () => removeEventListener('keydown', pressed);
-  }, [id]);
+  }, [id, openPalette]);
   return (
     <div className={`shell ${isMenuOpen ? 'menu-open' : ''}`}>
       <a className="skip" href="#main" onClick={event => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the page</a>
       <header className="topbar">
         <IconButton label="Menu" icon="menu" aria-expanded={isMenuOpen} onClick={() => setMenu(!isMenuOpen)} />
         <span className="topbar-title">{workspace.name}</span>
-        <IconButton label="Search and commands" icon="search" onClick={() => setPalette(true)} />
+        <IconButton label="Search and commands" icon="search" onClick={openPalette} />
         <a className="button icon-only" href={href(id, 'chats')} aria-label="New chat"><Icon name="plus" /></a>
       </header>
       {isMenuOpen && <div className="scrim" onClick={() => setMenu(false)} />}
@@ -58,7 +61,7 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
             <option value="">All workspaces, and new ones…</option>
           </select>
         </div>
-        <button type="button" className="palette-button" onClick={() => setPalette(true)}>
+        <button type="button" className="palette-button" onClick={openPalette}>
           <Icon name="search" size={16} /><span>Search</span><kbd>{/Mac/.test(navigator.platform) ? '⌘' : 'Ctrl '}K</kbd>
         </button>
         <ul className="nav">
@@ -77,7 +80,7 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
         <LinkState />
         {children}
       </main>
-      {hasPalette && <Palette workspace={id} onClose={() => setPalette(false)} />}
+      {palette > 0 && <Palette key={palette} workspace={id} onClose={() => setPalette(now => (now === palette ? 0 : now))} />}
     </div>
   );
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 struct World {
     index: Arc<dyn SearchIndex>,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 fn file(id: u128, path: &str, seal: &str) -> IndexEdit {
@@ -41,119 +41,25 @@ impl World {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let index = LocalIndexes::new(folder.path()).open(WorkspaceId(Uuid::from_u128(1))).await.unwrap();
-        Self { index, folder }
+        Self { index, _folder: folder }
     }
 
     async fn apply(&self, edits: Vec<IndexEdit>) {
         self.index.apply(edits, None).await.unwrap();
     }
 
-    /// The texts that wait for a vector.
-    async fn waiting(&self, space: &str) -> Vec<String> {
-        let mut texts: Vec<String> =
-            self.index.unembedded(space, 100).await.unwrap().into_iter().map(|each| each.text).collect();
-        texts.sort();
-        texts
-    }
-
-    /// Embeds each text that waits as the vector that its letter says.
-    async fn embed(&self, space: &str, vector: impl Fn(&str) -> Vec<f32>) {
-        let waiting = self.index.unembedded(space, 100_000).await.unwrap();
+    /// Embeds each text that waits.
+    async fn embed(&self, vector: impl Fn(&str) -> Vec<f32>) {
+        let waiting = self.index.unembedded("m", 100_000).await.unwrap();
         let vectors = waiting.into_iter().map(|each| IndexVector { passage: each.passage, vector: vector(&each.text) });
-        self.index.embed(space, vectors.collect()).await.unwrap();
+        self.index.embed("m", vectors.collect()).await.unwrap();
     }
 
-    async fn nearest(&self, space: &str, query: &[f32], hidden: &'static str) -> IndexNearest {
-        let visible: Visible = Arc::new(move |path: &FilePath| hidden.is_empty() || !path.as_str().starts_with(hidden));
+    async fn nearest(&self, query: &[f32]) -> IndexNearest {
+        let visible: Visible = Arc::new(|_: &FilePath| true);
         let looked: Looked = Arc::new(|_| true);
-        self.index.nearest(space, query.to_vec(), 10, visible, looked).await.unwrap()
+        self.index.nearest("m", query.to_vec(), 10, visible, looked).await.unwrap()
     }
-}
-
-fn shown(found: &IndexNearest) -> Vec<(String, f32)> {
-    let rounded = |number: f32| (number * 100.0).round() / 100.0;
-    found.near.iter().map(|near| (found.files[&near.file].file.path.to_string(), rounded(near.similarity))).collect()
-}
-
-/// `a` points along the first axis, `b` along the second; other letters are not taken.
-fn letter(text: &str) -> Vec<f32> {
-    match text.get(..1) {
-        Some("a") => vec![3.0, 0.0, 0.0],
-        Some("b") => vec![0.0, 2.0, 0.0],
-        _ => Vec::new(),
-    }
-}
-
-#[tokio::test]
-async fn the_nearest_come_first_and_hidden_files_are_not_even_counted() {
-    let world = World::new().await;
-    world
-        .apply(vec![file(1, "/one", "1"), content(1, "1", &["a"]), file(2, "/two", "1"), content(2, "1", &["b", "a2"])])
-        .await;
-    let none = world.nearest("m", &[1.0, 1.0, 0.0], "").await;
-    assert_eq!((none.near.len(), none.pending), (0, 3));
-    world.embed("m", letter).await;
-    let found = world.nearest("m", &[5.0, 1.0, 0.0], "").await;
-    assert_eq!(shown(&found), [("/one".into(), 0.98), ("/two".into(), 0.98), ("/two".into(), 0.2)]);
-    assert_eq!(found.pending, 0);
-    world.apply(vec![file(3, "/users/x", "1"), content(3, "1", &["a", "b", "c", "d"])]).await;
-    assert_eq!(world.nearest("m", &[5.0, 1.0, 0.0], "/users").await, found, "also while its passages wait");
-    world.embed("m", letter).await;
-    assert_eq!(world.nearest("m", &[5.0, 1.0, 0.0], "/users").await, found);
-    assert_eq!(world.nearest("m", &[5.0, 1.0, 0.0], "").await.near.len(), 5, "passages that the model does not take");
-    assert!(world.waiting("m").await.is_empty(), "wait no more");
-}
-
-#[tokio::test]
-async fn only_changed_passages_wait_again_and_a_move_keeps_all() {
-    let world = World::new().await;
-    world.apply(vec![file(1, "/one", "1"), content(1, "1", &["a", "b"])]).await;
-    world.embed("m", letter).await;
-    world.apply(vec![file(1, "/moved", "2")]).await;
-    world.apply(vec![content(1, "2", &["b", "a new", "a"])]).await;
-    assert_eq!(world.waiting("m").await, ["a new"]);
-    let found = world.nearest("m", &[1.0, 0.0, 0.0], "").await;
-    assert_eq!((shown(&found), found.pending), (vec![("/moved".into(), 1.0), ("/moved".into(), 0.0)], 1));
-    // The same passage of another file is embedded for itself.
-    world.apply(vec![file(2, "/copy", "2"), content(2, "2", &["b"])]).await;
-    assert_eq!(world.waiting("m").await, ["a new", "b"]);
-    world.apply(vec![IndexEdit::Gone(FileId(Uuid::from_u128(1)))]).await;
-    assert_eq!(world.waiting("m").await, ["b"]);
-    assert!(world.nearest("m", &[1.0, 0.0, 0.0], "").await.near.is_empty());
-}
-
-#[tokio::test]
-async fn another_model_or_another_length_begins_anew() {
-    let world = World::new().await;
-    world.apply(vec![file(1, "/one", "1"), content(1, "1", &["a"])]).await;
-    world.embed("m", letter).await;
-    let found = world.nearest("other", &[1.0, 0.0, 0.0], "").await;
-    assert_eq!((found.near.len(), found.pending), (0, 1));
-    world.embed("other", letter).await;
-    assert_eq!(world.nearest("other", &[1.0, 0.0, 0.0], "").await.near.len(), 1);
-    let found = world.nearest("other", &[1.0, 0.0], "").await;
-    assert_eq!((found.near.len(), found.pending), (0, 1), "the model has another length now");
-    let different =
-        vec![IndexVector { passage: 1, vector: vec![1.0] }, IndexVector { passage: 2, vector: vec![1.0, 2.0] }];
-    assert!(matches!(world.index.embed("other", different).await, Err(ports::Error::Invalid(_))));
-    let no_number = vec![IndexVector { passage: 1, vector: vec![f32::NAN] }];
-    assert!(matches!(world.index.embed("other", no_number).await, Err(ports::Error::Invalid(_))));
-}
-
-#[tokio::test]
-async fn vectors_last_and_what_is_in_memory_follows_them() {
-    let world = World::new().await;
-    let both = vec![file(1, "/one", "1"), content(1, "1", &["a", "b"]), file(2, "/two", "1"), content(2, "1", &["a"])];
-    world.apply(both).await;
-    world.embed("m", letter).await;
-    world.nearest("m", &[1.0, 0.0, 0.0], "").await;
-    world.apply(vec![file(1, "/one", "2"), content(1, "2", &["b", "b too"])]).await;
-    world.embed("m", letter).await;
-    let here = world.nearest("m", &[1.0, 0.5, 0.0], "").await;
-    let again = LocalIndexes::new(world.folder.path()).open(WorkspaceId(Uuid::from_u128(1))).await.unwrap();
-    let anew = World { index: again, folder: world.folder };
-    assert_eq!(anew.nearest("m", &[1.0, 0.5, 0.0], "").await, here);
-    assert_eq!(shown(&here), [("/two".into(), 0.89), ("/one".into(), 0.45), ("/one".into(), 0.45)]);
 }
 
 /// Numbers that look like chance, and are the same every time.
@@ -187,7 +93,7 @@ async fn filled(world: &World, clouds: &Clouds, count: usize) {
     for (id, part) in (1..).zip(texts.chunks(1_000)) {
         let part: Vec<&str> = part.iter().map(String::as_str).collect();
         world.apply(vec![file(id, &format!("/{id}"), "1"), content(id, "1", &part)]).await;
-        world.embed("m", |text| clouds.at(text.parse().unwrap())).await;
+        world.embed(|text| clouds.at(text.parse().unwrap())).await;
     }
 }
 
@@ -206,7 +112,7 @@ async fn of_many_vectors_nearly_all_of_the_nearest_are_found() {
     for query in vectors.iter().step_by(vectors.len() / rounds).take(rounds) {
         let mut exact: Vec<f32> = vectors.iter().map(|vector| cosine(query, vector)).collect();
         exact.sort_by(|one, other| other.total_cmp(one));
-        let near = world.nearest("m", query, "").await.near;
+        let near = world.nearest(query).await.near;
         assert!((near[0].similarity - 1.0).abs() < 0.01, "itself is the nearest");
         // A byte per number is not exact to the last digit.
         found += near.iter().filter(|near| near.similarity > exact[9] - 0.01).count();
@@ -223,13 +129,13 @@ async fn two_hundred_thousand_vectors_answer_soon() {
         let clouds = Clouds::new(4_000, dimensions);
         filled(&world, &clouds, 200_000).await;
         let began = tokio::time::Instant::now();
-        world.nearest("m", &clouds.at(1), "").await;
+        world.nearest(&clouds.at(1)).await;
         let first = began.elapsed();
         let mut took = Vec::new();
         for number in (0..200_000).step_by(4_001) {
             let query = clouds.at(number);
             let began = tokio::time::Instant::now();
-            assert_eq!(world.nearest("m", &query, "").await.near.len(), 10);
+            assert_eq!(world.nearest(&query).await.near.len(), 10);
             took.push(began.elapsed());
         }
         took.sort();

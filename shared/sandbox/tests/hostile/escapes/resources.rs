@@ -76,7 +76,6 @@ async fn a_command_that_takes_without_end_is_ended() {
         let did = alone(&cage, name, python(&cage, script)).await;
         let said = format!("[ended: {why}");
         assert!(did.errors.contains(&said) && did.end.signal == Some(9) && !did.end.timed_out, "{name}: {did:?}");
-        assert!(did.end.duration < Duration::from_secs(30), "{name}: {did:?}");
     }
 }
 

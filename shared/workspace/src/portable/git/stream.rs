@@ -184,9 +184,9 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
 
     fn last_path(&self, text: &str) -> Result<String> {
         match text.starts_with('"') {
-            false => Ok(text.to_owned()),
+            false => inside(text.to_owned()),
             true => match unquoted(text) {
-                Some((path, "")) => Ok(path),
+                Some((path, "")) => inside(path),
                 _ => Err(self.wrong("its path is not quoted as Git quotes one in UTF-8")),
             },
         }
@@ -198,7 +198,7 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
             false => text.split_once(' ').map(|(from, to)| (from.to_owned(), to)),
         }
         .ok_or_else(|| self.wrong("it needs two paths, in UTF-8"))?;
-        Ok((from, self.last_path(to)?))
+        Ok((inside(from)?, self.last_path(to)?))
     }
 
     /// `Ada <ada@example.org> 1700000000 +0100`
@@ -269,6 +269,18 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
     fn wrong(&self, why: impl std::fmt::Display) -> Error {
         refused(&format!("line {}", self.line), why).hint("import the output of `git fast-export main`")
     }
+}
+
+/// A path, which has to be one inside of the repository: from its top down, without detours. Git writes no other.
+fn inside(path: String) -> Result<String> {
+    if !path.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return Ok(path);
+    }
+    let why = match path.starts_with('/') {
+        true => "it is an absolute path, and not one inside of the repository",
+        false => "a path inside of the repository has no empty name, no . and no ..",
+    };
+    Err(refused(&path, why).hint("import the output of `git fast-export main`; nothing was imported"))
 }
 
 /// A quoted path at the beginning of a text, and the text after it.
@@ -366,6 +378,10 @@ mod tests {
             (&format!("{head}M 040000 :1 a"), "no file has the mode"),
             (&format!("{head}M 100644 :1"), "lacks"),
             (&format!("{head}D \"a\\xb\""), "not quoted"),
+            (&format!("{head}M 100644 :1 /etc/x"), "/etc/x: it is an absolute path"),
+            (&format!("{head}R \"/etc/x\" a"), "/etc/x: it is an absolute path"),
+            (&format!("{head}C a a/../b"), "a/../b: a path inside"),
+            (&format!("{head}D a//b"), "a//b: a path inside"),
             ("commit refs/heads/main\ndata 0\n", "no author"),
             ("commit refs/heads/main\ncommitter Ben <> 99999999999999 +0000\ndata 0\n", "a person has"),
         ];

@@ -221,25 +221,26 @@ impl Model {
             .map(|(position, (change, by))| Record { change: change.clone(), selected: select(position, *by) })
             .collect();
         let drafted = plan(&records);
-        let (by, mut refused) = (Author::Rewind(n), Vec::new());
-        for draft in &drafted.steps {
-            match draft {
-                Draft::Step(step) | Draft::Update(step, _) => {
-                    if !self.step(step, by) {
-                        refused.push(step.clone());
-                    }
-                }
-                Draft::Tidy(path) => {
-                    let found = self.live.get(path).filter(|(_, kind)| *kind == FileKind::Folder);
-                    let made = found.and_then(|(id, _)| drawn_at(*id));
-                    let inside = self.live.keys().filter(|other| other.is_within(path)).count();
-                    if made >= drafted.first && inside == 1 {
-                        self.rm(path, by);
-                    }
-                }
-            }
-        }
+        let checked: Vec<RewindStep> =
+            drafted.steps.iter().filter_map(|draft| self.checked(draft, drafted.first)).collect();
+        // A folder that is in use stays.
+        let by = Author::Rewind(n);
+        let refused = checked.into_iter().filter(|step| !self.step(step, by) && !step.if_empty).collect();
         (drafted, refused)
+    }
+
+    /// A step after the index was asked, which happens before the first step.
+    fn checked(&self, draft: &Draft, first: Option<Timestamp>) -> Option<RewindStep> {
+        let (path, start) = match draft {
+            Draft::Step(step) | Draft::Update(step, _) => return Some(step.clone()),
+            Draft::Tidy { path, start } => (path, start),
+        };
+        let (id, kind) = match start {
+            Place::Latest(path) => *self.live.get(path)?,
+            Place::Trash(removed, rest) => self.trash.get(removed)?.1.iter().find(|(at, _)| at == rest)?.1,
+            Place::Gone => return None,
+        };
+        (kind == FileKind::Folder && drawn_at(id) >= first).then(|| RewindStep::tidy(id, path.clone()))
     }
 
     /// The contents of all files by path, and the folders.
@@ -275,19 +276,55 @@ fn after(first: &[Act]) -> Model {
     model
 }
 
+/// The files that I changed, and of these the ones that others changed since.
+fn touched(records: &[(Change, Author)]) -> (BTreeSet<FileId>, BTreeSet<FileId>) {
+    let (mut mine, mut theirs) = (BTreeSet::new(), BTreeSet::new());
+    for (change, by) in records {
+        if *by == Author::Me {
+            mine.insert(change.file_id);
+        } else if mine.contains(&change.file_id) {
+            theirs.insert(change.file_id);
+        }
+    }
+    (mine, theirs)
+}
+
+/// The files that others changed and that have again the content of my last change, between which there is none of theirs.
+fn as_i_left_them(records: &[(Change, Author)]) -> BTreeSet<FileId> {
+    let mut courses: BTreeMap<FileId, Vec<(Author, Option<Sha256>)>> = BTreeMap::new();
+    for (change, by) in records {
+        let course = courses.entry(change.file_id).or_default();
+        let sha256 = if change.v > 0 { change.sha256 } else { course.last().and_then(|(_, sha256)| *sha256) };
+        course.push((*by, sha256));
+    }
+    let is_again = |course: &Vec<(Author, Option<Sha256>)>| {
+        let since: Vec<_> = course.iter().skip_while(|(by, _)| *by != Author::Me).collect();
+        let mine = since.iter().take_while(|(by, _)| *by == Author::Me).count();
+        let last_of_mine = mine.checked_sub(1).and_then(|at| since.get(at));
+        since[mine..].iter().all(|(by, _)| *by != Author::Me)
+            && last_of_mine.is_some_and(|(_, sha256)| since.last().is_some_and(|(_, now)| now == sha256))
+    };
+    courses.into_iter().filter(|(_, course)| is_again(course)).map(|(id, _)| id).collect()
+}
+
+/// Checks that files and folders go back to how they were before `then`, and returns the number of changes that were taken back.
+fn goes_back(first: &[Act], then: &[Act]) -> usize {
+    let mut model = after(first);
+    let (wanted, point) = (model.state(), model.records.len());
+    model.ms += 1_000;
+    then.iter().for_each(|act| model.act(act, Author::Me));
+    let changes = model.records.len() - point;
+    let (drafted, refused) = model.rewind(0, |position, _| position >= point);
+    assert_eq!((drafted.conflicts, refused, model.state()), (Vec::new(), Vec::new(), wanted), "{first:?} {then:?}");
+    changes
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn a_rewind_to_a_time_brings_back_the_files_of_that_time(first in acts(12), then in acts(12)) {
-        let mut model = after(&first);
-        let (wanted, point) = (model.files(), model.records.len());
-        model.ms += 1_000;
-        then.iter().for_each(|act| model.act(act, Author::Me));
-        let (drafted, refused) = model.rewind(0, |position, _| position >= point);
-        prop_assert!(drafted.conflicts.is_empty(), "{:?}", drafted.conflicts);
-        prop_assert!(refused.is_empty(), "{:?}", refused);
-        prop_assert_eq!(model.files(), wanted);
+        goes_back(&first, &then);
     }
 
     #[test]
@@ -296,14 +333,12 @@ proptest! {
         let point = model.records.len();
         model.ms += 1_000;
         then.iter().for_each(|act| model.act(act, Author::Me));
-        let wanted = model.files();
+        let wanted = model.state();
         model.ms += 1_000;
         model.rewind(0, |position, _| position >= point);
         model.ms += 1_000;
         let (drafted, refused) = model.rewind(1, |_, by| by == Author::Rewind(0));
-        prop_assert!(drafted.conflicts.is_empty(), "{:?}", drafted.conflicts);
-        prop_assert!(refused.is_empty(), "{:?}", refused);
-        prop_assert_eq!(model.files(), wanted);
+        prop_assert_eq!((drafted.conflicts, refused, model.state()), (Vec::new(), Vec::new(), wanted));
     }
 
     #[test]
@@ -331,25 +366,15 @@ proptest! {
                 before_mine.entry(path.clone()).or_insert(was);
             }
         }
-        let mut mine: BTreeSet<FileId> = BTreeSet::new();
-        let mut wanted: BTreeSet<FileId> = BTreeSet::new();
-        for (change, by) in &model.records[point..] {
-            if *by == Author::Me {
-                mine.insert(change.file_id);
-            } else if mine.contains(&change.file_id) {
-                wanted.insert(change.file_id);
-            }
-        }
+        let (mine, mut wanted) = touched(&model.records[point..]);
+        let again = as_i_left_them(&model.records);
+        wanted.retain(|id| !again.contains(id));
         let (written, paths) = (model.files(), model.live.clone());
         let (drafted, refused) = model.rewind(0, |_, by| by == Author::Me);
         let conflicts: BTreeSet<FileId> = drafted.conflicts.iter().map(|conflict| conflict.file_id).collect();
-        prop_assert_eq!(&conflicts, &wanted);
-        prop_assert!(refused.is_empty(), "{:?}", refused);
+        prop_assert_eq!((&conflicts, refused), (&wanted, Vec::new()));
         let now = model.files();
-        for (path, (id, kind)) in &paths {
-            if *kind != FileKind::File {
-                continue;
-            }
+        for (path, (id, _)) in paths.iter().filter(|(_, (_, kind))| *kind == FileKind::File) {
             let is_taken_back = mine.contains(id) && !wanted.contains(id);
             let goal = if is_taken_back { before_mine[path].as_ref() } else { written.get(path) };
             prop_assert_eq!(now.get(path), goal, "{}", path);
@@ -364,15 +389,9 @@ proptest! {
         for (mine, acts) in &then {
             acts.iter().for_each(|act| model.act(act, if *mine { Author::Me } else { Author::Other }));
         }
-        let mut selected = BTreeSet::new();
-        let mut theirs = BTreeSet::new();
-        for (change, by) in &model.records[point..] {
-            if *by == Author::Me {
-                selected.insert(change.file_id);
-            } else if selected.contains(&change.file_id) {
-                theirs.insert(change.file_id);
-            }
-        }
+        let (selected, mut theirs) = touched(&model.records[point..]);
+        let again = as_i_left_them(&model.records);
+        theirs.retain(|id| !again.contains(id));
         let (drafted, _) = model.rewind(0, |position, by| position >= point && by == Author::Me);
         for draft in &drafted.steps {
             if let Draft::Step(step) | Draft::Update(step, _) = draft {
@@ -383,22 +402,89 @@ proptest! {
     }
 }
 
+fn at(path: &str) -> FilePath {
+    FilePath::parse(path).unwrap()
+}
+
+fn write(path: &str, content: u8) -> Act {
+    Act::Write(at(path), content)
+}
+
+fn mv(from: &str, to: &str) -> Act {
+    Act::Mv(at(from), at(to))
+}
+
+fn rm(path: &str) -> Act {
+    Act::Rm(at(path))
+}
+
 #[test]
 fn two_files_that_changed_places_change_them_back() {
-    let [a, b, free] = ["/a", "/b", "/free"].map(|path| FilePath::parse(path).unwrap());
-    let mut model = after(&[Act::Write(a.clone(), 1), Act::Write(b.clone(), 2)]);
-    let (wanted, point) = (model.files(), model.records.len());
-    for (from, to) in [(&a, &free), (&b, &a), (&free, &b)] {
-        model.mv(from, to, Author::Me);
+    assert_eq!(goes_back(&[write("/a", 1), write("/b", 2)], &[mv("/a", "/c"), mv("/b", "/a"), mv("/c", "/b")]), 3);
+}
+
+#[test]
+fn a_new_folder_with_folders_made_on_the_way_leaves_the_path_of_an_old_file() {
+    assert_eq!(goes_back(&[write("/a", 1), write("/b", 2)], &[rm("/b"), Act::Mkdir(at("/b")), mv("/a", "/b/b/a")]), 3);
+}
+
+#[test]
+fn folders_made_on_the_way_are_followed_through_moves_and_the_trash() {
+    let then = [mv("/c", "/b"), mv("/b/c", "/a/a/c"), write("/b/c/c", 1), write("/c/c/c", 3)];
+    assert_eq!(goes_back(&[write("/c/c/a", 0)], &then), 4, "the new /b/c travels with /b to /c/c");
+    let then = [write("/a/c/c", 0), rm("/a"), write("/a/c/b", 1)];
+    assert_eq!(goes_back(&[write("/a/b", 2)], &then), 3, "the first new /a/c comes back from the trash");
+    assert_eq!(goes_back(&[write("/a/b/b", 3)], &[mv("/a", "/b/c/b"), rm("/b")]), 2, "/b/c was in the trash with /b");
+}
+
+#[test]
+fn a_folder_that_was_removed_inside_of_its_own_subfolder_goes_back_above_it() {
+    assert_eq!(goes_back(&[write("/a/b/b", 2)], &[mv("/a/b", "/c"), mv("/a", "/c/a"), rm("/c")]), 3);
+    let then = [mv("/a/b/c", "/c"), mv("/a/b", "/c/b"), mv("/a", "/c/b/a"), rm("/c")];
+    assert_eq!(goes_back(&[write("/a/b/c/a", 2)], &then), 4);
+}
+
+#[test]
+fn a_file_that_is_again_in_the_trash_with_its_folder_is_no_conflict() {
+    let first = [write("/c/b/c", 0), rm("/c")];
+    assert_eq!(goes_back(&first, &[Act::Restore(0), write("/c/b/c", 1), rm("/c")]), 3);
+    assert_eq!(goes_back(&first, &[Act::Restore(0), mv("/c", "/d/c"), write("/d/c/b/c", 1), rm("/d")]), 4);
+}
+
+#[test]
+fn a_conflict_leaves_nothing_aside_and_files_of_others_where_they_are() {
+    let (me, other) = (Author::Me, Author::Other);
+    for (first, then) in [
+        (write("/a", 3), vec![(me, mv("/a", "/b/a/c")), (other, write("/a", 1)), (me, rm("/b/a"))]),
+        (write("/a/b/c", 2), vec![(me, rm("/a")), (me, Act::Mkdir(at("/a"))), (other, write("/a/b", 3))]),
+        (write("/b/b", 1), vec![(me, mv("/b/b", "/a/c")), (other, mv("/a", "/b/b/b"))]),
+    ] {
+        let mut model = after(&[first]);
+        model.ms += 1_000;
+        then.iter().for_each(|(by, act)| model.act(act, *by));
+        let before = model.files();
+        let (drafted, refused) = model.rewind(0, |_, by| by == me);
+        assert_eq!((drafted.conflicts.len(), refused, model.files()), (1, Vec::new(), before), "{then:?}");
     }
-    let (_, refused) = model.rewind(0, |position, _| position >= point);
-    assert_eq!((model.files(), refused), (wanted, Vec::new()));
+}
+
+#[test]
+fn a_folder_that_others_moved_or_removed_since_is_a_conflict_with_the_files_inside_of_it() {
+    for (theirs, wanted) in [(rm("/c"), vec!["/c", "/c/b/c"]), (mv("/c", "/d"), vec!["/d"])] {
+        let mut model = after(&[write("/c/b/c", 0), rm("/c")]);
+        model.ms += 1_000;
+        [Act::Restore(0), write("/c/b/c", 1)].iter().for_each(|act| model.act(act, Author::Me));
+        model.act(&theirs, Author::Other);
+        let (drafted, _) = model.rewind(0, |_, by| by == Author::Me);
+        let found: Vec<FilePath> = drafted.conflicts.into_iter().map(|conflict| conflict.path).collect();
+        assert_eq!(found, wanted.into_iter().map(at).collect::<Vec<_>>(), "{theirs:?}");
+    }
 }
 
 #[test]
 fn a_purged_file_is_unavailable_and_the_rest_comes_back() {
-    let [a, b] = ["/a", "/b"].map(|path| FilePath::parse(path).unwrap());
-    let mut model = after(&[Act::Write(a.clone(), 1), Act::Write(b.clone(), 2)]);
+    let [a, b] = ["/a", "/b"].map(at);
+    let mut model = after(&[write("/a", 1), write("/b", 2)]);
     let point = model.records.len();
     let (gone, _) = model.live[&a];
     model.rm(&a, Author::Me);

@@ -1,0 +1,126 @@
+//! Chats and tasks that wait for people and are not on the list of what waits: they began to wait under a version that kept no list.
+
+use super::{
+    Sweep, Swept, unreachable,
+    walk::{AT_ONCE, Lists, Page, Place},
+};
+use actor::{ActorId, Machine, waiting};
+use async_trait::async_trait;
+use chat::ChatMachine;
+use domain::{ChatView, Error, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceId};
+use engine::TaskMachine;
+use ports::{Clock, Table};
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+
+/// Puts them on the list, in one round through all workspaces. Its cursor keeps that the round has ended: no other one begins.
+///
+/// The round begins some time after the first sweep. While functions of two versions run, one of the version before could begin a wait behind the
+/// round, or end a wait that is on the list, and would leave the list as it is.
+pub struct Unlisted {
+    /// The lists to go through.
+    pub lists: Lists,
+    /// The logs, and the list of what waits.
+    pub table: Arc<dyn Table>,
+    /// How long functions of the version before may still run.
+    pub patience: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The progress of the round.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Round {
+    begins_at: Option<Timestamp>,
+    has_ended: bool,
+    #[serde(flatten)]
+    place: Place,
+}
+
+#[async_trait]
+impl Sweep for Unlisted {
+    fn name(&self) -> &'static str {
+        "unlisted"
+    }
+
+    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+        let round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
+        let now = self.clock.now();
+        let begins_at = round.begins_at.unwrap_or(now + self.patience);
+        if round.has_ended || now < begins_at {
+            let round = Round { begins_at: Some(begins_at), ..round };
+            return Ok(Swept { next: serde_json::to_string(&round).ok(), ..Swept::default() });
+        }
+        let mut swept = Swept::default();
+        let (page, next) = self.lists.page(round.place).await?;
+        if let Some(Page { workspace, tasks, chats }) = page {
+            for task in tasks {
+                self.tree(workspace, task, &mut swept).await?;
+            }
+            for chat in &chats {
+                self.chat(workspace, chat, &mut swept).await?;
+                if chat.session.is_some() {
+                    // Its executors are listed under the session, as agents are under their task.
+                    self.agents(workspace, TaskId(chat.chat_id.0), &mut swept).await?;
+                }
+            }
+        }
+        swept.more = next.is_some();
+        let round = Round { begins_at: Some(begins_at), has_ended: next.is_none(), place: next.unwrap_or_default() };
+        Ok(Swept { next: serde_json::to_string(&round).ok(), ..swept })
+    }
+}
+
+impl Unlisted {
+    /// A task, those below it, and their agents.
+    async fn tree(&self, workspace: WorkspaceId, root: TaskView, swept: &mut Swept) -> Result<(), Error> {
+        let mut open = vec![root];
+        while let Some(task) = open.pop() {
+            if task.phase == TaskPhase::Finished {
+                continue;
+            }
+            if !task.waiting_for.is_empty() {
+                self.enlist::<TaskMachine>(&engine::machine::actor_id(workspace, task.task_id), swept).await?;
+            }
+            self.agents(workspace, task.task_id, swept).await?;
+            open.extend(self.lists.below(workspace, &task).await?.0);
+        }
+        Ok(())
+    }
+
+    /// The chats of the agents of a task.
+    async fn agents(&self, workspace: WorkspaceId, task: TaskId, swept: &mut Swept) -> Result<(), Error> {
+        let mut cursor = None;
+        loop {
+            let page = self.lists.chats.of_task(workspace, task, AT_ONCE, cursor).await?;
+            for chat in &page.chats {
+                self.chat(workspace, chat, swept).await?;
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn chat(&self, workspace: WorkspaceId, chat: &ChatView, swept: &mut Swept) -> Result<(), Error> {
+        if chat.waiting_for.is_empty() {
+            return Ok(());
+        }
+        self.enlist::<ChatMachine>(&chat::actor_id(workspace, chat.chat_id), swept).await
+    }
+
+    async fn enlist<M: Machine>(&self, actor: &ActorId, swept: &mut Swept) -> Result<(), Error> {
+        match waiting::enlist::<M>(&*self.table, actor).await {
+            Ok(is_new) => swept.count += u64::from(is_new),
+            // No worker can read it either: it holds up no other.
+            Err(error @ ports::Error::Damaged(_)) => {
+                tracing::warn!(%actor, %error, "its requests are not on the list of what waits");
+                swept.failed += 1;
+            }
+            Err(error) => return Err(unreachable(error)),
+        }
+        Ok(())
+    }
+}

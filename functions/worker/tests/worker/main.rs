@@ -1,0 +1,6 @@
+//! A worker under any order of deliveries, faults and deaths.
+
+mod kinds;
+mod letters;
+mod schedules;
+mod webhooks;

@@ -1,0 +1,122 @@
+//! Standing rules that deny: they reach calls that a rule of the chat or an approved plan lets run unasked.
+
+use crate::{
+    permissions::{ASKS, RUNS, calls, decide, granted, line, prefix, refusal, with},
+    play::{Play, ls},
+};
+use actor::Input;
+use buildscale_chat::{ChatEffect, Report};
+use domain::{ChatEvent, Mode, PermissionRule, Sha256, event::PermissionOutcome};
+use serde_json::json;
+use std::sync::Arc;
+use tools::{Commands, Registry};
+
+/// The id under which a rule that denies these calls stands, for calls in this folder of a machine.
+pub fn rule_id(rule: &PermissionRule, cwd: Option<&str>) -> String {
+    let text = json!([rule.clone().denied(), cwd]).to_string();
+    Sha256::of(text.as_bytes()).to_string().chars().take(16).collect()
+}
+
+/// The effect that asks the model has read that these calls are denied.
+fn denies(play: &mut Play, rule: &PermissionRule) -> String {
+    let (message_id, id) = (play.message_id(), rule_id(rule, None));
+    let rule_ids = vec![id.clone()];
+    assert_eq!(play.input(Input::Report(Report::Denies { message_id, rule_ids })), ["denials_read"]);
+    format!("not permitted: a person has denied {rule} in all chats from now on (rule {id}), and is not asked again")
+}
+
+/// Whether the effect that runs is to read the rules.
+fn reads_rules(play: &Play) -> bool {
+    play.running.values().any(|effect| matches!(effect, ChatEffect::CallModel { reads_rules: true, .. }))
+}
+
+#[test]
+fn a_standing_rule_denies_calls_that_a_rule_of_the_chat_allows_in_the_turns_that_have_read_it() {
+    let rule = prefix(&["cargo", "test"]);
+    let mut play = granted("exec", &line("cargo test"));
+    play.answer("done", &[]);
+    play.say("again");
+    let why = denies(&mut play, &rule);
+    assert_eq!(refusal(&mut play, "exec", &line("cargo test --lib")), Some(why.clone()));
+    play.crash();
+    assert_eq!(refusal(&mut play, "exec", &line("cargo test")), Some(why), "the log has it");
+    assert_eq!(calls(&mut play, "exec", &line("cargo run")), ASKS, "it is for no other call");
+    decide(&mut play, PermissionOutcome::Declined, false, None);
+    play.answer("done", &[]);
+    play.say("and now?");
+    assert_eq!(calls(&mut play, "exec", &line("cargo test")), RUNS, "the next turn has read no such rule");
+}
+
+#[test]
+fn a_standing_rule_denies_calls_that_an_approved_plan_lets_run() {
+    let mut play = with(|_| {});
+    play.approve(1);
+    let why = denies(&mut play, &prefix(&["git", "push"]));
+    assert_eq!(refusal(&mut play, "exec", &line("git push origin")), Some(why));
+    play.answer("", &[("exec", line("git status"))]);
+    assert_eq!(play.plan_is(None), [RUNS], "the plan allows the others");
+}
+
+#[test]
+fn a_standing_rule_denies_commands_that_a_flow_lets_run() {
+    let mut play = Play::agent(&[("exec", None)]);
+    play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
+    play.say("go");
+    let why = denies(&mut play, &prefix(&["git", "push"]));
+    assert_eq!(refusal(&mut play, "exec", &line("git push")), Some(why));
+    assert_eq!(calls(&mut play, "exec", &line("git status")), RUNS);
+}
+
+#[test]
+fn a_call_that_is_asked_about_is_left_to_the_standing_rule_itself() {
+    let mut play = with(|_| {});
+    play.say("go");
+    denies(&mut play, &prefix(&["cargo", "test"]));
+    assert_eq!(calls(&mut play, "exec", &line("cargo test")), ASKS, "it may have been revoked by now");
+}
+
+#[test]
+fn standing_rules_are_read_once_per_turn_with_the_first_calls_that_they_can_cover() {
+    let mut play = with(|_| {});
+    play.say("go");
+    assert!(reads_rules(&play));
+    play.answer("", &[ls()]);
+    play.tool("a.md");
+    assert!(reads_rules(&play), "no rule is for a call that looks");
+    calls(&mut play, "exec", &line("make"));
+    decide(&mut play, PermissionOutcome::Approved, false, None);
+    play.tool("made");
+    assert!(!reads_rules(&play));
+    play.answer("done", &[]);
+    play.say("again");
+    assert!(reads_rules(&play));
+}
+
+#[test]
+fn a_request_whose_rule_would_be_too_long_says_that_it_cannot_be_answered_for_good() {
+    let note = "can be neither always allowed nor always denied";
+    let asked = |play: &Play| match play.log.last() {
+        Some(ChatEvent::PermissionRequired { reason, always, .. }) => (reason.ends_with(note), always.is_some()),
+        other => panic!("{other:?}"),
+    };
+    let mut play = with(|_| {});
+    play.say("go");
+    assert_eq!(calls(&mut play, "exec", &json!({ "words": ["echo", "x".repeat(2_000)] })), ASKS);
+    assert_eq!(asked(&play), (true, false));
+    assert_eq!(decide(&mut play, PermissionOutcome::Declined, true, None), ["failed INVALID_ARGUMENT"]);
+    decide(&mut play, PermissionOutcome::Declined, false, None);
+    for (args, has_rule) in [(line("echo x"), true), (line("echo x; ls"), false)] {
+        assert_eq!(calls(&mut play, "exec", &args), ASKS);
+        assert_eq!(asked(&play), (false, has_rule), "{args}");
+        decide(&mut play, PermissionOutcome::Declined, false, None);
+    }
+}
+
+#[test]
+fn plan_mode_refuses_as_before_whatever_is_denied_elsewhere() {
+    let mut play = with(|config| config.mode = Mode::Plan);
+    play.say("plan it");
+    denies(&mut play, &prefix(&["cargo", "test"]));
+    let refused = refusal(&mut play, "exec", &line("cargo test"));
+    assert_eq!(refused.as_deref(), Some("not permitted: in plan mode no command runs"));
+}

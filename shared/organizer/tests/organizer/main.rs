@@ -1,0 +1,5 @@
+//! Calendars, free time and odd input.
+
+mod free;
+mod ics;
+mod odd;

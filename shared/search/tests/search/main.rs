@@ -1,0 +1,4 @@
+//! Search by words and by meaning.
+
+mod meaning;
+mod words;

@@ -1,0 +1,4 @@
+//! The events of webhooks, and the shapes that they persist.
+
+mod events;
+mod golden;

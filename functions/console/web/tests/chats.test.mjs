@@ -85,6 +85,33 @@ test('a fold that is pressed while an answer streams stays in place, and stays o
   await page.context().close();
 });
 
+test('a reader at the end stays there when the page changes its size, and one further up stays there, too', async () => {
+  const chat = await world.chat('Show me what you can do');
+  const page = await world.open(`chats/${chat}`, {height: 700});
+  await conversation(page).getByText(/tokens read/).waitFor();
+  const isAtEnd = () => page.waitForFunction(() => {
+    const list = document.querySelector('[role=log]');
+    return list.scrollTop > 0 && list.scrollHeight - list.scrollTop - list.clientHeight < 2;
+  });
+  /** A list that gets smaller while it tells that it was scrolled, as a browser tells of it before the list is laid out. */
+  const shrink = height => page.evaluate(height => {
+    const list = document.querySelector('[role=log]');
+    list.style.height = `${height}px`;
+    list.dispatchEvent(new Event('scroll'));
+  }, height);
+  await isAtEnd();
+  await shrink(300);
+  await isAtEnd();
+  await conversation(page).evaluate(list => { list.scrollTop -= 150; });
+  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  const top = () => conversation(page).evaluate(list => list.scrollTop);
+  const read = await top();
+  await shrink(200);
+  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  assert.equal(await top(), read);
+  await page.context().close();
+});
+
 test('a question is a form, and a button of it is an answer', async () => {
   const page = await world.open('chats');
   await start(page, 'Ask me something');

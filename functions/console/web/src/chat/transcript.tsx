@@ -12,6 +12,8 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const {rows} = live.transcript;
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  /** Where the list was last seen, in pixels from its top. */
+  const seen = useRef(0);
   /** Whether a pointer is down on the list: what is pressed must not move away before it is released. */
   const isHeld = useRef(false);
   const folds = useMemo(() => new Map<string, boolean>(), [chat]);
@@ -28,7 +30,9 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const height = virtual.getTotalSize();
   const toEnd = () => {
     const element = scroller.current;
-    if (element) element.scrollTop = element.scrollHeight;
+    if (!element) return;
+    element.scrollTop = element.scrollHeight;
+    seen.current = element.scrollTop;
   };
   useLayoutEffect(() => {
     follows.current = true;
@@ -49,7 +53,11 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const scrolled = () => {
     const element = scroller.current;
     if (!element) return;
-    follows.current = tellDistance() < NEAR;
+    const isUp = element.scrollTop < seen.current;
+    seen.current = element.scrollTop;
+    // Rows that grow, and a page that gets smaller, move the end away from a reader, who goes on following: a reader leaves by going up.
+    if (tellDistance() < NEAR) follows.current = true;
+    else if (isUp) follows.current = false;
     if (element.scrollTop < 400 && live.before !== undefined && !loading.current) void loadOlder();
   };
   const loadOlder = async () => {
